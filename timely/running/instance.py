@@ -43,7 +43,8 @@ from .stages.connector import Connector, Target
 from .stages.joint_regions import JointRegionRunner
 from .stages.region_making import make_regions
 from .stages.regions import RegionRunner
-from .stages.vertex_runner import Checker, VertexRunner, feeders
+from .stages.upstream import feeders, follow_inputs
+from .stages.vertex_runner import Checker, VertexRunner
 
 PATIENCE_STEPS: Final = 16
 """Steps in which patient vertices wait for others: an output of a loop then has a turn in 16 iterations."""
@@ -107,6 +108,8 @@ class Instance:
                 runner.vertex.bind(runner)
         if owner.makes_regions:
             self._take_together()
+        if self.workers == 1:
+            follow_inputs(self.frozen, self.runners)
         if not frozen.imports and not feeds:
             self._begin_regions(0)
         self._mergers = [runner for runner in self.runners if runner.wants_idle()]
@@ -343,9 +346,11 @@ class Instance:
         for port in self.tracker.apply(changes):
             stage = self._port_owner[port]
             runner = self._actors[stage]
-            runner.has_frontier_news = True
             if runner.requested:
                 self.recheck.add(stage)
+            if runner.is_ahead:
+                continue
+            runner.has_frontier_news = True
             if runner.wants_frontier or (runner.wants_end and not len(self.tracker.frontier(port))):
                 self.wake(runner)
 
@@ -520,11 +525,6 @@ class Instance:
             if isinstance(region, JointRegionRunner):
                 region.way = len(self.arrivals.ways)
                 self.arrivals.ways.append(region)
-        inside = {stage for region in self.regions for stage in region.stages}
-        for stage, runner in enumerate(self.runners):
-            # What a region sends comes together as it is.
-            sources = {spec.source for spec in self.frozen.connectors if spec.target == stage}
-            runner.is_patient = runner.is_patient and not sources <= inside
 
     def _begin_regions(self, epoch: int) -> None:
         """Those that go in step with other workers' hold from the beginning on, in everybody's view."""

@@ -43,8 +43,8 @@ NOT_COMPARED = {
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
     | {"_limit", "is_patient"}
     | {"wants_frontier", "worker", "workers"}
-    # for regions, which are not compared; the one follows from counts
-    | {"followers", "opened"}
+    # what is seen of inputs follows from them
+    | {"_ahead", "_has_looked", "followers", "is_ahead", "opened"}
     # counters and texts
     | {"activations", "events"}
     # in another order what is compared in order; empty between activations

@@ -14,6 +14,7 @@ from ...operators.region import Link, Member, RegionSite
 from .connector import LAST_ROUNDS, Connector
 from .joint_regions import JointRegionRunner
 from .regions import Place, RegionRunner
+from .upstream import sources_of, upstream_of
 from .vertex_runner import VertexRunner
 
 __all__ = ["make_regions"]
@@ -34,6 +35,11 @@ def make_regions(
         if loop is not None and loop.region is not None:
             found = _made_of(place, frozen, runners, connectors, loop, len(runners) + len(made))
             made += [] if found is None else [found]
+    inside = {stage for region in made for stage in region.stages}
+    for stage, runner in enumerate(runners):
+        # What a region sends comes together as it is.
+        sources = {spec.source for spec in frozen.connectors if spec.target == stage}
+        runner.is_patient = runner.is_patient and not sources <= inside
     return made
 
 
@@ -88,46 +94,14 @@ def _made_of(
     made = kind(place, number, loop.name, frozen.layout, members, len(runners), entering, leaving)
     made.region = region
     if isinstance(made, JointRegionRunner):
-        made.upstream = _upstream(frozen, len(runners), list(entering))
+        made.upstream = upstream_of(frozen, len(runners), list(entering))
     else:
-        made.sources = _sources(frozen, runners, list(entering))
-        for source in made.sources:
-            source.followers.append(made)
+        made.follow([runners[stage] for stage in sources_of(frozen, list(entering))])
     for index in entering:
         connectors[index].target = made
     for member in members:
         member.move_into(made)
     return made
-
-
-def _upstream(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> frozenset[int]:
-    """All locations from which something may come to these connectors."""
-    found = {stages + index for index in connectors}
-    sources = [frozen.connectors[index].source for index in connectors]
-    while sources:
-        stage = sources.pop()
-        if stage not in found:
-            found.add(stage)
-            before = [spec for spec in frozen.connectors if spec.target == stage]
-            found.update(stages + spec.index for spec in before)
-            sources += [spec.source for spec in before]
-    return frozenset(found)
-
-
-def _sources(
-    frozen: FrozenDataflow, runners: Sequence[VertexRunner], connectors: list[int]
-) -> list[VertexRunner]:
-    """The stages for inputs from which these connectors lead, at the epochs that rows have there; none if
-    one of them leads from a vertex.
-    """
-    layout = frozen.layout
-    epochs = layout.limit - 1 & -(1 << layout.shifts[0])
-    specs = [frozen.connectors[index] for index in connectors]
-    if any(runners[spec.source].vertex is not None for spec in specs):
-        return []
-    if any(spec.keep & epochs != epochs or spec.add & epochs for spec in specs):
-        return []
-    return [runners[source] for source in dict.fromkeys(spec.source for spec in specs)]
 
 
 def _outermost(scope: Scope) -> Scope | None:

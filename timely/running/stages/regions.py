@@ -29,6 +29,7 @@ from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.routing import Routing
 from ...wire.transport import Lent
+from .ahead import Ahead
 from .connector import Connector
 from .vertex_runner import Checker, VertexRunner
 
@@ -127,6 +128,8 @@ class RegionRunner:
     """Runs a region; to its vertices it is what the dataflow is to others."""
 
     requested: Final[frozenset[int]] = frozenset()
+    wants_frontier = True
+    wants_end = True
     is_patient = False
 
     def __init__(
@@ -159,10 +162,8 @@ class RegionRunner:
         self._held: int | None = None
         self._closed: int | None = None
         """The bound that was found last, in words of now."""
-        self.sources: Sequence[VertexRunner] = ()
-        """The stages that rows come from, where these stand for inputs, and nothing lies between."""
-        self.wants_frontier = self.wants_end = True
-        """Whether frontiers are news: not as long as no source has gone on since the last turn."""
+        self._ahead: Ahead | None = None
+        self.is_ahead = False
         self._since = 0
         self._ended: set[int] = set()
         self.region: Region | None = None
@@ -192,6 +193,13 @@ class RegionRunner:
         """Where it was built, as errors say it."""
         at = None if self.region is None else self.region.at
         return self._members[self.stages[0] if at is None else at].site
+
+    def follow(self, sources: Sequence[VertexRunner]) -> None:
+        """Rows come only from these stages, which stand for inputs, unless there are none."""
+        if sources:
+            self._ahead = Ahead([sources], self._layout.limit)
+            for source in sources:
+                source.followers.append(self)
 
     def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
         """As of the vertex that has it in the end."""
@@ -263,20 +271,17 @@ class RegionRunner:
         input has let in is here before its epoch goes on, as long as one worker is all there is. So rows and
         the end of their epoch are one turn. Else by what progress tracking knows, if that is news.
         """
-        limit = self._layout.limit
-        here, are_open = limit, bool(self.sources)
-        for runner in self.sources:
-            word = runner.opened
-            if word is None:
-                are_open = False
-            elif word < here:
-                here = word
-        if are_open:
-            self._entries_closed = 0
-            self.wants_frontier = self.wants_end = False
-            return here
-        told = self._bound_told() if has_news or self._closed is None else self._closed
-        return max(told, here) if here < limit else told
+        closed, here = self._closed or 0, 0
+        if self._ahead is not None:
+            if not self.is_ahead:
+                self._ahead.look()
+                self.is_ahead = self._ahead.are_open  # else it is to hear which ports have ended
+            if self.is_ahead:
+                self._entries_closed = 0
+            here = self._ahead.first() or 0
+        if not self.is_ahead and (has_news or self._closed is None):
+            here = max(here, self._bound_told())
+        return max(closed, here)
 
     def _bound_told(self) -> int:
         """The same as progress tracking has it."""
@@ -365,6 +370,9 @@ class RegionRunner:
         if self._held is not None:
             self._held = by.word(self._held)
         self._closed = None
+        if self._ahead is not None:
+            self._ahead.rebase(by)
+            self.is_ahead = False
         self._since = by.early_word(self._since)
         assert self.region is not None
         self.region.rebase(by)

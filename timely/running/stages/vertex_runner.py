@@ -21,10 +21,10 @@ from progress.times.time_words import TimeCode
 from progress.times.word_antichain import antichain_is_beyond, minimal_words
 from progress.tracking.count_changes import Change
 
-from ...building.freeze import FrozenDataflow
 from ...dictionaries import Mark
 from ...operators.vertex import Feeder, Vertex
 from ...wire.batch import Batch
+from .ahead import Ahead, Follower
 from .connector import Connector
 
 _RECENT_EVENTS = 6
@@ -72,13 +72,6 @@ class Frontiers(Protocol):
     def frontier(self, port: int) -> Int64s:
         """See `Tracker.frontier`."""
         ...
-
-
-class Follower(Protocol):
-    """A region behind inputs, which knows by itself how far these are: see `regions.py`."""
-
-    wants_frontier: bool
-    wants_end: bool
 
 
 class Surroundings(Protocol):
@@ -135,12 +128,11 @@ class VertexRunner:
     """One stage on one worker."""
 
     __slots__ = (
-        "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal", "_surroundings",
-        "_waiting", "_waiting_in_order", "activations", "code", "due", "events", "followers",
-        "has_frontier_news", "inbox",
-        "is_patient", "is_queued", "may_resume", "name", "notifies", "opened", "outputs", "ports",
-        "requested", "site", "source", "stage", "vertex", "wants_end", "wants_frontier", "wants_resume",
-        "worker", "workers",
+        "_ahead", "_has_looked", "_held", "_held_far", "_held_in_order", "_limit", "_received",
+        "_received_minimal", "_surroundings", "_waiting", "_waiting_in_order", "activations", "code", "due",
+        "events", "followers", "has_frontier_news", "inbox", "is_ahead", "is_patient", "is_queued",
+        "may_resume", "name", "notifies", "opened", "outputs", "ports", "requested", "site", "source",
+        "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -173,10 +165,11 @@ class VertexRunner:
         self.notifies = False
         self.activations = 0
         self.opened: int | None = None
-        """Of a stage that stands for an input: the word of the epoch at which it may let rows in, as it has
-        counted that; None: it lets none in any more."""
+        """See `Opened`."""
         self.followers: list[Follower] = []
-        """Who looks at `opened`, and is to have a turn when it goes on."""
+        self._ahead: Ahead | None = None
+        self._has_looked = False
+        self.is_ahead = False
         self._held: dict[int, int] = {}
         self._held_far: dict[int, int] = {}
         """Of epochs that no word holds yet; these give no right to send now."""
@@ -189,6 +182,12 @@ class VertexRunner:
     def title(self) -> str:
         """Who it is, as errors say it."""
         return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
+
+    def follow(self, sources: Sequence[Sequence[VertexRunner]]) -> None:
+        """To each port rows come only from these stages, which stand for inputs."""
+        self._ahead = Ahead(sources, self._limit)
+        for runner in {runner.stage: runner for listed in sources for runner in listed}.values():
+            runner.followers.append(self)
 
     def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
         """See `Vertex.check_arrived`."""
@@ -270,7 +269,11 @@ class VertexRunner:
 
     def frontier(self, port: int) -> Int64s:
         """Frontier of input `port` in this worker's view."""
-        return self._surroundings.tracker.frontier(self.ports[port])
+        if self.is_ahead:
+            assert self._ahead is not None
+            return self._ahead.frontier(port)
+        told = self._surroundings.tracker.frontier(self.ports[port])
+        return told if self._ahead is None or not self._has_looked else self._ahead.or_later(port, told)
 
     def feeding(self, port: int) -> list[Feeder]:
         """Who sends to input `port` on this worker."""
@@ -304,7 +307,7 @@ class VertexRunner:
             count(self.stage, self.opened, 1)
         count(self.stage, before, -1)
         for follower in self.followers:
-            follower.wants_frontier = follower.wants_end = True
+            follower.is_ahead = False
 
     @property
     def room(self) -> int:
@@ -330,6 +333,9 @@ class VertexRunner:
         assert self.vertex is not None
         if self.inbox:
             self._deliver()
+        if self._ahead is not None and not self.is_ahead:
+            self._ahead.look()
+            self.is_ahead = self._has_looked = self.has_frontier_news = True
         if self.due:
             self._notify()
         if self.has_frontier_news:
@@ -405,6 +411,9 @@ class VertexRunner:
         self._waiting = [by.word(word) for word in self._waiting]
         if self.opened is not None:
             self.opened = by.word(self.opened)
+        if self._ahead is not None:
+            self._ahead.rebase(by)
+            self.is_ahead = False
         held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
         self._held = {word: count for word, count in held.items() if word < self._limit}
         self._held_far = {word: count for word, count in held.items() if word >= self._limit}
@@ -467,7 +476,8 @@ class VertexRunner:
         if self._waiting_in_order is None:
             self._waiting_in_order = OpenTimes(self.code.guards, self._waiting)
             self._waiting = []
-        frontiers = [self.frontier(port) for port in range(len(self.ports))]
+        tracker = self._surroundings.tracker
+        frontiers = [tracker.frontier(port) for port in self.ports]
         fronts = frontiers[0]
         if len(frontiers) > 1:
             fronts = minimal_words(np.sort(np.concatenate(frontiers)), self.code.guards)
@@ -561,20 +571,3 @@ class VertexRunner:
             f"  the stage was built at {self.site}\n"
             f"  last events here: {recent or 'none'}"
         )
-
-
-def feeders(
-    frozen: FrozenDataflow,
-    runners: Sequence[VertexRunner],
-    connectors: Sequence[Connector],
-    stage: int,
-    port: int,
-) -> list[Feeder]:
-    """Who sends to input `port` of a stage on one worker."""
-    found = []
-    for spec in frozen.connectors:
-        if spec.target == stage and spec.port == port:
-            runner, connector = runners[spec.source], connectors[spec.index]
-            is_plain = connector.route is None and connector.transform is None
-            found.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
-    return found

@@ -1,0 +1,70 @@
+"""What leads to a stage, on one worker or on any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...building.freeze import FrozenDataflow
+from ...operators.vertex import Feeder
+from .connector import Connector
+from .vertex_runner import VertexRunner
+
+__all__ = ["feeders", "follow_inputs", "sources_of", "upstream_of"]
+
+
+def feeders(
+    frozen: FrozenDataflow,
+    runners: Sequence[VertexRunner],
+    connectors: Sequence[Connector],
+    stage: int,
+    port: int,
+) -> list[Feeder]:
+    """Who sends to input `port` of a stage on one worker."""
+    found = []
+    for spec in frozen.connectors:
+        if spec.target == stage and spec.port == port:
+            runner, connector = runners[spec.source], connectors[spec.index]
+            is_plain = connector.route is None and connector.transform is None
+            found.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
+    return found
+
+
+def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> None:
+    """On a worker that is alone: let stages outside of loops follow the inputs from which alone rows come."""
+    for stage, runner in enumerate(runners):
+        if runner.vertex is None or runner.code.shape.coordinates > 1:
+            continue
+        leading = [
+            sources_of(frozen, [c.index for c in frozen.connectors if c.target == stage and c.port == port])
+            for port in range(len(runner.ports))
+        ]
+        if leading and all(leading):
+            runner.follow([[runners[source] for source in sources] for sources in leading])
+
+
+def sources_of(frozen: FrozenDataflow, connectors: Sequence[int]) -> list[int]:
+    """The stages for inputs from which these connectors lead, at the epochs that rows have there; none if
+    one of them leads from a vertex.
+    """
+    layout = frozen.layout
+    epochs = layout.limit - 1 & -(1 << layout.shifts[0])
+    specs = [frozen.connectors[index] for index in connectors]
+    for spec in specs:
+        is_input = frozen.stages[spec.source].vertex is None
+        if not is_input or spec.keep & epochs != epochs or spec.add & epochs:
+            return []
+    return list(dict.fromkeys(spec.source for spec in specs))
+
+
+def upstream_of(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> frozenset[int]:
+    """All locations from which something may come to these connectors."""
+    found = {stages + index for index in connectors}
+    sources = [frozen.connectors[index].source for index in connectors]
+    while sources:
+        stage = sources.pop()
+        if stage not in found:
+            found.add(stage)
+            before = [spec for spec in frozen.connectors if spec.target == stage]
+            found.update(stages + spec.index for spec in before)
+            sources += [spec.source for spec in before]
+    return frozenset(found)
