@@ -39,11 +39,11 @@ from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .arrivals import Arrivals
 from .owner import Owner
-from .stages.connector import Connector, Target
+from .stages.connector import Target
 from .stages.joint_regions import JointRegionRunner
 from .stages.region_making import make_regions
 from .stages.regions import RegionRunner
-from .stages.upstream import feeders, follow_inputs
+from .stages.upstream import connected, feeders, follow_inputs
 from .stages.vertex_runner import Checker, VertexRunner
 
 PATIENCE_STEPS: Final = 16
@@ -84,7 +84,7 @@ class Instance:
         self.regions: list[RegionRunner] = []
         self._actors: list[VertexRunner | RegionRunner] = list(self.runners)
         """Who has the turns of each stage, and then the regions: these have theirs last."""
-        self.connectors = self._connect()
+        self.connectors = connected(self, frozen, self.runners)
         self.arrivals = Arrivals(self.worker, frozen.layout, self.anchor, self.connectors, self.enqueue)
         self._port_owner: list[int] = []
         self.tracker = Tracker(frozen.graph, self._make_vertices(), anchor=self.anchor)
@@ -109,7 +109,7 @@ class Instance:
         if owner.makes_regions:
             self._take_together()
         if self.workers == 1:
-            follow_inputs(self.frozen, self.runners)
+            follow_inputs(frozen, self.runners)
         if not frozen.imports and not feeds:
             self._begin_regions(0)
         self._mergers = [runner for runner in self.runners if runner.wants_idle()]
@@ -531,15 +531,6 @@ class Instance:
         for region in self.regions:
             if isinstance(region, JointRegionRunner):
                 self.apply(region.begin(epoch))
-
-    def _connect(self) -> list[Connector]:
-        stages = len(self.runners)
-        connectors: list[Connector] = []
-        for spec in self.frozen.connectors:
-            connector = Connector(self, spec, self.runners[spec.target], stages + spec.index)
-            self.runners[spec.source].outputs[spec.output].append(connector)
-            connectors.append(connector)
-        return connectors
 
     def _make_vertices(self) -> list[list[int]]:
         """Instantiate all vertices; returns the watched ports, each as the connectors that feed it."""

@@ -19,17 +19,20 @@ from hypothesis import strategies as st
 from reference.collection import Row, accumulated_at, collection, history
 from reference.dataflow import FOREVER, Change, Cluster
 from strategies_collections import NUMBERS, examples, histories
+from words_seen import Seen
 
 import differential as dd
 import timely
 from differential import Collection, col
 from differential.errors import MultiplicityOverflowError, SchemaError
+from differential.operators import table_io
 from differential.operators.edge import collected
-from differential.operators.table_io import TableIn, TableOut
+from differential.operators.table_io import TableIn, TableLog, TableOut
 from differential.testing import assert_updates
 from progress.errors import InputClosedError, MisuseError
 from timely import ForgottenError
 from timely.building.dataflow import Dataflow
+from timely.dictionaries import Mark
 
 UTC = dt.UTC
 
@@ -169,6 +172,72 @@ def test_log_of_many_rows_is_what_that_of_few_is() -> None:
 @timely.builder
 def _swapped(flow: Dataflow) -> None:
     dd.input(flow, "numbers", "k: int, v: int").select(v=col.v, k=col.k).output("result")
+
+
+DOING = ["few", "many", "huge", "seal", "read", "run"]
+
+
+@given(st.lists(st.sampled_from(DOING), max_size=25), st.integers(0, 5))
+def test_log_puts_few_rows_in_order_for_who_reads_and_many_at_once(doing: list[str], most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_io, "_ROWS_FEW", 3)
+        patch.setattr(table_io, "_FEW_ROWS_MAX", most)
+        cluster, changes = Cluster(_same), list[Change]()
+        log = cluster.instances[0].output("result").log
+        assert isinstance(log, TableLog)
+        epoch, done = 0, -1
+        for number, what in enumerate([*doing, "seal", "run", "read"]):
+            if what in ("few", "many", "huge"):
+                count, diff = 9 if what == "many" else 2, 1 if number % 4 else -1
+                rows = [((row, number % 3), diff << 40 if what == "huge" else diff) for row in range(count)]
+                cluster.change("numbers", rows, epoch)
+                changes += [(row, (epoch,), diff) for row, diff in rows]
+            elif what == "seal":
+                cluster.seal(epoch)
+                epoch += 1
+            elif what == "run":
+                cluster.run()
+                done = epoch - 1
+                assert log._few_rows <= most
+            else:
+                known = [change for change in changes if change[1][0] <= done]
+                assert cluster.changes("result") == history(known)
+                assert cluster.snapshot("result") == accumulated_at(history(known), (max(done, 0),))
+                assert log._few == []
+
+
+def test_log_leaves_few_rows_as_they_came_until_somebody_asks() -> None:
+    cluster = Cluster(_same)
+    log = cluster.instances[0].output("result").log
+    assert isinstance(log, TableLog)
+    for epoch in range(3):
+        cluster.change("numbers", [((1, epoch), 1), ((1, 0), 1)])
+        cluster.seal()
+        cluster.run()
+    assert log._few_rows == 6
+    seen = Seen()
+    log.symbols(Mark([seen]))
+    assert seen.words >= {0, 1, 2}
+    assert log.extent() == (0, 3) and log._few_rows == 0
+    wanted = """
+        k | v | epoch | diff
+        1 | 0 | 0     | +2
+        1 | 0 | 1     | +1
+        1 | 1 | 1     | +1
+        1 | 0 | 2     | +1
+        1 | 2 | 2     | +1
+    """
+    assert_updates(log.changes(0, FOREVER), wanted)
+
+
+def test_log_ends_with_rows_that_leave_64_bits_and_not_when_they_are_read() -> None:
+    """Where few rows wait for who reads, and others of the same epoch come that are there very often."""
+    cluster = Cluster(_same)
+    cluster.change("numbers", [((1, 7), 1)])
+    cluster.change("numbers", [((1, 7), (1 << 63) - 1)])
+    cluster.seal()
+    with pytest.raises(MultiplicityOverflowError, match=r"\(k=1, v=7\)"):
+        cluster.run()
 
 
 # types_

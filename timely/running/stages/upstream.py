@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 from ...building.freeze import FrozenDataflow
 from ...operators.vertex import Feeder
-from .connector import Connector
+from .connector import Carrier, Connector
 from .vertex_runner import VertexRunner
 
-__all__ = ["feeders", "follow_inputs", "sources_of", "upstream_of"]
+__all__ = ["connected", "feeders", "follow_inputs", "sources_of", "upstream_of"]
+
+
+def connected(carrier: Carrier, frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> list[Connector]:
+    """All connectors of a worker, each in the hands of who sends by it."""
+    made: list[Connector] = []
+    for spec in frozen.connectors:
+        connector = Connector(carrier, spec, runners[spec.target], len(runners) + spec.index)
+        runners[spec.source].outputs[spec.output].append(connector)
+        made.append(connector)
+    return made
 
 
 def feeders(
@@ -50,8 +60,7 @@ def sources_of(frozen: FrozenDataflow, connectors: Sequence[int]) -> list[int]:
     epochs = layout.limit - 1 & -(1 << layout.shifts[0])
     specs = [frozen.connectors[index] for index in connectors]
     for spec in specs:
-        is_input = frozen.stages[spec.source].vertex is None
-        if not is_input or spec.keep & epochs != epochs or spec.add & epochs:
+        if spec.source not in frozen.open_stages or spec.keep & epochs != epochs or spec.add & epochs:
             return []
     return list(dict.fromkeys(spec.source for spec in specs))
 
