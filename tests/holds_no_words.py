@@ -128,9 +128,9 @@ HOLDS_NO_WORDS = {
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
     "RegionRunner": (
-        "_closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout _leaving "
-        "_members _name _place _ports _since _watched has_frontier_news is_queued may_resume recheck "
-        "requested sources stage tracker wants_end wants_frontier wants_resume"
+        "_ahead _closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout "
+        "_leaving _members _name _place _ports _since _watched has_frontier_news is_ahead is_queued "
+        "may_resume recheck requested sources stage tracker wants_end wants_frontier wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "Run": "_total bytes compacted directory memory",
@@ -147,9 +147,9 @@ HOLDS_NO_WORDS = {
     "UpdateBatch": "moved symbol_words",
     "Vertex": "_bound",
     "VertexRunner": (
-        "_held _held_far _held_in_order _limit _received _received_minimal _surroundings _waiting "
-        "_waiting_in_order activations code due events followers has_frontier_news is_patient is_queued "
-        "may_resume name notifies opened ports requested site source stage wants_end wants_frontier "
+        "_ahead _has_looked _held _held_far _held_in_order _is_begun _limit _received _received_minimal "
+        "_surroundings _waiting _waiting_in_order activations code due events followers has_frontier_news is_ahead is_patient "
+        "is_queued may_resume name notifies opened ports requested site source stage wants_end wants_frontier "
         "wants_resume worker workers"
     ),
     "View": "table",

@@ -44,7 +44,7 @@ NOT_COMPARED = {
     | {"_limit", "is_patient"}
     | {"wants_frontier", "worker", "workers"}
     # what is seen of inputs follows from them
-    | {"_ahead", "_has_looked", "followers", "is_ahead", "opened"}
+    | {"_ahead", "_has_looked", "_is_begun", "followers", "is_ahead", "opened"}
     # counters and texts
     | {"activations", "events"}
     # in another order what is compared in order; empty between activations

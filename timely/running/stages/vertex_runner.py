@@ -128,7 +128,7 @@ class VertexRunner:
     """One stage on one worker."""
 
     __slots__ = (
-        "_ahead", "_has_looked", "_held", "_held_far", "_held_in_order", "_limit", "_received",
+        "_ahead", "_has_looked", "_held", "_held_far", "_held_in_order", "_is_begun", "_limit", "_received",
         "_received_minimal", "_surroundings", "_waiting", "_waiting_in_order", "activations", "code", "due",
         "events", "followers", "has_frontier_news", "inbox", "is_ahead", "is_patient", "is_queued",
         "may_resume", "name", "notifies", "opened", "outputs", "ports", "requested", "site", "source",
@@ -169,6 +169,8 @@ class VertexRunner:
         self.followers: list[Follower] = []
         self._ahead: Ahead | None = None
         self._has_looked = False
+        self._is_begun = False
+        """Whether it was told of the epoch at which the dataflow begins, as who is read by others wants."""
         self.is_ahead = False
         self._held: dict[int, int] = {}
         self._held_far: dict[int, int] = {}
@@ -333,13 +335,14 @@ class VertexRunner:
         assert self.vertex is not None
         if self.inbox:
             self._deliver()
-        if self._ahead is not None and not self.is_ahead:
+        if self._is_begun and self._ahead is not None and not self.is_ahead:
             self._ahead.look()
             self.is_ahead = self._has_looked = self.has_frontier_news = True
         if self.due:
             self._notify()
         if self.has_frontier_news:
             self.has_frontier_news = False
+            self._is_begun = True
             if self.wants_frontier or self.wants_end:
                 self.vertex.on_frontier()
         if self.may_resume:

@@ -81,6 +81,8 @@ def built(ports: int) -> tuple[Worker, Instance, Watches]:
 
 def test_turns_rows_and_the_end_of_their_epoch_are_one() -> None:
     worker, instance, vertex = built(2)
+    worker.run_until_idle()  # it is told at which epoch the dataflow begins, as ever
+    assert vertex.seen == {0: [0, 0], 1: [0, 0]}
     for epoch in range(3):
         before = instance.runners[2].activations
         instance.input("a").send([epoch])
@@ -94,6 +96,7 @@ def test_turns_rows_and_the_end_of_their_epoch_are_one() -> None:
 
 def test_turns_what_was_held_in_between_is_not_told() -> None:
     worker, instance, vertex = built(2)
+    worker.run_until_idle()
     told: list[tuple[int, int, int]] = []
     apply = instance.tracker.apply
     instance.tracker.apply = lambda changes: (told.extend(changes), apply(changes))[1]  # type: ignore[method-assign]
