@@ -18,6 +18,7 @@ Tables of any size go through `encoding.py`.
 from __future__ import annotations
 
 import datetime as dt
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final, cast
@@ -239,20 +240,26 @@ class PlainWords:
 
     def __init__(self, schema: Schema, symbols: SymbolTable) -> None:
         self._symbols = symbols
+        self._width = schema.width
         self._types = [column.type for column in schema]
         self._are_whole = all(type_.kind in ("int", "bool") and not type_.nullable for type_ in self._types)
 
-    def of(self, rows: Sequence[Row]) -> list[Sequence[int]]:
-        """The words, column by column."""
-        columns = list(zip(*rows, strict=True))
+    def of(self, rows: Sequence[Row], *behind: Sequence[int]) -> Int64s:
+        """The words, and behind those of a row one of each of `behind`: int64[width and as many, n]."""
+        words: list[int] = []
+        columns = zip(*rows, strict=True)
         if self._are_whole:
-            return cast("list[Sequence[int]]", columns)
-        words: list[Sequence[int]] = []
-        for type_, values in zip(self._types, columns, strict=True):
-            if type_.nullable:
-                words.append([value is not None for value in values])
-            words.append(self._column(values, type_.kind))
-        return words
+            for values in columns:
+                words += values
+        else:
+            for type_, values in zip(self._types, columns, strict=True):
+                if type_.nullable:
+                    words += [value is not None for value in values]
+                words += self._column(values, type_.kind)
+        for more in behind:
+            words += more
+        # A quarter of what `np.array` takes for a few lists.
+        return np.ndarray((self._width + len(behind), len(rows)), np.int64, array("q", words))
 
     def _column(self, values: Sequence[object], kind: Kind) -> Sequence[int]:
         if kind in ("string", "bytes"):

@@ -99,8 +99,8 @@ class TableIn:
 
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
         """As `encode` of a table of these checked rows, each as often as its diff says."""
-        columns = [*self._words.of(rows), [epoch_word] * len(rows), diffs]
-        return UpdateBatch(np.array(columns, dtype=np.int64), self.schema.symbol_words)
+        words = self._words.of(rows, [epoch_word] * len(rows), diffs)
+        return UpdateBatch(words, self.schema.symbol_words)
 
 
 def checked(known: PlainRows, rows: object, name: str) -> list[PlainRow]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from ..errors import MisuseError, TimelyError
 from ..failure import again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
+from ..operators.inputs.plain_rows import PlainRow
 from ..wire.requests import Reply, Request, Value
 from .posting import Behind, Poster, Refusals, this_thread, together
 
-__all__ = ["PATIENCE_SECONDS", "Installed", "Keeper", "OwnProcess", "Workers"]
+__all__ = ["PATIENCE_SECONDS", "AtHand", "Installed", "Keeper", "OwnProcess", "Workers"]
 
 PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
@@ -81,6 +82,30 @@ class Workers(Protocol):
         ...
 
 
+@runtime_checkable
+class AtHand(Protocol):
+    """Workers of this process, of which some things can be asked without a request and a reply, whose making
+    and reading would cost as much as what is asked of a lone worker: `EmbeddedWorkers`. Each is answered at
+    once, and raises what a request would.
+    """
+
+    def insert_rows(
+        self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
+    ) -> int:
+        """As `post` of `InsertRows`, its fields in order, to worker 0: the epoch that is answered."""
+        ...
+
+    def seal(self, dataflow: int, epoch: int) -> int:
+        """As `Seal` of worker 0: the epoch that is open then."""
+        ...
+
+    def has_done(self, dataflow: int, epoch: int) -> bool:
+        """Whether `Wait` for an epoch of all outputs is answered by all workers once they have done what
+        there is to do. If not, it may still come by what others do: that is for a request.
+        """
+        ...
+
+
 class Keeper(Protocol):
     """Who has started the workers, and hears first of their end: a launcher, a job of Spark."""
 
@@ -134,6 +159,9 @@ class Installed:
 
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
+        self._at_hand = workers if isinstance(workers, AtHand) else None
+        self.is_at_hand = self._at_hand is not None
+        """Whether `insert_at_hand`, `seal_at_hand` and `has_done` may be called."""
         self.part_bytes = workers.part_bytes
         self._end: TimelyError | None = None
         self.index = index
@@ -152,7 +180,8 @@ class Installed:
 
     def note_epoch(self, epoch: int) -> None:
         """Remember that `epoch` or a later one is open."""
-        self.epoch = max(self.epoch, epoch)
+        if epoch > self.epoch:
+            self.epoch = epoch
 
     def ask(
         self,
@@ -166,8 +195,7 @@ class Installed:
         try:
             return self._workers.ask(requests, timeout_seconds)
         except TimelyError as error:
-            if error.ends_dataflow:
-                self._end = again(error)
+            self._hear(error)
             raise
 
     def post(
@@ -181,8 +209,7 @@ class Installed:
         try:
             self._workers.post(worker, request, table, self, call, is_ordered)
         except TimelyError as error:  # embedded, at once
-            if error.ends_dataflow:
-                self._end = again(error)
+            self._hear(error)
             raise
 
     def ask_behind(self, request: Behind) -> Reply:
@@ -201,11 +228,55 @@ class Installed:
         try:
             return self._workers.ask_behind(0, self, sent)
         except TimelyError as error:
-            if error.ends_dataflow:
-                self._end = again(error)
+            self._hear(error)
             if refused := self._refused_of(None):
                 raise together(refused) from None
             raise
+
+    # Of workers that are at hand, where nothing is ever outstanding.
+
+    def insert_at_hand(self, name: str, writer: str, sequence: int, diff: int, rows: list[PlainRow]) -> None:
+        """As `post` of `InsertRows` for the open epoch."""
+        if self._end is not None:
+            self.settle()
+        assert self._at_hand is not None
+        values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
+        try:
+            entered = self._at_hand.insert_rows(self.index, name, self.epoch, writer, sequence, diff, values)
+        except TimelyError as error:
+            self._hear(error)
+            raise
+        self.note_epoch(entered)
+
+    def seal_at_hand(self) -> int:
+        """As `ask_behind` for a `Seal` of the open epoch, which is returned."""
+        if self._end is not None:
+            self.settle(seals=True)
+        assert self._at_hand is not None
+        epoch = self.epoch
+        try:
+            opened = self._at_hand.seal(self.index, epoch)
+        except TimelyError as error:
+            self._hear(error)
+            raise
+        self.note_epoch(opened)
+        return epoch
+
+    def has_done(self, epoch: int) -> bool:
+        """Let workers that are at hand do what there is to do: whether an epoch is complete then."""
+        if self._end is not None:
+            self.settle()
+        assert self._at_hand is not None
+        try:
+            return self._at_hand.has_done(self.index, epoch)
+        except TimelyError as error:
+            self._hear(error)
+            raise
+
+    def _hear(self, error: TimelyError) -> None:
+        """From now on say so, if that has ended the dataflow."""
+        if error.ends_dataflow:
+            self._end = again(error)
 
     def on_answer(self, reply: Reply) -> None:
         """What was posted is done."""

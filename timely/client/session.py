@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -112,6 +113,8 @@ class Flow(Installed):
         epoch meanwhile that is no error: what it holds is complete.
         """
         if through is None and not expected:
+            if self.is_at_hand:
+                return self.seal_at_hand()
             reply = self.ask_behind(lambda behind: Seal(self.index, self.epoch, behind))
             if (sealed := reply.integer("sealed")) >= 0:
                 self.note_epoch(max(sealed + 1, reply.integer("open")))
@@ -140,6 +143,8 @@ class Flow(Installed):
         wanted = self.epoch - 1 if epoch is None else epoch
         seconds = seconds_of(timeout)
         with told_shortly():
+            if self.is_at_hand and self.has_done(wanted):
+                return wanted
             self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
 
@@ -218,8 +223,10 @@ class FlowInput:
         self._flow = flow
         self.form = form
         self._writer = writer
+        self._rows_writer = f"{writer}/rows"
+        self._is_keyed = bool(form.keys)
         # Where the order of calls counts, worker 0 makes it.
-        self._place = 0 if form.keys else place_of(writer, 0, flow.workers)
+        self._place = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
         self._large_numbers = count()
@@ -243,7 +250,8 @@ class FlowInput:
         much later. Number the insertions of a writer 0, 1, 2, … What a repeated call returns is the epoch
         that is open now: its rows are in that one or, if the first call had arrived, in one before.
         """
-        self._check_keyed(False, "insert")
+        if self._is_keyed:
+            self._refuse("insert")
         return self._add("insert", self.form, data, 1, writer, sequence)
 
     def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
@@ -255,7 +263,8 @@ class FlowInput:
         client it may not be, before this one has sealed, or asked anything else.) Named by `writer` and
         `sequence` it may be repeated, and counts once, where it came first.
         """
-        self._check_keyed(True, "upsert")
+        if not self._is_keyed:
+            self._refuse("upsert")
         return self._add("upsert", self.form, data, 1, writer, sequence)
 
     def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
@@ -263,12 +272,14 @@ class FlowInput:
         table that has the columns of the key. As `upsert` otherwise; of a key that has no value it changes
         nothing.
         """
-        self._check_keyed(True, "delete")
+        if not self._is_keyed:
+            self._refuse("delete")
         return self._add("delete", self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
 
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
-        self._check_keyed(False, "remove")
+        if self._is_keyed:
+            self._refuse("remove")
         return self._add("remove", self.form, data, -1, writer, sequence)
 
     def append(
@@ -336,11 +347,14 @@ class FlowInput:
                 table = form.to_table(data)
             return self._add_table(call, table, diff, writer, sequence)
         is_named = writer is not None
+        flow = self._flow
         if is_named or sequence is not None:
             place, writer, sequence = self._identity(writer, sequence)
         else:  # to where the epoch is sealed, so that the seal may go behind them
-            place, writer, sequence = 0, f"{self._writer}/rows", next(self._row_numbers)
-        flow = self._flow
+            place, writer, sequence = 0, self._rows_writer, next(self._row_numbers)
+            if flow.is_at_hand:
+                flow.insert_at_hand(self.form.name, writer, sequence, diff, rows)
+                return flow.epoch
         values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
         request = InsertRows(flow.index, self.form.name, flow.epoch, writer, sequence, diff, values)
         if not is_named:
@@ -352,7 +366,7 @@ class FlowInput:
     def _post(self, call: str, place: int, request: Request, table: pa.Table | None) -> None:
         said = f"{call}(…), input {self.form.name!r},"
         # Of keys the last call counts, whichever thread has made it.
-        self._flow.post(place, request, table, said, bool(self.form.keys))
+        self._flow.post(place, request, table, said, self._is_keyed)
 
     def _add_table(
         self, call: str | None, table: pa.Table, diff: int, writer: str | None, sequence: int | None
@@ -362,7 +376,7 @@ class FlowInput:
         """
         flow, workers = self._flow, self._flow.workers
         if call is not None and writer is None and sequence is None and _is_small(table, workers):
-            writer, sequence = f"{self._writer}/rows", next(self._row_numbers)
+            writer, sequence = self._rows_writer, next(self._row_numbers)
             small = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
             self._post(call, 0, small, table)
             return flow.epoch
@@ -408,11 +422,10 @@ class FlowInput:
         self._flow.note_epoch(epoch)
         return epoch
 
-    def _check_keyed(self, wanted: bool, call: str) -> None:
-        if bool(self.form.keys) == wanted:
-            return
+    def _refuse(self, call: str) -> NoReturn:
+        """Raise that `call` is none for an input of this kind."""
         name = self.form.name
-        if wanted:
+        if not self._is_keyed:
             raise MisuseError(
                 f"input {name!r} holds rows: write insert(rows) and remove(rows). {call}(…) is for an input "
                 f"that keeps the last value by key, declared by dd.input(flow, {name!r}, …, key='id', "

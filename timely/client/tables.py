@@ -85,13 +85,10 @@ class InputForm:
                 data = [(each,) for each in data]
         return data
 
-    def plain_rows(self, data: object) -> list[PlainRow] | None:
-        """`data` as it is, if these are few plain rows: they need no table."""
-        return None if self._plain_rows is None else self._plain_rows.of(data)
-
     @cached_property
-    def _plain_rows(self) -> PlainRows | None:
-        return PlainRows(self.schema) if self.is_plain and self.schema is not None else None
+    def plain_rows(self) -> Callable[[object], list[PlainRow] | None]:
+        """Called with what a user has in hand: as it is, if these are few plain rows, which need no table."""
+        return PlainRows(self.schema).of if self.is_plain and self.schema is not None else _none_plain
 
     @cached_property
     def _convert(self) -> Callable[[object, pa.Schema | None, str], object]:
@@ -372,6 +369,11 @@ def is_of_pandas(value: object, kind: str) -> bool:
     """
     known = getattr(sys.modules.get("pandas"), kind, None)
     return isinstance(known, type) and isinstance(value, known)
+
+
+def _none_plain(data: object) -> None:
+    """Of an input that takes no plain rows."""
+    del data
 
 
 def _first(pair: tuple[int, object]) -> int:

@@ -27,8 +27,9 @@ class told_shortly:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        is_told = isinstance(error, TimelyError | KeyboardInterrupt) and not isinstance(error, InternalError)
-        if is_told and error is not None and trace is not None:
+        if error is None or trace is None:
+            return
+        if isinstance(error, TimelyError | KeyboardInterrupt) and not isinstance(error, InternalError):
             # The first frame is that of the `with`: the call that the user made.
             error.__traceback__ = _behind(trace, users_frames(trace.tb_next))
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from ..errors import InputClosedError, MisuseError
 from ..operators.inputs.appends import AppendId
+from ..operators.inputs.handle import InputHandle
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.handshake import Closed, Committed, Entered, Sealed, encode_control
@@ -65,11 +66,12 @@ class Orders:
             raise InputClosedError(
                 f"all inputs of dataflow {dataflow} are closed: there is no epoch {epoch} to seal"
             )
-        opened[0].epoch_word(epoch + 1)  # epochs look alike at all inputs
-        first = min([handle.epoch for handle in opened])
-        if epoch < first:
+        opened[0].check_epoch(epoch + 1)  # epochs look alike at all inputs
+        if epoch < opened[0].epoch and epoch < (first := min([handle.epoch for handle in opened])):
             return first
-        self._decide(Sealed(dataflow, epoch))
+        if self._worker.workers > 1:
+            self._tell(Sealed(dataflow, epoch))
+        self._seal(instance, opened, epoch)
         return epoch + 1
 
     def enter(self, dataflow: int, input_name: str, epoch: int, identity: AppendId) -> tuple[bool, int]:
@@ -126,17 +128,24 @@ class Orders:
         instance = self._worker.instances.get(order.dataflow)
         if instance is None:
             return
+        if isinstance(order, Sealed):
+            opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
+            self._seal(instance, opened, order.epoch)
+            return
         try:
             self._carry_out(instance, order)
         except Exception as error:
             self._worker.fail(order.dataflow, error)
 
-    def _carry_out(self, instance: Instance, order: Sealed | Entered | Committed | Closed) -> None:
-        if isinstance(order, Sealed):
-            for handle in instance.inputs.values():
-                if not handle.is_closed:
-                    handle.seal(order.epoch)
-        elif isinstance(order, Closed):
+    def _seal(self, instance: Instance, opened: list[InputHandle], epoch: int) -> None:
+        try:
+            for handle in opened:
+                handle.seal(epoch)
+        except Exception as error:
+            self._worker.fail(instance.index, error)
+
+    def _carry_out(self, instance: Instance, order: Entered | Committed | Closed) -> None:
+        if isinstance(order, Closed):
             instance.input(order.input).close()
         elif isinstance(order, Committed):
             instance.input(order.input).enter_attempts(
@@ -150,8 +159,11 @@ class Orders:
             else:
                 handle.enter_staged(identity, order.epoch, order.order, self._worker.index)
 
-    def _decide(self, order: Sealed | Entered | Committed | Closed) -> None:
-        assert self._worker.index == 0, "one worker decides"
+    def _decide(self, order: Entered | Committed | Closed) -> None:
         if self._worker.workers > 1:
-            self._worker.send_control(encode_control(order))
+            self._tell(order)
         self.carry_out(order)
+
+    def _tell(self, order: Sealed | Entered | Committed | Closed) -> None:
+        assert self._worker.index == 0, "one worker decides"
+        self._worker.send_control(encode_control(order))

@@ -103,7 +103,7 @@ class Replacements:
 
     def instance(self, dataflow: int) -> Instance:
         """The dataflow, or the new version of it, as far as that has taken its place here."""
-        return self._worker.instance(self.outputs_of(dataflow))
+        return self._worker.instance(self.outputs_of(dataflow) if self._outputs_of else dataflow)
 
     def check_input(self, dataflow: int, name: str) -> None:
         """Raise `ReplacedError` for an input that is not there any more."""

@@ -74,6 +74,7 @@ from ..wire.requests import (
     Stats,
     Uninstall,
     Value,
+    Wait,
 )
 from .answers.inputs import Inputs
 from .answers.later import Later, now_or_later
@@ -198,13 +199,50 @@ class Server:
                     return self._once_started(request, table)
                 request = self._redirected(request)
             return self._handle(request, table)
-        except TimelyError:
-            raise
         except BaseException as error:
-            if is_interrupt(error):
-                raise
-            trace = "".join(traceback.format_exception(error)).rstrip()
-            raise InternalError(f"{type(request).__name__.lower()} failed unexpectedly: {trace}") from error
+            _check_expected(type(request), error)
+            raise
+
+    # The same for who is in this process and asks it most often, of worker 0: without a request and a reply,
+    # whose making and reading would cost as much as what is asked. Where a dataflow is about to begin, or may
+    # have been replaced, they go the way of requests.
+
+    def insert_rows(
+        self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
+    ) -> int:
+        """As `InsertRows`, its fields in order: the epoch that the rows belong to, or that is open."""
+        if not self.installations.is_quiet():
+            reply = self.handle(InsertRows(dataflow, name, epoch, writer, sequence, diff, rows))
+            assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
+            return reply.integer("epoch")
+        try:
+            handle = self._worker.instance(dataflow).input(name)
+            return handle.take_rows(epoch, rows, diff, writer, sequence)[1]
+        except BaseException as error:
+            _check_expected(InsertRows, error)
+            raise
+
+    def seal(self, dataflow: int, epoch: int) -> int:
+        """As `Seal`: the epoch that is open then."""
+        if not self.installations.is_quiet():
+            reply = self.handle(Seal(dataflow, epoch))
+            assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
+            return reply.integer("open")
+        try:
+            return self._orders.seal(dataflow, epoch)
+        except BaseException as error:
+            _check_expected(Seal, error)
+            raise
+
+    def has_done(self, dataflow: int, epoch: int) -> bool:
+        """Whether `Wait` for an epoch of all outputs would be answered at once."""
+        if not self.installations.is_quiet():
+            return isinstance(self.handle(Wait(dataflow, "", epoch, -1.0)), Reply)
+        try:
+            return self._outputs.has_done(dataflow, epoch)
+        except BaseException as error:
+            _check_expected(Wait, error)
+            raise
 
     def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
         """Most is asked of inputs and outputs: those first."""
@@ -399,3 +437,11 @@ class Server:
         if name is not None:
             self.replacements.check_input(request.dataflow, name)
         return replace(request, dataflow=current)
+
+
+def _check_expected(request: type[Request], error: BaseException) -> None:
+    """Raise `InternalError` for what a request has raised and nobody has raised on purpose."""
+    if isinstance(error, TimelyError) or is_interrupt(error):
+        return
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    raise InternalError(f"{request.__name__.lower()} failed unexpectedly: {trace}") from error

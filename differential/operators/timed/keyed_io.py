@@ -97,7 +97,7 @@ class KeyedTableIn:
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
         """As `encode` of a table of these checked rows, all of which say something, or all delete."""
         words = self._key_words if diffs[0] < 0 else self._words
-        return self._said(np.array(words.of(rows), dtype=np.int64), diffs[0], epoch_word)
+        return self._said(words.of(rows), diffs[0], epoch_word)
 
     def _said(self, given: Int64s, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """The batch of the words `given`: of the keys alone if `diff` is -1, else of all columns."""

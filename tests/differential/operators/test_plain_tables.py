@@ -128,6 +128,7 @@ def test_rows_of_several_insertions_are_one_batch_with_a_diff_each() -> None:
     assert batch.words.tolist()[:2] == [[1, 2], [1, 0]]
     assert batch.words.tolist()[3:] == [[77, 77], [1, -1]]
     assert batch.symbol_words == (2,)
+    assert batch.words.flags.writeable and batch.words.flags.c_contiguous, "as kernels take it"
 
 
 @pytest.mark.parametrize("rows", [[(1, 2)], "x", [(None, "a")], [[[1], "a"]], 5, [{"n": 1}]])

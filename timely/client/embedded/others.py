@@ -31,19 +31,16 @@ class Others:
 
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
-        self._have_asked: set[int] = set()
+        self.have_asked: set[int] = set()
+        """The threads that have: each adds itself as it asks."""
         self._asleep: dict[threading.Event, int] = {}
         """Who waits, by what it is to wait for: which thread, if it does so without a limit, else 0."""
-
-    def note(self, thread: int) -> None:
-        """This thread, the current one, asks."""
-        self._have_asked.add(thread)
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""
         asleep = set(self._asleep.copy().values())
         return any(
-            (thread.ident in self._have_asked or thread not in self._before)
+            (thread.ident in self.have_asked or thread not in self._before)
             and thread.ident not in asleep
             and not is_of_a_crew(thread)
             for thread in threading.enumerate()

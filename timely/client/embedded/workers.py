@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -165,9 +166,7 @@ class EmbeddedWorkers:
         call: str,
         is_ordered: bool = False,
     ) -> None:
-        """Do it now: here nobody is waited for. It is what is asked most often, and costs as much as what is
-        around it.
-        """
+        """Do it now: here nobody is waited for."""
         del call, is_ordered
         with self._turn():
             try:
@@ -182,16 +181,87 @@ class EmbeddedWorkers:
         assert isinstance(answer, Reply), "what may be posted is answered at once"
         poster.on_answer(answer)
 
+    # What is asked most often, by a call for each: as a request is, but for the request and the reply.
+
+    def insert_rows(
+        self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
+    ) -> int:
+        """See `AtHand`."""
+        with self._turn():
+            try:
+                self._begin_turn()
+                self._check()
+                try:
+                    entered = self._servers[0].insert_rows(
+                        dataflow, name, epoch, writer, sequence, diff, rows
+                    )
+                except TimelyError as error:
+                    self._refuse(error, dataflow)
+                self._owed.give(dataflow, len(rows), 0)
+                return entered
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._end_turn()
+
+    def seal(self, dataflow: int, epoch: int) -> int:
+        """See `AtHand`."""
+        with self._turn():
+            try:
+                self._begin_turn()
+                self._check()
+                try:
+                    opened = self._servers[0].seal(dataflow, epoch)
+                except TimelyError as error:
+                    self._refuse(error, dataflow)
+                self._owed.seal(dataflow)
+                if self.count > 1:
+                    self._take_in()
+                if self._owed.is_too_much():
+                    self._pay_for(dataflow)
+                self._others.wake()
+                return opened
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._end_turn()
+
+    def has_done(self, dataflow: int, epoch: int) -> bool:
+        """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
+        with self._turn():
+            try:
+                self._begin_turn()
+                self._check()
+                self._work_off()
+                try:
+                    for server in self._servers:
+                        if not server.has_done(dataflow, epoch):
+                            return False
+                except TimelyError as error:
+                    self._refuse(error, dataflow)
+                return True
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._end_turn()
+
     def _take_at_once(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
         """Hand out a request whose answer does not depend on work."""
         try:
             answer = self._servers[worker].handle(request, table)
         except TimelyError as error:
-            self._take_in()  # what this request has asked of other workers before
-            told = self._in_full(error, request)
-            raise told from told.__cause__
+            self._refuse(error, getattr(request, "dataflow", None))
         self._note_owed(request, table)
         return answer
+
+    def _refuse(self, error: TimelyError, dataflow: int | None) -> NoReturn:
+        """Raise what a worker has said to what was asked of a dataflow."""
+        self._take_in()  # what this request has asked of other workers before
+        told = self._in_full(error, dataflow)
+        raise told from told.__cause__
 
     def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
         """Nothing is outstanding."""
@@ -234,7 +304,7 @@ class EmbeddedWorkers:
     def _begin_turn(self) -> None:
         self._busy = thread = threading.get_ident()
         begin_turn(self)
-        self._others.note(thread)
+        self._others.have_asked.add(thread)
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
@@ -290,9 +360,13 @@ class EmbeddedWorkers:
                 self._take_in()
             for _, request, _ in requests:
                 if isinstance(request, _OF_ENDS) and self._owed.is_too_much():
-                    self._work_off()
-                    self._check_running(request.dataflow)
+                    self._pay_for(request.dataflow)
         return _Answers(answers)
+
+    def _pay_for(self, dataflow: int) -> None:
+        """Do what is owed, which is too much, for who has completed something of a dataflow."""
+        self._work_off()
+        self._check_running(dataflow)
 
     def _note_owed(self, request: Request, table: pa.Table | None) -> None:
         if isinstance(request, InsertRows):
@@ -302,9 +376,9 @@ class EmbeddedWorkers:
         elif isinstance(request, _OF_ENDS):
             self._owed.seal(request.dataflow)
 
-    def _in_full(self, error: TimelyError, request: Request) -> TimelyError:
+    def _in_full(self, error: TimelyError, dataflow: int | None) -> TimelyError:
         """What has ended a dataflow as the worker tells it on which it arose; any other error as it is."""
-        if error.ends_dataflow and (dataflow := getattr(request, "dataflow", None)) is not None:
+        if error.ends_dataflow and dataflow is not None:
             return self._what_ended(dataflow) or error
         return error
 
@@ -451,13 +525,16 @@ class EmbeddedWorkers:
         return seconds
 
     def _run_until_idle(self) -> None:
-        if self._crew is None:
-            while self._step():
-                pass
-        else:
+        if self._crew is not None:
             self._step()
             while self._crew.has_paused:
                 self._step()
+        elif self.count > 1:
+            while self._step():
+                pass
+        else:  # what a lone worker has left to do it knows without another step
+            while self._step() and not self._workers[0].is_at_rest():
+                pass
 
     def _step(self, until: float = inf) -> bool:
         """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was

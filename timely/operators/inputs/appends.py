@@ -50,19 +50,17 @@ def new_writer() -> str:
 class Numbers:
     """A set of whole numbers as intervals: small while they follow one another, in whatever order."""
 
-    __slots__ = ("_firsts", "_lasts")
+    __slots__ = ("_firsts", "_lasts", "next")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._lasts: list[int] = []
+        self.next: int | None = None
+        """The number right behind the last one; None if there is none."""
 
     def __contains__(self, number: int) -> bool:
         at = bisect_right(self._firsts, number) - 1
         return at >= 0 and number <= self._lasts[at]
-
-    def follows(self, number: int) -> bool:
-        """Whether a number comes right behind the last one."""
-        return bool(self._lasts) and number == self._lasts[-1] + 1
 
     @property
     def gaps(self) -> int:
@@ -71,8 +69,9 @@ class Numbers:
 
     def add(self, number: int) -> None:
         """Put a number in; once is enough."""
-        if self._lasts and number == self._lasts[-1] + 1:  # most often
+        if number == self.next:  # most often
             self._lasts[-1] = number
+            self.next = number + 1
             return
         at = bisect_right(self._firsts, number) - 1
         if at >= 0 and number <= self._lasts[at]:
@@ -89,6 +88,7 @@ class Numbers:
         else:
             self._firsts.insert(at + 1, number)
             self._lasts.insert(at + 1, number)
+        self.next = self._lasts[-1] + 1
 
 
 class WriterNumbers:
@@ -106,11 +106,10 @@ class WriterNumbers:
         known = self._numbers.get(identity.writer)
         return known is not None and identity.sequence in known
 
-    def follows(self, identity: AppendId) -> bool:
+    def follows(self, writer: str, sequence: int) -> bool:
         """Whether an insertion is the next one of its writer, and so is new, and leaves no gap."""
-        writer, sequence = identity
         known = self._numbers.get(writer)
-        return known is not None and known.follows(sequence)
+        return known is not None and known.next == sequence
 
     def check(self, identity: AppendId) -> None:
         """Raise `MisuseError` if its number would leave one gap too many."""
@@ -124,14 +123,13 @@ class WriterNumbers:
                 "them 0, 1, 2, …, or take another name for the writer"
             )
 
-    def add(self, identity: AppendId) -> None:
+    def add(self, writer: str, sequence: int) -> None:
         """Remember an insertion that has been taken."""
-        writer, sequence = identity
         numbers = self._numbers.get(writer)
-        if numbers is None:
-            numbers = self._numbers[writer] = Numbers()
-        elif len(self._numbers) > 1:
+        if numbers is not None:
             self._numbers.move_to_end(writer)
+        else:
+            numbers = self._numbers[writer] = Numbers()
+            if len(self._numbers) > self._writers_max:
+                self._numbers.popitem(last=False)
         numbers.add(sequence)
-        if len(self._numbers) > self._writers_max:
-            self._numbers.popitem(last=False)

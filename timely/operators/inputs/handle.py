@@ -89,8 +89,8 @@ class _Staged:
         return sum(size for _, _, size in self.parts.values())
 
 
-_Kept = tuple[int, Waiting]
-"""A batch, and the time word that its rows have for now, unless it is folded."""
+_Kept = tuple[int | None, Waiting]
+"""A batch, and the time word that its rows have for now; None, and it alone, if it is folded."""
 
 
 @record(frozen=True)
@@ -202,37 +202,45 @@ class InputHandle:
 
     def insert(self, epoch: int, batches: Iterable[Waiting], identity: AppendId) -> int:
         """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
-        self._writers.add(identity)
+        self._writers.add(*identity)
         entered = max(epoch, self.epoch)
         if self._ordered is not None:
             batches = _in_order(self._ordered, batches, self.next_call(), 0)
         self._keep(entered, batches, self.epoch_word(entered))
         return entered
 
-    def insert_rows(self, epoch: int, rows: object, diff: int, identity: AppendId) -> int:
-        """`insert` of few plain rows; `MisuseError` if this input takes none, or they are not plain.
+    def take_rows(self, epoch: int, rows: object, diff: int, writer: str, sequence: int) -> tuple[bool, int]:
+        """`insert` of few plain rows if they are new: whether they are, and the epoch that they enter, or
+        that is open. Raises as `is_new` does, and `MisuseError` if this input takes none, or they are not
+        plain.
 
         They are kept as they are until there are many or their epoch is sealed: one batch of all costs little
         more than one of each. Where the order of calls counts each is a batch of its own.
         """
+        follows = not self.is_closed and self._writers.follows(writer, sequence)  # most often: it is new
+        if not follows and not self.is_new(AppendId(writer, sequence)):
+            return False, self.epoch
         if self._plain is None:
             raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
         if diff not in (1, -1):  # checked here: whoever seals makes words of it, perhaps another client
             raise MisuseError(f"input {self.name!r}: plain rows are added or removed once, not {diff} times")
         plain = self._plain.checked_rows(rows, diff)
-        entered = max(epoch, self.epoch)
-        word = self.epoch_word(entered)
+        entered = epoch if epoch > self.epoch else self.epoch
+        word = self._word if entered == self._word_epoch else self.epoch_word(entered)
         if self._ordered is not None:
             batches = [self._plain.encode_rows(plain, [diff] * len(plain), word)] if plain else []
-            return self.insert(epoch, batches, identity)
-        if entered != self._few_epoch or len(self._few) >= FEW_ROWS_MAX:
-            self._keep_few()
+            return True, self.insert(epoch, batches, AppendId(writer, sequence))
+        few, count = self._few, len(plain)
+        if entered != self._few_epoch or len(few) >= FEW_ROWS_MAX:
+            if few:
+                self._keep_few()
+                few = self._few
             self._few_epoch, self._few_word = entered, word
-        self._writers.add(identity)
-        self._few += plain
-        self._few_diffs += [diff] * len(plain)
-        self.rows_waiting += len(plain)
-        return entered
+        self._writers.add(writer, sequence)
+        few += plain
+        self._few_diffs += [diff] * count
+        self.rows_waiting += count
+        return True, entered
 
     def _keep_few(self) -> None:
         """Make a batch of the plain rows that are kept as they are."""
@@ -251,8 +259,7 @@ class InputHandle:
         """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
         more.
         """
-        if self._writers.follows(identity):  # most often
-            self.check_open()
+        if not self.is_closed and self._writers.follows(*identity):  # most often
             return True
         if identity in self._writers:
             return False
@@ -347,7 +354,7 @@ class InputHandle:
 
     def take_insertion(self, identity: AppendId) -> None:
         """Remember an insertion in parts as taken."""
-        self._writers.add(identity)
+        self._writers.add(*identity)
 
     def drop_staged(self, identity: AppendId) -> None:
         """Forget the parts of an insertion."""
@@ -371,6 +378,11 @@ class InputHandle:
         self._word_epoch, self._word = epoch, word
         return word
 
+    def check_epoch(self, epoch: int) -> None:
+        """Raise `TimeOverflowError` if there is no such epoch."""
+        if not 0 <= epoch <= EPOCH_MAX:
+            self.epoch_word(epoch)
+
     def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
         """Those of `expected` that have not arrived for `epoch`."""
         seen = self._seen.get(epoch, set())
@@ -389,7 +401,8 @@ class InputHandle:
             raise InputClosedError(f"input {self.name!r} is closed: there is no epoch {sealed} to seal")
         if sealed < self.epoch:
             return sealed
-        self.epoch_word(sealed + 1)
+        if sealed >= EPOCH_MAX:
+            self.check_epoch(sealed + 1)
         self._let_enter(sealed, is_last=False)
         return sealed
 
@@ -435,15 +448,17 @@ class InputHandle:
                 batches.reverse()
                 while batches:
                     word, batch = batches.pop()
-                    if isinstance(batch, Folded):
+                    if word == entered:  # most often
+                        entrance.let_in(batch, entered)  # type: ignore[arg-type]  # it is not folded
+                    elif not isinstance(batch, Folded):
+                        entrance.let_in(batch.shifted(0, entered), entered)
+                    else:
                         entrance.let_in(batch.unfolded(entered), entered)
                         if batches:
                             batches.reverse()
                             self._go_on(epoch)
                             entrance.resume()
                             return
-                    else:
-                        entrance.let_in(batch if word == entered else batch.shifted(0, entered), entered)
                 sealed.entering.pop()
             self._sealed.popleft()
             self._go_on(sealed.new)
@@ -487,7 +502,8 @@ class InputHandle:
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
 
-    def _keep(self, epoch: int, batches: Iterable[Waiting], word: int) -> None:
+    def _keep(self, epoch: int, batches: Iterable[Waiting], word: int | None) -> None:
+        """`word`: that of the rows, for batches that are not folded."""
         for batch in batches:
             if batch.rows:
                 if epoch not in self._waiting:
@@ -495,26 +511,30 @@ class InputHandle:
                     heapq.heappush(self._waiting_epochs, epoch)
                 self.rows_waiting += batch.rows
                 waiting = self._waiting[epoch]
-                if waiting and isinstance(batch, Folded) and isinstance(last := waiting[-1][1], Folded):
+                if not isinstance(batch, Folded):
+                    waiting.append((word, batch))
+                    continue
+                if waiting and isinstance(last := waiting[-1][1], Folded):
                     both = last.with_next(batch)
                     if both is not None:
-                        waiting[-1] = word, both
+                        waiting[-1] = None, both
                         continue
-                waiting.append((word, batch))
+                waiting.append((None, batch))
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
         entering: list[tuple[int, list[_Kept]]] = []
-        # Most often nothing else waits.
-        if self._few and not self._waiting_epochs and self._few_epoch <= sealed:
-            entering.append((self._few_epoch, [(self._few_word, self._take_few())]))
-        else:
-            self._keep_few()
+        if self._few:
+            if not self._waiting_epochs and self._few_epoch <= sealed:  # most often nothing else waits
+                entering.append((self._few_epoch, [(self._few_word, self._take_few())]))
+            else:
+                self._keep_few()
         while self._waiting_epochs and self._waiting_epochs[0] <= sealed:
             epoch = heapq.heappop(self._waiting_epochs)
             batches = self._waiting.pop(epoch)
             self.rows_waiting -= sum([batch.rows for _, batch in batches])
             entering.append((epoch, batches))
-        entering.reverse()
+        if len(entering) > 1:
+            entering.reverse()
         self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
         self._entrance.wake()

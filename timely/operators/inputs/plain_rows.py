@@ -56,9 +56,8 @@ class _Plain(list[PlainRow]):
 
     __slots__ = ("columns",)
 
-    def __init__(self, columns: tuple[object, ...]) -> None:
-        super().__init__()
-        self.columns = columns
+    columns: tuple[object, ...]
+    """Set by who makes it: a constructor of its own would cost as much as a row."""
 
 
 class PlainRows:
@@ -71,24 +70,39 @@ class PlainRows:
         self._nullable = [field.nullable for field in schema]
         self._columns = tuple(zip(self._kinds, self._nullable, strict=True))
         self._rows_max = 0 if not self._kinds or None in self._kinds else PLAIN_VALUES_MAX // len(self._kinds)
-        self._forms: dict[tuple[type, ...], _Form | None] = {}
+        self._forms: dict[tuple[type, ...], _Form] = {}
         # Who makes a table seldom says of its columns that they hold no null.
         own = [field.remove_metadata() for field in schema]
         self._schemas = pa.schema(own), pa.schema([field.with_nullable(True) for field in own])
 
     def of(self, data: object) -> list[PlainRow] | None:
         """The rows of `data`, a list of tuples, lists or dicts or a table, if they are few and plain."""
-        if type(data) is _Plain and data.columns == self._columns:
-            return data
-        if type(data) is pa.Table:
-            data = self._read(data)
-        if type(data) is not list or len(data) > self._rows_max:
+        if type(data) is not list:
+            if type(data) is _Plain and data.columns == self._columns:
+                return data
+            data = self._read(data) if type(data) is pa.Table else None
+            if data is None:
+                return None
+        if len(data) > self._rows_max:
             return None
-        rows = _Plain(self._columns)
+        rows = _Plain()
+        rows.columns = self._columns
+        forms = self._forms
         for given in data:
             row = given if type(given) is tuple else self._as_tuple(given)
-            if row is None or not self._is_plain(row):
+            if row is None:
                 return None
+            types = tuple(map(type, row))
+            form = forms.get(types) or self._learn(types)
+            if form is None:
+                return None
+            integers, texts = form
+            for at in integers:
+                if not _INT_MIN <= row[at] <= _INT_MAX:  # type: ignore[operator]  # its type is int
+                    return None
+            for at in texts:
+                if not _is_short(row[at]):  # type: ignore[arg-type]  # its type is str or bytes
+                    return None
             rows.append(row)
         return rows
 
@@ -115,31 +129,13 @@ class PlainRows:
         except KeyError:
             return None
 
-    def _is_plain(self, row: PlainRow) -> bool:
-        types = tuple(map(type, row))
-        try:
-            form = self._forms[types]
-        except KeyError:
-            form = self._learn(types)
-        if form is None:
-            return False
-        integers, texts = form
-        for at in integers:
-            number = row[at]
-            if not isinstance(number, int) or not _INT_MIN <= number <= _INT_MAX:
-                return False
-        for at in texts:
-            text = row[at]
-            if not isinstance(text, str | bytes) or not _is_short(text):
-                return False
-        return True
-
     def _learn(self, types: tuple[type, ...]) -> _Form | None:
         """What rows of these types are like, once for all of them; None if they are not plain."""
         form = self._form_of(types)
-        if len(self._forms) >= _FORMS_MAX:
-            self._forms.clear()
-        self._forms[types] = form
+        if form is not None:
+            if len(self._forms) >= _FORMS_MAX:
+                self._forms.clear()
+            self._forms[types] = form
         return form
 
     def _form_of(self, types: Sequence[type]) -> _Form | None:

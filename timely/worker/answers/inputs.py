@@ -81,12 +81,10 @@ class Inputs:
         return self._replacements.instance(dataflow).input(name)
 
     def _take_plain_rows(self, request: InsertRows) -> Reply:
-        handle = self._input(request.dataflow, request.input)
-        identity = AppendId(request.writer, request.sequence)
-        if not handle.is_new(identity):
-            return Reply({"is_new": False, "epoch": handle.epoch})
-        entered = handle.insert_rows(request.epoch, request.rows, request.diff, identity)
-        return Reply({"is_new": True, "epoch": entered})
+        is_new, entered = self._input(request.dataflow, request.input).take_rows(
+            request.epoch, request.rows, request.diff, request.writer, request.sequence
+        )
+        return Reply({"is_new": is_new, "epoch": entered})
 
     def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
         """Rows of a client. Everything that can be wrong with them is found before they are kept."""

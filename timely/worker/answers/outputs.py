@@ -91,6 +91,10 @@ class Outputs:
             case _:
                 return None
 
+    def has_done(self, dataflow: int, epoch: int) -> bool:
+        """Whether an epoch is complete at all outputs."""
+        return self._complete(dataflow, "", epoch) > epoch
+
     def _changes(self, request: Changes) -> Reply | Later:
         if request.reader:
             capture = self._output(request.dataflow, request.output)

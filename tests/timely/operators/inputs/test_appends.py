@@ -47,6 +47,7 @@ def test_numbers_are_a_set_in_whatever_order_they_come(added: list[int]) -> None
         numbers.add(number)
         plain.add(number)
         assert numbers.gaps == gaps(plain)
+        assert numbers.next == max(plain) + 1
     for number in {near + step for near in [*added, 0] for step in (-1, 0, 1)}:
         assert (number in numbers) == (number in plain), number
 
@@ -62,17 +63,26 @@ def test_numbers_that_follow_one_another_take_the_room_of_one(order: list[int]) 
 def test_writers_are_told_apart_and_remembered_for_ever() -> None:
     known = WriterNumbers()
     for sequence in range(1_000):
-        known.add(AppendId("a", sequence))
-    known.add(AppendId("b", 5))
+        known.add("a", sequence)
+    known.add("b", 5)
     assert AppendId("a", 0) in known and AppendId("a", 999) in known and AppendId("a", 1_000) not in known
     assert AppendId("b", 5) in known and AppendId("b", 0) not in known and AppendId("c", 5) not in known
     assert len(known) == 2
 
 
+def test_writers_are_followed_only_by_what_is_right_behind_their_last_number() -> None:
+    known = WriterNumbers()
+    assert not known.follows("a", 0), "of a writer that is not known nothing is said"
+    for sequence, behind in [(3, 4), (4, 5), (9, 10), (5, 10), (0, 10), (9, 10), (10, 11)]:
+        known.add("a", sequence)
+        assert [number for number in range(-2, 13) if known.follows("a", number)] == [behind]
+    assert not known.follows("b", 11)
+
+
 def test_writers_that_were_silent_longest_are_forgotten_first() -> None:
     known = WriterNumbers(writers_max=2)
     for writer, sequence in [("a", 0), ("b", 0), ("a", 1), ("c", 0)]:
-        known.add(AppendId(writer, sequence))
+        known.add(writer, sequence)
     assert [AppendId(writer, 0) in known for writer in "abc"] == [True, False, True]
     assert len(known) == 2
 
@@ -81,7 +91,7 @@ def test_writers_that_leave_too_many_gaps_are_told_so_and_may_still_repeat_and_f
     known = WriterNumbers(gaps_max=2)
     for sequence in (0, 2, 4):
         known.check(AppendId("a", sequence))
-        known.add(AppendId("a", sequence))
+        known.add("a", sequence)
     with pytest.raises(
         MisuseError, match="has left 2 gaps in the numbers of its insertions: number them 0, 1"
     ):
@@ -96,7 +106,7 @@ def test_writers_that_leave_too_many_gaps_are_told_so_and_may_still_repeat_and_f
 def test_numbers_that_join_what_is_there_on_either_side_leave_no_gap_more() -> None:
     numbers = WriterNumbers(gaps_max=1)
     for sequence in (1, 5):
-        numbers.add(AppendId("w", sequence))
+        numbers.add("w", sequence)
     for sequence in (0, 2, 4, 6):
         numbers.check(AppendId("w", sequence))
     for sequence in (-1, 3, 7):

@@ -276,18 +276,34 @@ def plain(bits: tuple[int, ...] | None = None) -> tuple[Worker, Instance, InputH
 @pytest.mark.parametrize("diff", [0, 2, -2, 1 << 63, (1 << 64) - 1])
 def test_plain_rows_as_often_as_no_client_says_are_refused_before_anybody_seals(diff: int) -> None:
     worker, instance, handle, _ = plain()
-    handle.insert_rows(0, [(1,)], 1, AppendId("w", 0))
+    handle.take_rows(0, [(1,)], 1, "w", 0)
     with pytest.raises(MisuseError, match="plain rows are added or removed once"):
-        handle.insert_rows(0, [(2,)], diff, AppendId("w", 1))
+        handle.take_rows(0, [(2,)], diff, "w", 1)
     assert handle.rows_waiting == 1 and handle.is_new(AppendId("w", 1))
     handle.seal()
     assert entered(worker, instance) == [(0, ((1,), 1))]
 
 
+def test_plain_rows_with_a_name_that_is_known_are_not_taken_again() -> None:
+    _, _, handle, _ = plain()
+    assert handle.take_rows(0, [(1,)], 1, "w", 0) == (True, 0)
+    assert handle.take_rows(0, [(2,)], 1, "w", 2) == (True, 0), "a gap is none of its business"
+    handle.seal()
+    for sequence in (0, 2):
+        assert handle.take_rows(0, [(1,)], 1, "w", sequence) == (False, 1)
+    assert handle.take_rows(0, [(1,)], 1, "w", 1) == (True, 1)
+    assert handle.rows_waiting == 1
+    handle.close()
+    assert handle.take_rows(0, [(1,)], 1, "w", 0) == (False, 2), "that is known still"
+    for writer, sequence in [("w", 3), ("other", 0)]:
+        with pytest.raises(InputClosedError, match="is closed: nothing can be added"):
+            handle.take_rows(0, [(1,)], 1, writer, sequence)
+
+
 def test_plain_rows_of_an_epoch_are_one_batch_made_when_it_is_sealed() -> None:
     worker, instance, handle, codec = plain()
-    assert handle.insert_rows(0, [(1,), (2,)], 1, AppendId("w", 0)) == 0
-    assert handle.insert_rows(0, [(1,)], -1, AppendId("w", 1)) == 0
+    assert handle.take_rows(0, [(1,), (2,)], 1, "w", 0) == (True, 0)
+    assert handle.take_rows(0, [(1,)], -1, "w", 1) == (True, 0)
     assert (handle.rows_waiting, codec.made, handle.is_new(AppendId("w", 1))) == (3, [], False)
     handle.seal()
     assert (handle.rows_waiting, codec.made) == (0, [3])
@@ -299,7 +315,7 @@ def test_plain_rows_enter_the_epoch_that_they_are_for(monkeypatch: pytest.Monkey
     handle.seal(2)
     calls = [(0, 3), (5, 5), (4, 4), (5, 5), (0, 3)]
     for number, (asked, got) in enumerate(calls):
-        assert handle.insert_rows(asked, [(got, number)], 1, AppendId("w", number)) == got
+        assert handle.take_rows(asked, [(got, number)], 1, "w", number) == (True, got)
     assert handle.rows_waiting == 5
     handle.seal(4)
     assert handle.rows_waiting == 2
@@ -312,10 +328,10 @@ def test_plain_rows_enter_the_epoch_that_they_are_for(monkeypatch: pytest.Monkey
 
 def test_plain_rows_of_a_later_epoch_wait_for_it_or_for_the_end() -> None:
     worker, instance, handle, _ = plain()
-    handle.insert_rows(5, [(1,)], 1, AppendId("w", 0))
+    handle.take_rows(5, [(1,)], 1, "w", 0)
     handle.seal(4)
     assert entered(worker, instance) == [] and handle.rows_waiting == 1
-    handle.insert_rows(7, [(2,)], 1, AppendId("w", 1))
+    handle.take_rows(7, [(2,)], 1, "w", 1)
     handle.close()
     assert handle.rows_waiting == 0
     assert entered(worker, instance) == [(5, ((1,), 1)), (7, ((2,), 1))]
@@ -323,7 +339,7 @@ def test_plain_rows_of_a_later_epoch_wait_for_it_or_for_the_end() -> None:
 
 def test_plain_rows_alone_of_a_later_epoch_enter_when_their_input_is_closed() -> None:
     worker, instance, handle, _ = plain()
-    handle.insert_rows(7, [(1,)], 1, AppendId("w", 0))
+    handle.take_rows(7, [(1,)], 1, "w", 0)
     handle.close()
     assert handle.rows_waiting == 0 and entered(worker, instance) == [(7, ((1,), 1))]
 
@@ -333,7 +349,7 @@ def test_plain_rows_enter_behind_those_of_earlier_epochs_that_are_sealed_with_th
     worker, instance, handle, _ = plain((5,))
     far = instance.frozen.codes[0].layout.window + 3
     handle.send(["first"])
-    handle.insert_rows(far, [(1,)], 1, AppendId("w", 0))
+    handle.take_rows(far, [(1,)], 1, "w", 0)
     handle.seal(far)
     assert entered(worker, instance) == [(0, "first"), (far, ((1,), 1))]
 
@@ -360,7 +376,7 @@ def test_plain_rows_are_moved_to_the_word_at_which_they_enter(monkeypatch: pytes
     """Words may count from a later epoch by then."""
     _, instance, handle, _ = plain()
     monkeypatch.setattr(handle, "_plain", TimedIn())
-    handle.insert_rows(1, [(1,)], 1, AppendId("w", 0))
+    handle.take_rows(1, [(1,)], 1, "w", 0)
     handle.seal(1)
     (_, ((_, batch),)) = handle._sealed[0].entering[0]
     assert isinstance(batch, Timed) and batch.word == instance.frozen.codes[0].pack((1,)) != 0
@@ -386,7 +402,7 @@ def test_plain_rows_are_made_a_batch_when_there_are_many() -> None:
     worker, instance, handle, codec = plain()
     rows = [(n,) for n in range(100)]
     for number in range(25):
-        handle.insert_rows(0, rows, 1, AppendId("w", number))
+        handle.take_rows(0, rows, 1, "w", number)
     assert max(codec.made) < FEW_ROWS_MAX + 100 and len(codec.made) == 2
     assert handle.rows_waiting == 2_500
     handle.seal()
@@ -396,7 +412,7 @@ def test_plain_rows_are_made_a_batch_when_there_are_many() -> None:
 def test_plain_rows_wait_on_in_a_handle_that_takes_over() -> None:
     _, _, old, _ = plain()
     worker, instance, new, _ = plain()
-    old.insert_rows(0, [(1,)], 1, AppendId("w", 0))
+    old.take_rows(0, [(1,)], 1, "w", 0)
     new.take_over(old, 0)
     assert (old.rows_waiting, new.rows_waiting, new.is_new(AppendId("w", 0))) == (0, 1, False)
     old.seal()
@@ -407,10 +423,10 @@ def test_plain_rows_wait_on_in_a_handle_that_takes_over() -> None:
 def test_plain_rows_that_are_refused_change_nothing() -> None:
     _, _, handle = running()
     with pytest.raises(MisuseError, match="input 'numbers' takes records, and no plain rows"):
-        handle.insert_rows(0, [(1,)], 1, AppendId("w", 0))
+        handle.take_rows(0, [(1,)], 1, "w", 0)
     _, _, handle, _ = plain()
     with pytest.raises(MisuseError, match="no plain rows"):
-        handle.insert_rows(0, None, 1, AppendId("w", 0))
+        handle.take_rows(0, None, 1, "w", 0)
     with pytest.raises(TimeOverflowError):
-        handle.insert_rows(EPOCH_MAX + 1, [(1,)], 1, AppendId("w", 0))
+        handle.take_rows(EPOCH_MAX + 1, [(1,)], 1, "w", 0)
     assert handle.is_new(AppendId("w", 0)) and handle.rows_waiting == 0
