@@ -130,7 +130,7 @@ HOLDS_NO_WORDS = {
     "RegionRunner": (
         "_ahead _closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout "
         "_leaving _members _name _place _ports _since _watched has_frontier_news is_ahead is_queued "
-        "may_resume recheck requested sources stage tracker wants_end wants_frontier wants_resume"
+        "may_resume recheck requested stage tracker wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "Run": "_total bytes compacted directory memory",
