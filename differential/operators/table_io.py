@@ -202,8 +202,18 @@ class TableLog:
             self._gather()
         if self._open.rows:
             self._put_in_order()
-        if self._rows is not None:
-            self._rows.settle_many()
+        assert self._rows is not None
+        self._rows.settle_many()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether only few rows wait, here and for snapshots."""
+        is_few = self._few_rows <= _FEW_ROWS_MAX and not self._open.rows
+        return is_few and (self._rows is None or not self._rows.has_many)
+
+    def note_complete(self, epoch: int) -> None:
+        """All rows before `epoch` are here, and are few."""
+        self._complete = epoch
 
     def _gather(self) -> None:
         """Let few rows wait as many do."""
@@ -213,7 +223,7 @@ class TableLog:
 
     def settle(self) -> None:
         """Somebody asks: all that is complete is put in order."""
-        if self._few:
+        if self._few or self._open.rows:  # which are of later epochs than they were, when somebody last asked
             self._gather()
             self._put_in_order()
 

@@ -216,7 +216,7 @@ class Trace:
 
     def take_back(self, rows: int, inserts: int) -> None:
         """So many rows were inserted into the head by others, in so many inserts."""
-        self._head_rows = int(self.table[-1, ROWS])
+        self._head_rows = self.table.item(-1, ROWS)
         self._unseen += rows
         self._owed += EFFORT_PER_ROW * rows
         if self._owed >= EFFORT_ROWS_MIN:

@@ -39,14 +39,9 @@ class CountChanges:
 
     def consolidated(self) -> list[Change]:
         """The changes so far, increments first, otherwise in the order in which pointstamps were met."""
-        raised: list[Change] = []
-        lowered: list[Change] = []
-        for (location, word), delta in self._deltas.items():
-            if delta > 0:
-                raised.append((location, word, delta))
-            elif delta < 0:
-                lowered.append((location, word, delta))
-        assert len(raised) + len(lowered) <= len(self._deltas)
+        deltas = self._deltas.items()
+        raised = [(location, word, delta) for (location, word), delta in deltas if delta > 0]
+        lowered = [(location, word, delta) for (location, word), delta in deltas if delta < 0]
         return raised + lowered
 
     def take(self) -> list[Change]:

@@ -39,7 +39,16 @@ class OutputLog(Protocol):
         ...
 
     def complete(self, epoch: int) -> None:
-        """All epochs before `epoch` are complete."""
+        """All epochs before `epoch` are complete. What goes wrong here ends the dataflow."""
+        ...
+
+    def note_complete(self, epoch: int) -> None:
+        """The same if `is_settled`: nothing is done now, and nothing goes wrong."""
+        ...
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether to complete epochs is not more than to note it: what there is to do is left to readers."""
         ...
 
     def settle(self) -> None:
@@ -123,6 +132,15 @@ class RecordLog:
             self._records[epoch] = []
             heapq.heappush(self._open, epoch)
         self._records[epoch].extend(batch.records)
+
+    @property
+    def is_settled(self) -> bool:
+        """Always: what is complete is only listed."""
+        return True
+
+    def note_complete(self, epoch: int) -> None:
+        """See `complete`."""
+        self.complete(epoch)
 
     def complete(self, epoch: int) -> None:
         """Remember how far it is complete."""
@@ -216,35 +234,61 @@ class RecordsOut:
 
 
 class CaptureVertex(Vertex):
-    """Puts all that comes in into a log."""
+    """Puts all that comes in into a log.
+
+    Few rows are put in order by who reads them, and then nothing is to be done when their epoch is complete:
+    the vertex has no turn for that, and looks at its frontier when somebody asks.
+    """
 
     word_times: ClassVar[bool] = True
     wants_frontier: ClassVar[bool] = True
     is_patient: ClassVar[bool] = True
 
     def __init__(self, log: OutputLog) -> None:
-        self.log = log
+        self._log = log
         self.places = Places()
-        self.complete_before = 0
+        self._complete_before = 0
 
     def on_start(self) -> None:
         """The log learns the form of times."""
-        self.log.start(self.code)
+        self._log.start(self.code)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Into the log, by epoch."""
         del port
-        epoch_of, add = self.code.epoch_of, self.log.add
+        epoch_of, add = self.code.epoch_of, self._log.add
         for word, batch in messages:
             add(epoch_of(word), batch)
+        self._runner.wants_frontier = not self._log.is_settled
 
     def on_frontier(self) -> None:
         """Epochs before the frontier are complete; with an empty frontier all are."""
-        frontier = self.frontier(0)
-        epoch = self.code.epoch_of(int(frontier[0])) if len(frontier) else FOREVER
-        if epoch > self.complete_before:
-            self.complete_before = epoch
-            self.log.complete(epoch)
+        epoch = self._frontier_epoch()
+        if epoch > self._complete_before:
+            self._complete_before = epoch
+            self._log.complete(epoch)
+        self._runner.wants_frontier = not self._log.is_settled
+
+    @property
+    def log(self) -> OutputLog:
+        """What has come in; it knows how far that is complete."""
+        assert self.complete_before >= 0
+        return self._log
+
+    @property
+    def complete_before(self) -> int:
+        """The first epoch that is not complete, in this worker's view."""
+        if not self._runner.wants_frontier:
+            epoch = self._frontier_epoch()
+            if epoch > self._complete_before:
+                self._complete_before = epoch
+                self._log.note_complete(epoch)
+        return self._complete_before
+
+    def _frontier_epoch(self) -> int:
+        runner = self._runner
+        first = runner.first(0)
+        return FOREVER if first is None else runner.code.epoch_of(first)
 
     def catch_up(self) -> None:
         """Words of complete epochs become ordinary epochs while it is known which these are."""
@@ -259,11 +303,11 @@ class CaptureVertex(Vertex):
 
     def rebase(self, by: Rebase) -> None:
         """The log's times."""
-        self.log.rebase(by)
+        self._log.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Those of the log."""
-        mark.holder(self.log, f"{self!r}, whose log is a {type(self.log).__name__}")
+        mark.holder(self._log, f"{self!r}, whose log is a {type(self._log).__name__}")
 
 
 FOREVER = 2**62

@@ -54,6 +54,9 @@ class Feeder(NamedTuple):
 class Runner(Protocol):
     """What runs a vertex, as the vertex sees it. In use is `running/stages/vertex_runner.py`."""
 
+    wants_frontier: bool
+    """Whether the vertex has a turn when a frontier moves."""
+
     @property
     def code(self) -> TimeCode:
         """How times are packed into words here."""
@@ -113,6 +116,10 @@ class Runner(Protocol):
 
     def frontier(self, port: int) -> Int64s:
         """See `Vertex.frontier`."""
+        ...
+
+    def first(self, port: int) -> int | None:
+        """The first word of `frontier`, None if that is empty."""
         ...
 
 

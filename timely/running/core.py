@@ -388,7 +388,12 @@ class Worker:
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing if nothing has come from others."""
-        return self.on_step is None and all(instance.is_at_rest() for instance in self._instances.values())
+        if self.on_step is not None:
+            return False
+        for instance in self._instances.values():
+            if not instance.is_at_rest():
+                return False
+        return True
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """Hand a message for another worker to the transport."""

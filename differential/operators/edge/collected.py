@@ -85,8 +85,13 @@ class Collected:
         """Take in what waits, if it is enough. Called where a row that leaves 64 bits ends the dataflow, and
         not while somebody reads.
         """
-        if self._is_enough(self._rows_waiting):
+        if self.has_many:
             self.settle()
+
+    @property
+    def has_many(self) -> bool:
+        """Whether so many wait that `settle_many` takes them in."""
+        return self._is_enough(self._rows_waiting)
 
     def _is_enough(self, rows: int) -> bool:
         """Whether so many rows are worth taking in."""

@@ -75,6 +75,7 @@ def test_log_says_nothing_of_an_epoch_that_is_open() -> None:
     assert log.changes(0, FOREVER).num_rows == 0 and log.snapshot(-1).num_rows == 0
     cluster.seal(1)
     cluster.run()
+    log = cluster.instances[0].output("result").log
     assert_updates(log.changes(0, FOREVER), "k | v | epoch | diff\n 1 | 1 | 1 | +1")
     assert log.changes(0, 1).num_rows == 0
 
@@ -183,8 +184,6 @@ def test_log_puts_few_rows_in_order_for_who_reads_and_many_at_once(doing: list[s
         patch.setattr(table_io, "_ROWS_FEW", 3)
         patch.setattr(table_io, "_FEW_ROWS_MAX", most)
         cluster, changes = Cluster(_same), list[Change]()
-        log = cluster.instances[0].output("result").log
-        assert isinstance(log, TableLog)
         epoch, done = 0, -1
         for number, what in enumerate([*doing, "seal", "run", "read"]):
             if what in ("few", "many", "huge"):
@@ -198,22 +197,24 @@ def test_log_puts_few_rows_in_order_for_who_reads_and_many_at_once(doing: list[s
             elif what == "run":
                 cluster.run()
                 done = epoch - 1
-                assert log._few_rows <= most
+                log = cluster.instances[0].output("result").log
+                assert isinstance(log, TableLog) and log._few_rows <= most
             else:
                 known = [change for change in changes if change[1][0] <= done]
                 assert cluster.changes("result") == history(known)
                 assert cluster.snapshot("result") == accumulated_at(history(known), (max(done, 0),))
-                assert log._few == []
+                log = cluster.instances[0].output("result").log
+                assert isinstance(log, TableLog) and log._few == []
 
 
 def test_log_leaves_few_rows_as_they_came_until_somebody_asks() -> None:
     cluster = Cluster(_same)
-    log = cluster.instances[0].output("result").log
-    assert isinstance(log, TableLog)
     for epoch in range(3):
         cluster.change("numbers", [((1, epoch), 1), ((1, 0), 1)])
         cluster.seal()
         cluster.run()
+    log = cluster.instances[0].output("result").log
+    assert isinstance(log, TableLog)
     assert log._few_rows == 6
     seen = Seen()
     log.symbols(Mark([seen]))

@@ -85,6 +85,15 @@ class TableLog:
     def complete(self, epoch: int) -> None:
         self.complete_before = epoch
 
+    @property
+    def is_settled(self) -> bool:
+        return False
+
+    def note_complete(self, epoch: int) -> None:
+        raise AssertionError("it is never settled")
+
+    def settle(self) -> None: ...
+
     def changes(self, start: int, stop: int) -> pa.Table:
         check_kept(start, self.kept_from)
         schema = pa.schema([("a", pa.int64()), ("diff", pa.int64()), ("epoch", pa.int64())])

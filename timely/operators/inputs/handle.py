@@ -535,9 +535,13 @@ class InputHandle:
             entering.append((epoch, batches))
         if len(entering) > 1:
             entering.reverse()
-        self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
+        new = None if is_last else sealed + 1
         self.epoch = sealed + 1
-        self._entrance.wake()
+        if entering or self._sealed:
+            self._sealed.append(_Sealed(entering, new))
+            self._entrance.wake()
+        else:
+            self._go_on(new)  # nothing is to enter, in a turn
         # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
         # "repetition" and not "sealed"; older ones would grow for ever.
         if self._seen:

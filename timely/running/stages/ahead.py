@@ -47,7 +47,7 @@ class Opened(Protocol):
 class Ahead:
     """How far the inputs are that lead to each port of a stage. `limit`: words from here on are wide."""
 
-    __slots__ = ("_limit", "_sources", "_words", "are_open")
+    __slots__ = ("_limit", "_sources", "_words", "are_open", "first")
 
     def __init__(self, sources: Sequence[Sequence[Opened]], limit: int) -> None:
         self._sources = sources
@@ -55,19 +55,27 @@ class Ahead:
         self._words: list[Int64s] = [_NO_TIMES] * len(sources)
         self.are_open = False
         """Whether rows may still come from every one of the inputs."""
+        self.first: int | None = None
+        """The first word of what may still come in at any port; None: nothing does."""
 
     def look(self) -> None:
         """See how far they are. Requires: all that they have let in is taken up."""
-        self.are_open = True
+        self.are_open, self.first = True, None
         for port, sources in enumerate(self._sources):
-            least = -1
+            least: int | None = None
             for source in sources:
                 word = source.opened
                 if word is None:
                     self.are_open = False
-                elif least < 0 or word < least:
+                elif least is None or word < least:
                     least = word
-            self._words[port] = _NO_TIMES if least < 0 else np.array([min(least, self._limit)], np.int64)
+            if least is None:
+                self._words[port] = _NO_TIMES
+                continue
+            least = least if least < self._limit else self._limit
+            self._words[port] = np.array([least], np.int64)
+            if self.first is None or least < self.first:
+                self.first = least
 
     def frontier(self, port: int) -> Int64s:
         """What may still come in at a port, as it was when this last looked."""
@@ -78,10 +86,7 @@ class Ahead:
         words = self._words[port]
         return words if not words.size or (told.size and told[0] < words[0]) else told
 
-    def first(self) -> int | None:
-        """The first word of what may still come in at any; None: nothing does."""
-        return min((word for words in self._words for word in words.tolist()), default=None)
-
     def rebase(self, by: Rebase) -> None:
         """Words count from a later anchor."""
         self._words = [by.early(words) for words in self._words]
+        self.first = None if self.first is None else by.early_word(self.first)

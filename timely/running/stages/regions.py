@@ -278,7 +278,7 @@ class RegionRunner:
                 self.is_ahead = self._ahead.are_open  # else it is to hear which ports have ended
             if self.is_ahead:
                 self._entries_closed = 0
-            here = self._ahead.first() or 0
+            here = self._ahead.first or 0
         if not self.is_ahead and (has_news or self._closed is None):
             here = max(here, self._bound_told())
         return max(closed, here)
@@ -329,6 +329,10 @@ class RegionRunner:
     def frontier(self, port: int) -> Int64s:
         """At the first epoch of which anything is outstanding, inside or outside."""
         return _NO_TIMES if port in self._ended else np.array([self._since], np.int64)
+
+    def first(self, port: int) -> int | None:
+        """The first word of `frontier`; None if that is empty."""
+        return None if port in self._ended else self._since
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
         """Who sends to input `port` of a stage on this worker."""

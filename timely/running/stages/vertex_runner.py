@@ -73,6 +73,10 @@ class Frontiers(Protocol):
         """See `Tracker.frontier`."""
         ...
 
+    def first(self, port: int) -> int | None:
+        """See `Tracker.first`."""
+        ...
+
 
 class Surroundings(Protocol):
     """The dataflow around a vertex, on its worker. In use is `instance.py`."""
@@ -276,6 +280,13 @@ class VertexRunner:
             return self._ahead.frontier(port)
         told = self._surroundings.tracker.frontier(self.ports[port])
         return told if self._ahead is None or not self._has_looked else self._ahead.or_later(port, told)
+
+    def first(self, port: int) -> int | None:
+        """The first word of `frontier`, None if that is empty, without making an array of it."""
+        if self._ahead is None:
+            return self._surroundings.tracker.first(self.ports[port])
+        frontier = self.frontier(port)
+        return int(frontier[0]) if frontier.shape[0] else None
 
     def feeding(self, port: int) -> list[Feeder]:
         """Who sends to input `port` on this worker."""
@@ -494,6 +505,14 @@ class VertexRunner:
         assert vertex is not None
         inbox, self.inbox = self.inbox, []
         received = self._received
+        if len(inbox) == 1 and not self.notifies:
+            port, location, word, batch = inbox[0]
+            received.add(word)
+            vertex.recv_all(port, [(word, batch)])
+            received.clear()
+            self._received_minimal = None
+            self._surroundings.count(location, word, -1)
+            return
         by_port: dict[int, list[tuple[int, Batch]]] = {}
         for port, _, word, batch in inbox:
             received.add(word)

@@ -214,7 +214,7 @@ def test_truth_what_progress_tracking_knows_better_counts() -> None:
     ahead = Ahead([[near, far], [far]], 1 << 20)
     ahead.look()
     assert [ahead.frontier(port).tolist() for port in (0, 1)] == [[8], [1 << 20]], "wide words are not said"
-    assert (ahead.first(), ahead.are_open) == (8, True)
+    assert (ahead.first, ahead.are_open) == (8, True)
     told = np.array([16])
     assert ahead.or_later(0, told) is told, "the input has gone on since this looked"
     assert ahead.or_later(0, np.array([0])).tolist() == [8], "and it is not forgotten before it has"
@@ -224,7 +224,7 @@ def test_truth_what_progress_tracking_knows_better_counts() -> None:
     assert (ahead.frontier(0).tolist(), ahead.are_open) == ([1 << 20], False)
     far.opened = None
     ahead.look()
-    assert (ahead.frontier(0).tolist(), ahead.first()) == ([], None)
+    assert (ahead.frontier(0).tolist(), ahead.first) == ([], None)
     assert ahead.or_later(0, told).tolist() == []
 
 
