@@ -148,9 +148,9 @@ HOLDS_NO_WORDS = {
     "Vertex": "_bound",
     "VertexRunner": (
         "_ahead _has_looked _held _held_far _held_in_order _is_begun _limit _received _received_minimal "
-        "_surroundings _waiting _waiting_in_order activations code due events followers has_frontier_news is_ahead is_patient "
-        "is_queued may_resume name notifies opened ports requested site source stage wants_end wants_frontier "
-        "wants_resume worker workers"
+        "_surroundings _waiting _waiting_in_order activations code due events followers "
+        "has_frontier_news is_ahead is_patient is_queued may_resume name notifies opened ports requested "
+        "site source stage wants_end wants_frontier wants_resume worker workers"
     ),
     "View": "table",
     "WaitingByOrigin": "_guards _order _origin _times",

@@ -278,7 +278,7 @@ class CaptureVertex(Vertex):
     @property
     def complete_before(self) -> int:
         """The first epoch that is not complete, in this worker's view."""
-        if not self._runner.wants_frontier:
+        if self._bound is not None and not self._bound.wants_frontier:
             epoch = self._frontier_epoch()
             if epoch > self._complete_before:
                 self._complete_before = epoch
