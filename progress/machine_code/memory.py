@@ -75,11 +75,16 @@ def function_of(name: str, image: Image, constants: Sequence[object], other: Cal
 
 
 def _add(code: npt.NDArray[np.uint8], places: Sequence[Int64s], addresses: Sequence[int]) -> None:
-    """Add each address to the words at its `places`, which need not be aligned; no word is named twice."""
+    """Add each address to the words at its `places`, which need not be aligned. Raises `UnknownCodeError` if
+    two of these overlap: all are read before any is written.
+    """
     at = np.concatenate(places)
     if at.size == 0:
         return
-    assert 0 <= at.min() <= at.max() <= len(code) - 8
+    in_order = np.sort(at)
+    assert in_order[0] >= 0 and in_order[-1] <= len(code) - 8
+    if np.diff(in_order).min(initial=8) < 8:
+        raise UnknownCodeError("words that are to be completed overlap")
     bytes_of = at[:, None] + np.arange(8)
     words = code[bytes_of].view(np.uint64)
     words[:, 0] += np.repeat(np.array(addresses, np.uint64), [each.size for each in places])
