@@ -49,6 +49,7 @@ __all__ = [
     "kernel",
     "kernels_compiled",
     "large_kernel",
+    "load_kept",
     "on_compile",
     "on_ready",
     "small_kernel",
@@ -122,6 +123,14 @@ def compile_part_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwa
     """
     assert not kwargs, "kernels are called by position"
     cast("Kernel", kernel).prepare_part(args)
+
+
+def load_kept(*kernels: Callable[..., object]) -> None:  # type: ignore[explicit-any]  # of any arguments
+    """Load the machine code of those kernels of which some is kept, before they are called. The others are
+    compiled when they are, as ever: they may never be.
+    """
+    for each in kernels:
+        cast("Kernel", each).load()
 
 
 def kernels_compiled() -> int:
@@ -213,6 +222,11 @@ class Kernel(functools.partial[object]):
             self._become(self._load() or self._compile(arguments))
         else:
             self._become(self._numba().in_numba_s_way)
+
+    def load(self) -> None:
+        """Load machine code that is kept, if there is any; never compile."""
+        if self.func is self._unready and IS_READABLE and (called := self._load()) is not None:
+            self._become(called)
 
     def prepare_part(self, arguments: Sequence[object]) -> None:
         """Compile what other kernels call, for arguments like these, or load it."""

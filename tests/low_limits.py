@@ -47,6 +47,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     ]:
         assert getattr(module, name) > 0, name
         monkeypatch.setattr(module, name, 0)
-    for module in (folding, pile, kept_changes, update_batch):
+    for module in (folding, kept_changes, update_batch):
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(pile, "PACKED_ROWS", 3)
     monkeypatch.setattr(folding, "PIECE_WORDS", 16)

@@ -68,10 +68,17 @@ class WaitingRows:
         """How many rows wait."""
         return self._rows
 
-    def add(self, words: Int64s) -> None:
-        """Let rows wait; the array is kept, and not changed."""
+    def add(self, part: Part) -> None:
+        """Let rows wait; the part is kept, and not changed."""
+        if isinstance(part, Block):
+            time = part.only(-2)
+            if part.rows >= PILED_ROWS_MIN and time is not None:
+                assert part.columns == self.columns
+                self._put(time, part)
+                return
+            part = part.words()
+        words, rows = part, part.shape[1]
         assert words.shape[0] == self.columns
-        rows = words.shape[1]
         if rows and rows >= PILED_ROWS_MIN and (words[-2] == words[-2, 0]).all():
             self._put(int(words[-2, 0]), words)
         elif rows:
@@ -197,7 +204,7 @@ class WaitingRows:
         for start, stop in zip(starts, [*starts[1:], rows.shape[1]], strict=True):
             self._put(int(rows[-2, start]), rows[:, start:stop].copy())
 
-    def _put(self, time: int, part: Int64s) -> None:
+    def _put(self, time: int, part: Part) -> None:
         pile = self._by_time.get(time)
         if pile is None:
             pile = self._by_time[time] = Pile(self.columns)
@@ -232,9 +239,9 @@ class ConsolidateMachine:
         """How messages show rows."""
         self._waiting.show = show
 
-    def recv(self, words: Int64s) -> None:
-        """Let rows int64[words + 2, n] wait."""
-        self._waiting.add(words)
+    def recv(self, part: Part) -> None:
+        """Let rows int64[words + 2, n] wait; the part is kept, and not changed."""
+        self._waiting.add(part)
 
     def recv_pending(self, pairs: Int64s) -> None:
         """Nothing is ever looked at again here."""

@@ -49,8 +49,8 @@ from timely.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1
-MATCHED_ROWS_MAX: Final = 1 << 17
-"""About how many rows there are in a piece: 5 MiB, if they have five words, beside what is made of them."""
+MATCHED_ROWS_MAX: Final = 1 << 16
+"""About how many rows there are in a piece: 3 MiB, if they have five words, beside what is made of them."""
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 

@@ -37,6 +37,7 @@ from differential.columns.overflow import (
     row_overflow,
     show_words,
 )
+from differential.columns.packed.parts import Part
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
 from differential.kernels.least.least import reduce_least
@@ -228,9 +229,9 @@ class ReduceMachine:
         self._waiting.show = self.input.show = row
         self.output.show = answer
 
-    def recv(self, words: Int64s) -> None:
-        """Let rows int64[kw + vw + 2, n] wait for their times; the array is kept, and not changed."""
-        self._waiting.add(words)
+    def recv(self, part: Part) -> None:
+        """Let rows int64[kw + vw + 2, n] wait for their times; the part is kept, and not changed."""
+        self._waiting.add(part)
 
     def recv_pending(self, pairs: Int64s) -> None:
         """Let answers be looked at again: (key, time), sorted, different; the array is kept."""

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from differential.columns.overflow import row_overflow
-from differential.columns.packed.parts import each_in, in_order, words_in
+from differential.columns.packed.parts import Part, each_in, in_order, rows_in, words_in
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.kernels.rows.sort import PackedRows
 from differential.operators.arrangement import ArrangedBatch, arranged
@@ -209,9 +209,10 @@ class Gate:
     def open(self, frontier: Int64s, slots: Slots) -> None:
         """Answer what is complete."""
         machine = self.machine
-        for words in each_in(slots.take_parts(self.slot)):
-            if words.shape[1]:
-                machine.recv(words)
+        parts = [part for part in slots.take_parts(self.slot) if rows_in([part])]
+        parts.reverse()
+        while parts:  # nobody else holds them where the machine sums them, and lets go of them
+            machine.recv(parts.pop())
         if self.pending >= 0 and slots.rows(self.pending):
             machine.recv_pending(np.ascontiguousarray(slots.take(self.pending)))
         pass_on(machine.advance(frontier), self.edges, slots)
@@ -221,7 +222,7 @@ class Gate:
 class GateMachine(Protocol):
     """The machine of a gate."""
 
-    def recv(self, words: Int64s) -> None:
+    def recv(self, part: Part) -> None:
         """Let rows wait."""
         ...
 

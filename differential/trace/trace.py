@@ -26,6 +26,7 @@ import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.times import earlier_times, minimal_times
+from differential.kernels.loading import load_kernels
 from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.rows.sort import sort_consolidate
@@ -99,6 +100,7 @@ class Trace:
     """
 
     def __init__(self, kw: int, vw: int, guards: int) -> None:
+        load_kernels()
         self.kw = kw
         self.vw = vw
         self.guards = guards

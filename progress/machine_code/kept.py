@@ -150,9 +150,12 @@ def _read(data: bytes, stamp: tuple[str, ...]) -> Code | None:
         return None
     end = begin + head["code"]
     words = np.frombuffer(data[end:], np.int64)
-    cuts = np.cumsum([head["here"], *head["there"].values()])[:-1]
-    here, *there = np.split(words, cuts)
-    image = Image(data[begin:end], head["entry"], here, dict(zip(head["there"], there, strict=True)))
+    at: int = head["here"]
+    here, there = words[:at], {}
+    for name, count in head["there"].items():
+        there[name] = words[at : at + count]
+        at += count
+    image = Image(data[begin:end], head["entry"], here, there)
     return Code(head["signature"], image, [_named(each) for each in head["constants"]])
 
 
@@ -190,8 +193,7 @@ def _digest(data: bytes, form: bytes = b"") -> bytes:
 
 
 def _folders(source: str) -> Iterator[Path]:
-    own = Path(source).parent.resolve()
-    apart = f"{own.name}_{hashlib.sha256(bytes(own)).hexdigest()[:16]}"
+    own, apart = _folder_of(str(Path(source).parent))
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         yield Path(chosen, apart)
@@ -200,6 +202,13 @@ def _folders(source: str) -> Iterator[Path]:
     yield own / "__pycache__"
     with suppress(RuntimeError):  # nobody's home
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naiad" / apart
+
+
+@functools.cache
+def _folder_of(folder: str) -> tuple[Path, str]:
+    """A folder's own path, and a name for it that is no other one's."""
+    own = Path(folder).resolve()
+    return own, f"{own.name}_{hashlib.sha256(bytes(own)).hexdigest()[:16]}"
 
 
 def _can_be_written(folder: Path) -> bool:

@@ -65,10 +65,8 @@ def function_of(name: str, image: Image, constants: Sequence[object], other: Cal
     memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, _READ | _WRITE)
     memory[:] = image.code
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    code = np.frombuffer(memory, np.uint8)
-    _add(code, image.here, start)
-    for symbol, places in image.there.items():
-        _add(code, places, _address(symbol, constants))
+    addresses = [start, *(_address(symbol, constants) for symbol in image.there)]
+    _add(np.frombuffer(memory, np.uint8), [image.here, *image.there.values()], addresses)
     if _protect()(start, size, _READ | _EXECUTE) != 0:
         raise UnknownCodeError("memory that was written to may not be executed here")
     method = _Method(name.encode(), start + image.entry, _TUPLE_AND_NAMES, None)
@@ -76,12 +74,20 @@ def function_of(name: str, image: Image, constants: Sequence[object], other: Cal
     return _builtin()(ctypes.byref(method), other, None)
 
 
-def _add(code: npt.NDArray[np.uint8], places: Int64s, address: int) -> None:
-    """Add an address to the words at `places`, which need not be aligned."""
-    assert places.size == 0 or 0 <= places.min() <= places.max() <= len(code) - 8
-    bytes_of = places[:, None] + np.arange(8)
+def _add(code: npt.NDArray[np.uint8], places: Sequence[Int64s], addresses: Sequence[int]) -> None:
+    """Add each address to the words at its `places`, which need not be aligned. Raises `UnknownCodeError` if
+    two of these overlap: all are read before any is written.
+    """
+    at = np.concatenate(places)
+    if at.size == 0:
+        return
+    in_order = np.sort(at)
+    assert in_order[0] >= 0 and in_order[-1] <= len(code) - 8
+    if np.diff(in_order).min(initial=8) < 8:
+        raise UnknownCodeError("words that are to be completed overlap")
+    bytes_of = at[:, None] + np.arange(8)
     words = code[bytes_of].view(np.uint64)
-    words += np.uint64(address)
+    words[:, 0] += np.repeat(np.array(addresses, np.uint64), [each.size for each in places])
     code[bytes_of] = words.view(np.uint8)
 
 

@@ -189,6 +189,22 @@ def test_each_kernel_is_told_of_once_it_has_to_be_compiled(folder: Path) -> None
     assert run(folder, COUNTED + PROGRAM)[0] == "3 0", "what is loaded is no news"
 
 
+LOADED_BEFORE = """
+from progress.kernel import kernels_compiled, load_kept
+from callee import step
+from caller import two_steps
+load_kept(step, two_steps)
+print(bool(step.signatures), bool(two_steps.signatures), kernels_compiled(), two_steps(1), kernels_compiled())
+"""
+
+
+def test_what_is_kept_can_be_loaded_before_it_is_called_and_nothing_is_compiled_for_that(
+    folder: Path,
+) -> None:
+    assert run(folder, LOADED_BEFORE)[0] == "False False 0 3 2\n"
+    assert run(folder, LOADED_BEFORE)[0] == "False True 0 3 0\n", "the other was never compiled apart"
+
+
 def test_the_hook_replaces_the_notice(folder: Path) -> None:
     quiet = "from progress.kernel import on_compile\non_compile(None)\n"
     assert run(folder, quiet + PROGRAM) == ("3 2", "")

@@ -9,7 +9,7 @@ value takes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -165,6 +165,22 @@ class Block:
         for column in range(self.columns):
             self.write(column, words[column])
         return words
+
+    def only(self, column: int) -> int | None:
+        """The word that all rows have in a column, which may count from behind; None if they may differ."""
+        width, base = self._line[HEADER:].reshape(-1, 3)[column, 1:].tolist()
+        return None if width else int(base)
+
+    def pieces(self, rows: int) -> Iterator[Int64s]:
+        """All rows as words, `rows` at a time, all in the same memory: a piece is gone with the next one."""
+        columns, table = self.columns, self._line.reshape(1, -1)
+        room: Int64s = np.empty(columns * min(rows, self.rows), np.int64)
+        for start in range(0, self.rows, rows):
+            found = min(rows, self.rows - start)
+            piece = room[: columns * found].reshape(columns, found)
+            for column in range(columns):
+                decode_column(table, 0, column, start, found, piece, column)
+            yield piece
 
     def symbols(self, mark: Mark, columns: Iterable[int]) -> None:
         """Show the words of these columns."""

@@ -9,18 +9,24 @@ Both take the parts out of their list, and drop them as soon as they are done wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.columns.packed.block import Block
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_parts, sort_still_packed
 from progress.arrays import Int64s
 
-__all__ = ["Part", "each_in", "in_order", "joined", "packed", "rows_in", "words_in"]
+__all__ = ["PACKED_ROWS", "Part", "each_in", "in_order", "joined", "packed", "rows_in", "words_in"]
 
 Part: TypeAlias = "Int64s | Block"
+
+PACKED_ROWS: Final = 1 << 16
+"""So many of the rows that wait are a block: those of one are copied as words to be packed."""
+
+_PIECE_ROWS: Final = 1 << 14
+"""So many rows of a block are words at once on their way: few enough for the second-level cache."""
 
 
 def rows_in(parts: Sequence[Part]) -> int:
@@ -42,8 +48,8 @@ def each_in(parts: list[Part]) -> Iterator[Int64s]:
 
 def packed(words: Int64s) -> Iterator[Block]:
     """The rows in blocks."""
-    for start in range(0, words.shape[1], BLOCK_ROWS):
-        yield Block(np.ascontiguousarray(words[:, start : start + BLOCK_ROWS]))
+    for start in range(0, words.shape[1], PACKED_ROWS):
+        yield Block(np.ascontiguousarray(words[:, start : start + PACKED_ROWS]))
 
 
 def joined(parts: list[Part]) -> Int64s:
@@ -78,21 +84,16 @@ def in_order(parts: list[Part]) -> PackedRows | Int64s:
         except OverflowError:
             parts += plain
             raise
-    blocks = [part for part in parts if isinstance(part, Block)]
-    columns, most = blocks[0].columns, max(block.rows for block in blocks)
-    room: Int64s = room_for(1, columns * most)[0]
+    columns = next(part.columns for part in parts if isinstance(part, Block))
 
     def passing() -> Iterator[Int64s]:
         for part in parts:
-            if not isinstance(part, Block):
+            if isinstance(part, Block):
+                yield from part.pieces(_PIECE_ROWS)
+            else:
                 yield np.ascontiguousarray(part)
-                continue
-            found = room[: columns * part.rows].reshape(columns, part.rows)
-            for column in range(columns):
-                part.write(column, found[column])
-            yield found
 
-    del plain, blocks
+    del plain
     found = sort_blocks(passing, columns, rows_in(parts))
     if found is not None:
         parts.clear()

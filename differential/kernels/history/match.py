@@ -167,7 +167,7 @@ def match(
         return match_few(delta, start, table, kw, projection, guards, rows_max)
     remembered = np.empty((0, table.shape[0]), np.int64)
     pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)
-    out = np.empty((projection.shape[1] + 2, pairs), np.int64)  # by numpy: in huge pages
+    out = np.empty((projection.shape[1] + 2, pairs), np.int64)  # by numpy: if it is large, in huge pages
     if pairs > 0:
         fill_matches(delta, (start, stop), table, kw, projection, guards, remembered, out)
     return out, stop

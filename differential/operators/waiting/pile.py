@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Final
 
 from differential.columns.overflow import ShowRow, row_overflow
-from differential.columns.packed.block import BLOCK_ROWS, Block
-from differential.columns.packed.parts import Part, in_order, packed, words_in
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import PACKED_ROWS, Part, in_order, packed, words_in
 from differential.kernels.rows.sort import PackedRows
 from progress.arrays import Int64s
 from timely.dictionaries import Mark
@@ -56,15 +56,19 @@ class Pile:
         """How many rows there are; fewer than were added, if some were equal."""
         return self._loose_rows + self._rows
 
-    def add(self, part: Int64s, show: ShowRow) -> None:
-        """One part more; the array is kept, and not changed. Cost: now and then that of a sort of all rows.
+    def add(self, part: Part, show: ShowRow) -> None:
+        """One part more; it is kept, and not changed. Cost: now and then that of a sort of all rows.
 
         Raises MultiplicityOverflowError, with the row as `show` says it, if a sum leaves 64 bits.
         """
+        if isinstance(part, Block):
+            self._sum_if_due(show)
+            self._blocks.append(part)
+            self._rows += part.rows
+            return
         if self._loose and self._loose_rows + part.shape[1] > LOOSE_ROWS_MAX:
             self._pack()
-            if self._rows >= self._sum_at:
-                self._sum(show)
+            self._sum_if_due(show)
         self._loose.append(part)
         self._loose_rows += part.shape[1]
 
@@ -103,8 +107,10 @@ class Pile:
         self._rows += self._loose_rows
         self._loose, self._loose_rows = [], 0
 
-    def _sum(self, show: ShowRow) -> None:
-        """Sum all blocks, so that equal rows are one."""
+    def _sum_if_due(self, show: ShowRow) -> None:
+        """More comes: sum all blocks, if there are many more than were summed, so that equal rows are one."""
+        if self._rows < self._sum_at:
+            return
         before, parts = self._rows, list[Part](self._blocks)
         self._blocks, self._rows = [], 0
         try:
@@ -113,7 +119,7 @@ class Pile:
             raise row_overflow(words_in(parts), show) from None
         if isinstance(found, PackedRows):
             self._rows = found.rows
-            self._blocks += list(map(Block, found.drained(BLOCK_ROWS)))
+            self._blocks += list(map(Block, found.drained(PACKED_ROWS)))
         else:
             self._rows = found.shape[1]
             self._blocks += packed(found)

@@ -9,6 +9,7 @@ import pytest
 from reference.words import beyond, consolidated, less_equal, rows_of
 from strategies_words import CODES, RandomHistory
 
+from differential.columns.packed.block import Block
 from differential.operators import consolidate
 from differential.operators.consolidate import ConsolidateMachine, WaitingRows
 
@@ -72,6 +73,26 @@ def test_waiting_rows_know_how_many_they_are_and_their_minimal_times(
             waiting.check_invariants()
         waiting.take_ready(np.empty(0, np.int64))
         assert waiting.rows == 0 and waiting.times(np.empty(0, np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize("least", [1, 100], ids=["many", "few"])
+@pytest.mark.parametrize("times", [[3, 3, 3], [3, 4, 3]], ids=["of one time", "of several"])
+def test_rows_that_come_packed_wait_as_others(
+    times: list[int], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consolidate, "PILED_ROWS_MIN", least)
+    waiting = WaitingRows(3, CODES[1].guards)
+    waiting.add(Block(np.array([[5, 6, 5], times, [1, 1, 1]])))
+    waiting.add(np.array([[6], [3], [-1]]))
+    waiting.check_invariants()
+    assert waiting.rows == 4
+    assert rows_of(waiting.take_ready(np.array([3]))) == []
+    ready = rows_of(waiting.take_ready(np.array([4])))
+    later = rows_of(waiting.take_ready(np.empty(0, np.int64)))
+    if len(set(times)) == 1:
+        assert (ready, later) == ([(5, 3, 2)], [])
+    else:
+        assert (ready, later) == ([(5, 3, 2), (6, 3, -1)], [(6, 4, 1)])
 
 
 def test_rows_of_many_epochs_that_leave_one_by_one_are_not_looked_through_each_time(

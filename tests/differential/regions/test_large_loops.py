@@ -195,7 +195,7 @@ def test_the_same_where_rows_that_wait_are_packed(
 ) -> None:
     monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 600)
     monkeypatch.setattr(slots, "BLOCK_ROWS", 64)
-    monkeypatch.setattr(parts, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(parts, "PACKED_ROWS", 64)
     packed: list[int] = []
     whole = Slots._put_many
     monkeypatch.setattr(

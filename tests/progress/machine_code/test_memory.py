@@ -44,3 +44,10 @@ def test_a_name_that_nobody_has_is_unknown() -> None:
 def test_the_runtime_of_numba_c_and_mathematics_have_names() -> None:
     for name in ("NRT_Free", "numba_unpickle", "PyLong_FromLongLong", "memcpy", "log10"):
         function_of("named", image(name), [], other)
+
+
+@pytest.mark.parametrize("apart", [0, 7])
+def test_words_that_overlap_are_unknown(apart: int) -> None:
+    there = {"log10": np.array([2], np.int64), "memcpy": np.array([2 + apart], np.int64)}
+    with pytest.raises(UnknownCodeError, match="overlap"):
+        function_of("named", Image(RETURNS_A_NEW_REFERENCE + bytes(8), 0, NOTHING, there), [], other)

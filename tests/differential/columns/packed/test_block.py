@@ -24,6 +24,21 @@ def test_a_block_has_the_rows_that_it_is_made_of_in_their_order(some: list[Row])
         assert words.tolist() == [row[column] for row in some]
 
 
+@given(rows(2, wide=True).filter(len), st.integers(1, 5))
+def test_a_block_piece_by_piece_is_all_its_rows_in_the_same_memory(some: list[Row], many: int) -> None:
+    block, found, places = Block(as_words(some, 4)), [], set()
+    for piece in block.pieces(many):
+        assert 1 <= piece.shape[1] <= many and piece.flags.c_contiguous
+        found += rows_of(piece)
+        places.add(piece.ctypes.data)
+    assert found == some and len(places) == 1
+
+
+def test_a_block_knows_a_column_in_which_all_words_are_the_same() -> None:
+    block = Block(np.array([[5, 5], [1, 2], [-(2**63), -(2**63)], [0, 2**62]]))
+    assert [block.only(column) for column in range(-4, 4)] == 2 * [5, None, -(2**63), None]
+
+
 @given(rows(2, wide=True).filter(len))
 def test_a_block_shows_the_words_of_the_columns_that_are_asked_for(some: list[Row]) -> None:
     seen = Seen()

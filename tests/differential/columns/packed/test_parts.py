@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import rows
 
+from differential.columns.packed import parts as parts_module
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, each_in, in_order, joined, packed, rows_in, words_in
 from differential.kernels.rows import sort
@@ -40,13 +41,15 @@ def test_joined_and_one_by_one_they_are_all_rows_in_their_order(
     assert [row for words in each_in(parts) for row in rows_of(words)] == every and parts == []
 
 
+@pytest.mark.parametrize("piece", [2, 1 << 14], ids=["in pieces", "whole"])
 @pytest.mark.parametrize("many", [1, 1 << 20], ids=["many", "few"])
 @given(some_parts)
 def test_in_order_they_are_what_sorting_all_gives(
-    many: int, given_parts: list[tuple[list[Row], bool]]
+    many: int, piece: int, given_parts: list[tuple[list[Row], bool]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sort, "MANY_ROWS", many)
+        patch.setattr(parts_module, "_PIECE_ROWS", piece)
         parts = _parts(given_parts)
         found = in_order(parts)
     words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
@@ -70,5 +73,5 @@ def test_rows_whose_sum_leaves_64_bits_are_among_the_parts_afterwards(
 def test_many_rows_are_packed_in_blocks() -> None:
     words = np.arange(4 * 300_000).reshape(4, 300_000)
     blocks = list(packed(words))
-    assert [block.rows for block in blocks] == [1 << 17, 1 << 17, 300_000 - (1 << 18)]
+    assert [block.rows for block in blocks] == [*(4 * [1 << 16]), 300_000 - (1 << 18)]
     assert np.array_equal(joined(list[Part](blocks)), words)

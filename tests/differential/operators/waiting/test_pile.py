@@ -14,6 +14,7 @@ from words_seen import Seen
 
 from differential.columns.overflow import show_words
 from differential.columns.packed import parts as parts_module
+from differential.columns.packed.block import Block
 from differential.columns.packed.parts import words_in
 from differential.errors import MultiplicityOverflowError
 from differential.kernels.rows import sort
@@ -40,9 +41,11 @@ def summed(rows: list[Row]) -> Counter[Row]:
 
 
 def piled(given_parts: list[list[Row]]) -> Pile:
+    """Some come packed."""
     pile = Pile(4)
-    for part in given_parts:
-        pile.add(as_words(part, 4), show_words)
+    for number, part in enumerate(given_parts):
+        words = as_words(part, 4)
+        pile.add(Block(words) if number % 3 == 1 else words, show_words)
         pile.check_invariants(TIME)
     return pile
 
@@ -51,8 +54,8 @@ def piled(given_parts: list[list[Row]]) -> Pile:
 def _limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", request.param)
     monkeypatch.setattr(piles, "SUMMED_ROWS_MIN", 8)
-    monkeypatch.setattr(piles, "BLOCK_ROWS", 3)
-    monkeypatch.setattr(parts_module, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(piles, "PACKED_ROWS", 3)
+    monkeypatch.setattr(parts_module, "PACKED_ROWS", 3)
     monkeypatch.setattr(sort, "MANY_ROWS", 4)
 
 
@@ -97,14 +100,24 @@ def test_a_part_that_comes_alone_is_given_back_as_it_is() -> None:
     assert taken is words
 
 
-def test_what_is_equal_becomes_one_while_it_waits() -> None:
+def test_what_comes_packed_stays_so_and_is_no_copy() -> None:
+    block = Block(as_words([(3, 1, TIME, 1), (1, 1, TIME, 1)], 4))
+    pile = Pile(4)
+    pile.add(block, show_words)
+    assert pile.rows == 2
+    (taken,) = pile.take()
+    assert taken is block
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_what_is_equal_becomes_one_while_it_waits(is_packed: bool) -> None:
     """Ten rows of each key: never more than a few times the keys are there, and these in a few bytes each."""
     keys = 1 << 17
     rng = np.random.default_rng(7)
     pile, most = Pile(3), 0
     for _ in range(20):
         part = np.stack([rng.integers(0, keys, 1 << 17), np.full(1 << 17, TIME), np.ones(1 << 17, np.int64)])
-        pile.add(part, show_words)
+        pile.add(Block(part) if is_packed else part, show_words)
         most = max(most, sum(block.bytes for block in pile._blocks))
     assert pile.rows < 20 * (1 << 17) // 2
     assert most <= 5 * (piles.SUMMED_ROWS_MIN + 3 * keys)
