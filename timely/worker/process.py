@@ -54,6 +54,7 @@ from ..wire.batch import Frame
 from ..wire.keys import ClusterKeys
 from ..wire.requests import (
     FAREWELL,
+    Head,
     Reply,
     Request,
     Seal,
@@ -61,6 +62,7 @@ from ..wire.requests import (
     decode_request,
     encode_error,
     encode_reply,
+    head_of,
     number_of,
 )
 from ..wire.transport.server_socket import ServerSocket
@@ -81,6 +83,8 @@ EXIT_PEER_LOST = 3
 _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
+_SERVE_SECONDS = 2e-4
+"""Between two looks at what clients ask, while there is work; or as long as one step takes."""
 
 
 class _Waiting(NamedTuple):
@@ -104,6 +108,7 @@ class WorkerProcess:
         self._ended_count = 0
         self._rest_at = float("inf")
         self._is_resting = False
+        self._serve_at = 0.0
         self._posted = Posted()
         self._kept: dict[bytes, list[list[Frame]]] = {}
         """Of each client answers that are to be sent, oldest first."""
@@ -192,10 +197,12 @@ class WorkerProcess:
             worked = self._worker.step()
             if len(self._worker.ended) > self._ended_count:
                 self._log_ended()
-            served = self._serve()
-            if worked or self._waiting:
+            # Who is at work looks for clients now and then: a change of one row takes several steps.
+            served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
+            if self._waiting:
                 self._answer_waiting()
-            self._forget()
+            if worked or served:
+                self._forget()
             if worked:
                 self._rest_at = time.monotonic() + REST_SECONDS_MIN
                 self._is_resting = False
@@ -208,6 +215,8 @@ class WorkerProcess:
                 self._giving_back.look_behind(self._is_expected)
                 self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
+                if self._mesh.has_other_news:
+                    self._serve()  # a client, as a rule: there is nothing to do before that is read
             elif self._is_resting:
                 self._worker.idle()  # between two answers, too: clients may ask without a pause
         if self._stop_reason:
@@ -293,20 +302,21 @@ class WorkerProcess:
             pass
 
     def _serve(self) -> bool:
+        self._serve_at = time.monotonic() + _SERVE_SECONDS
         if gone := self._clients.taken_away():
             self._tell_refused(gone)
         requests = self._clients.recv_nowait()
         if self._kept:
             self._send_kept({client for client, _ in requests})
         for client, frames in requests:
-            number = number_of(frames)
+            number, head = head_of(frames)
             self._callers[client] = None
             if len(self._callers) > CALLERS_MAX:
                 self._callers.popitem(last=False)
             try:
                 if refusal := self._clients.refusal(client):
                     raise RefusedError(refusal)
-                self._answer(client, number, frames)
+                self._answer(client, number, frames, head)
             except TimelyError as error:
                 self._send(client, encode_error(number, error))
             except Exception as error:  # whatever a client sends, it is no reason to end
@@ -357,8 +367,8 @@ class WorkerProcess:
             self._send(client, encode_error(FAREWELL, error))
         self._waiting = [waiting for waiting in self._waiting if waiting.client not in gone]
 
-    def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
-        request, table = decode_request(frames)
+    def _answer(self, client: bytes, number: int, frames: list[memoryview], head: Head | None) -> None:
+        request, table = decode_request(frames, head)
         if table is not None:
             self._giving_back.add(table.num_rows)
         known = self._posted.behind(client, request)
