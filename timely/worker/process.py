@@ -201,7 +201,7 @@ class WorkerProcess:
             served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
             if self._waiting:
                 self._answer_waiting()
-            if worked or served:
+            if worked or served or self._worker.forgetting.is_under_way:
                 self._forget()
             if worked:
                 self._rest_at = time.monotonic() + REST_SECONDS_MIN
