@@ -49,6 +49,8 @@ from differential.kernels.regions.layout import (
     W_NUMBER,
     W_PARTS,
     WAITS,
+    WORKS,
+    X_TURNS,
 )
 from differential.regions.steps import Gate
 from differential.regions.tables import Parts
@@ -83,6 +85,7 @@ class ByRings:
         self._parts = parts
         self._to_gates = to_gates
         self._joint = np.zeros(JOINT, np.int64)
+        self._state = state
         self._tables = np.zeros((TABLES, 3), np.int64)
         self._kept: dict[int, Int64s] = {}
         """What tables name by address."""
@@ -107,7 +110,9 @@ class ByRings:
         self._header.view(np.uint8)[0, :HEADER_BYTES] = np.frombuffer(going.header, np.uint8)
         self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
         self._ended[1] = np.frombuffer(going.ended, np.uint8)
-        joint[J_PHASE], joint[J_TURNS] = LISTENS, _BEATS_MAX
+        joint[J_PHASE], joint[J_TURNS] = WORKS if going.begins else LISTENS, _BEATS_MAX
+        if going.begins:
+            self._state[X_TURNS] = 0  # no gate opens before all have said what waits at them
         joint[J_LOOKS] = lent.looks
         joint[J_ANCHOR], joint[J_SHIFT] = going.anchor, self._parts.epoch_shift
         joint[J_WORD], joint[J_ENDED] = going.word, len(going.ended)

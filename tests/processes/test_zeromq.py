@@ -170,6 +170,35 @@ def test_mesh_takes_so_many_at_once_and_no_more_whichever_way_they_come(meshes: 
     assert int(bytes(arrived[-1][1][0])) == count - 1
 
 
+def test_mesh_a_large_message_of_one_is_heard_though_another_never_pauses(meshes: Meshes) -> None:
+    """It comes by the socket, which is not looked at each time that something comes through memory."""
+    meet(meshes)
+    meshes[0].send(2, [b"large", bytes(300_000)])
+    deadline = time.monotonic() + 10
+    while True:
+        assert time.monotonic() < deadline, "what came by the socket was not looked for"
+        meshes[1].send(2, [b"small"])
+        if 0 in [peer for peer, _ in meshes[2].recv_nowait()]:
+            return
+
+
+def test_mesh_tells_what_comes_through_memory_from_all_else(meshes: Meshes) -> None:
+    """A worker reads what clients ask first if it is the one, what other workers say if it is the other."""
+    meet(meshes)
+    readable, writable = socket.socketpair()
+    with readable, writable:
+        meshes[1].watch(readable.fileno())
+        _rest(meshes[1])
+        meshes[0].send(1, [b"small"])
+        meshes[1].wait(10.0)
+        assert not meshes[1].has_other_news
+        receive(meshes[1], 1)
+        _rest(meshes[1])
+        writable.send(b"!")
+        meshes[1].wait(10.0)
+        assert meshes[1].has_other_news
+
+
 def test_mesh_between_hosts_nothing_is_numbered(tmp_path: Path) -> None:
     inside = [f"ipc://{tmp_path}/m{index}" for index in range(2)]
     first = WorkerMesh(0, [inside[0], "tcp://127.0.0.1:0"], {1: inside[1]})

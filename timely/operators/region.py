@@ -188,11 +188,12 @@ class Going(NamedTuple):
     """What a joint region needs to say and hear beats by itself.
 
     lent     where they are written and read
-    said     what was said last
+    said     what was said last; if it `begins`: before what is to be said first, with its bound
     header   of a message that brings a beat with rows
     word     the time word of such a message, which is also in the header
     anchor   the epoch from which words count
     ended    a byte for each port, 1 if nothing will come in there any more
+    begins   whether a stretch does, whose epochs have been closed: all is to be passed on, and a beat said
     """
 
     lent: Lent
@@ -201,6 +202,7 @@ class Going(NamedTuple):
     word: int
     anchor: int
     ended: bytes
+    begins: bool = False
 
 
 class Stop(Enum):

@@ -8,18 +8,29 @@ deeper than `NESTING_LEVELS_MAX` are refused where they come in, before anything
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from ..limits import NESTING_LEVELS_MAX
 
 __all__ = ["is_too_deep"]
 
 
+_FLAT: Final = frozenset({int, str, float, bool, bytes, type(None)})
+
+
 def is_too_deep(value: object, levels: int = NESTING_LEVELS_MAX) -> bool:
     """Whether lists, tuples and mappings are nested in `value` more than `levels` deep. One that holds itself
     is.
     """
-    if isinstance(value, list | tuple):
-        return levels == 0 or any(is_too_deep(entry, levels - 1) for entry in value)
+    if type(value) in _FLAT:  # as nearly all are: whether one is a mapping takes longer to find out
+        return False
+    if isinstance(value, (list, tuple)):
+        if levels == 0:
+            return True
+        for entry in value:
+            if type(entry) not in _FLAT and is_too_deep(entry, levels - 1):
+                return True
+        return False
     if isinstance(value, Mapping):
         return levels == 0 or any(
             is_too_deep(key, levels - 1) or is_too_deep(entry, levels - 1) for key, entry in value.items()

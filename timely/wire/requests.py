@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgpack
 import pyarrow as pa
@@ -54,6 +54,7 @@ __all__ = [
     "Enter",
     "Forget",
     "Frontier",
+    "Head",
     "Hello",
     "Hold",
     "Insert",
@@ -80,11 +81,15 @@ __all__ = [
     "encode_reply",
     "encode_request",
     "frame_to_table",
+    "head_of",
     "number_of",
     "schema_from_bytes",
     "schema_to_bytes",
     "table_to_frame",
 ]
+
+Head: TypeAlias = tuple[Value, Value, Value, Value]
+"""What the first frame of a message says, nothing of it checked: version, number, name, fields."""
 
 FAREWELL: Final = 0
 """No request has this number."""
@@ -408,9 +413,11 @@ def check_size(frames: list[Frame]) -> list[Frame]:
     return frames
 
 
-def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | None]:
-    """The request in `frames`; `RequestError` says what is wrong with it."""
-    version, _, name, values = _header(frames)
+def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tuple[Request, pa.Table | None]:
+    """The request in `frames`, of which `head` may have been read before; `RequestError` says what is wrong
+    with it.
+    """
+    version, _, name, values = _header(frames) if head is None else head
     if version != PROTOCOL_VERSION:
         raise RequestError(
             f"the client speaks protocol version {shown(version)}, this worker {PROTOCOL_VERSION}: use "
@@ -428,14 +435,16 @@ def decode_request(frames: Sequence[memoryview]) -> tuple[Request, pa.Table | No
         value = values[one]
         if type(value) is not _TYPES[kind]:
             raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(value).__name__}")
-        if isinstance(value, str) and len(value) > NAME_CHARS_MAX:
-            raise RequestError(f"{name!r}: the field {one!r} has more than {NAME_CHARS_MAX:,} characters")
-        if is_too_deep(value):
+        if isinstance(value, int):
+            if not -(1 << 62) <= value <= 1 << 62:
+                raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")
+        elif isinstance(value, str):
+            if len(value) > NAME_CHARS_MAX:
+                raise RequestError(f"{name!r}: the field {one!r} has more than {NAME_CHARS_MAX:,} characters")
+        elif is_too_deep(value):
             raise RequestError(
                 f"{name!r}: the field {one!r} is nested more than {NESTING_LEVELS_MAX} levels deep"
             )
-        if isinstance(value, int) and not -(1 << 62) <= value <= 1 << 62:
-            raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")
     return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
 
 
@@ -443,11 +452,19 @@ def number_of(frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES
     """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed
     request.
     """
+    return head_of(frames, header_bytes_max)[0]
+
+
+def head_of(
+    frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX
+) -> tuple[int, Head | None]:
+    """The same, and what else the first frame says, for `decode_request`, if it says anything."""
     try:
-        number = _header(frames, header_bytes_max)[1]
+        head = _header(frames, header_bytes_max)
     except RequestError:
-        return 0
-    return number if type(number) is int and 0 <= number < 1 << 63 else 0
+        return 0, None
+    number = head[1]
+    return number if type(number) is int and 0 <= number < 1 << 63 else 0, head
 
 
 def encode_reply(number: int, reply: Reply) -> list[Frame]:
@@ -493,9 +510,7 @@ def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
     raise PeerError(f"a worker's answer is neither a reply nor an error: {shown(kind)}")
 
 
-def _header(
-    frames: Sequence[memoryview], bytes_max: int = HEADER_BYTES_MAX
-) -> tuple[Value, Value, Value, Value]:
+def _header(frames: Sequence[memoryview], bytes_max: int = HEADER_BYTES_MAX) -> Head:
     if not 1 <= len(frames) <= 2:
         raise RequestError(f"a message has one or two frames, not {len(frames)}")
     if len(frames[0]) > bytes_max:

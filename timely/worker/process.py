@@ -31,7 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NamedTuple, NoReturn
 from uuid import uuid4
 
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
@@ -42,6 +42,7 @@ from ..limits import (
     IDLE_SECONDS_MAX,
     POSTED_COUNT_MAX,
     REST_SECONDS_MIN,
+    SEAL_ANSWER_SECONDS_MAX,
     STOP_SECONDS_MAX,
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
@@ -51,7 +52,19 @@ from ..user_code.trust import trust
 from ..wire.addresses import is_tcp, tcp_address
 from ..wire.batch import Frame
 from ..wire.keys import ClusterKeys
-from ..wire.requests import FAREWELL, Reply, decode_request, encode_error, encode_reply, number_of
+from ..wire.requests import (
+    FAREWELL,
+    Head,
+    Reply,
+    Request,
+    Seal,
+    Wait,
+    decode_request,
+    encode_error,
+    encode_reply,
+    head_of,
+    number_of,
+)
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .answers.later import Later
@@ -70,6 +83,17 @@ EXIT_PEER_LOST = 3
 _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
+_SERVE_SECONDS = 2e-4
+"""Between two looks at what clients ask, while there is work; or as long as one step takes."""
+
+
+class _Waiting(NamedTuple):
+    """A request whose answer is not known yet."""
+
+    client: bytes
+    number: int
+    request: Request
+    later: Later
 
 
 class WorkerProcess:
@@ -78,15 +102,18 @@ class WorkerProcess:
     def __init__(self, settings: WorkerSettings, report: Callable[[dict[str, object]], None]) -> None:
         self._settings = settings
         self._report = report
-        self._waiting: list[tuple[bytes, int, Later]] = []
+        self._waiting: list[_Waiting] = []
         self._is_told_to_stop = False
         self._stop_reason = ""
         self._ended_count = 0
         self._rest_at = float("inf")
         self._is_resting = False
+        self._serve_at = 0.0
         self._posted = Posted()
         self._kept: dict[bytes, list[list[Frame]]] = {}
         """Of each client answers that are to be sent, oldest first."""
+        self._kept_until: dict[bytes, float] = {}
+        """For how long they may wait for one that is not known yet."""
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
@@ -170,10 +197,12 @@ class WorkerProcess:
             worked = self._worker.step()
             if len(self._worker.ended) > self._ended_count:
                 self._log_ended()
-            served = self._serve()
-            if worked or self._waiting:
+            # Who is at work looks for clients now and then: a change of one row takes several steps.
+            served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
+            if self._waiting:
                 self._answer_waiting()
-            self._forget()
+            if worked or served or self._worker.forgetting.is_under_way:
+                self._forget()
             if worked:
                 self._rest_at = time.monotonic() + REST_SECONDS_MIN
                 self._is_resting = False
@@ -186,6 +215,8 @@ class WorkerProcess:
                 self._giving_back.look_behind(self._is_expected)
                 self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
+                if self._mesh.has_other_news:
+                    self._serve()  # a client, as a rule: there is nothing to do before that is read
             elif self._is_resting:
                 self._worker.idle()  # between two answers, too: clients may ask without a pause
         if self._stop_reason:
@@ -217,7 +248,7 @@ class WorkerProcess:
         """Answer with `error` whoever waits, and whoever still asks within a moment; all others find it when
         they ask next, though nobody is there to answer any more.
         """
-        for client, number, _ in self._waiting:
+        for client, number, _, _ in self._waiting:
             self._send(client, encode_error(number, error))
         for client in self._callers:
             self._send(client, encode_error(FAREWELL, error))
@@ -259,10 +290,10 @@ class WorkerProcess:
         return self._is_told_to_stop or self._server.is_stopping
 
     def _wait(self, seconds: float) -> None:
-        if self._waiting:
-            seconds = min(
-                seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic())
-            )
+        if self._waiting or self._kept_until:
+            deadlines = [waiting.later.deadline for waiting in self._waiting]
+            until = min([*deadlines, *self._kept_until.values()])
+            seconds = min(seconds, max(0.0, until - time.monotonic()))
         self._mesh.wait(seconds)
         try:
             while self._wake_recv.recv(64):
@@ -271,20 +302,21 @@ class WorkerProcess:
             pass
 
     def _serve(self) -> bool:
+        self._serve_at = time.monotonic() + _SERVE_SECONDS
         if gone := self._clients.taken_away():
             self._tell_refused(gone)
         requests = self._clients.recv_nowait()
         if self._kept:
             self._send_kept({client for client, _ in requests})
         for client, frames in requests:
-            number = number_of(frames)
+            number, head = head_of(frames)
             self._callers[client] = None
             if len(self._callers) > CALLERS_MAX:
                 self._callers.popitem(last=False)
             try:
                 if refusal := self._clients.refusal(client):
                     raise RefusedError(refusal)
-                self._answer(client, number, frames)
+                self._answer(client, number, frames, head)
             except TimelyError as error:
                 self._send(client, encode_error(number, error))
             except Exception as error:  # whatever a client sends, it is no reason to end
@@ -297,6 +329,7 @@ class WorkerProcess:
 
     def _send(self, client: bytes, frames: list[Frame]) -> None:
         """Answer, behind what was kept for this client."""
+        self._kept_until.pop(client, None)
         self._clients.send(client, *self._kept.pop(client, ()), frames)
 
     def _keep(self, client: bytes, frames: list[Frame]) -> None:
@@ -306,29 +339,36 @@ class WorkerProcess:
         kept = self._kept.setdefault(client, [])
         kept.append(frames)
         if len(kept) >= POSTED_COUNT_MAX:
-            self._clients.send(client, *self._kept.pop(client))
+            self._send_all_kept(client)
 
     def _send_kept(self, but: Collection[bytes] = ()) -> None:
         """Send the answers that nobody waits for, as far as this knows, to all `but` these: to insertions of
         a client, who will insert more, or seal, next. They go with the next answer to him; or when he asks
-        nothing more at once, or this worker has other work.
+        nothing more at once, or this worker has other work. Or, where it is known that he waits for another
+        answer, with that if it comes soon.
         """
         for client in [client for client in self._kept if client not in but]:
-            self._clients.send(client, *self._kept.pop(client))
+            until = self._kept_until.get(client)
+            if until is None or time.monotonic() >= until:
+                self._send_all_kept(client)
+
+    def _send_all_kept(self, client: bytes) -> None:
+        self._kept_until.pop(client, None)
+        self._clients.send(client, *self._kept.pop(client))
 
     def _tell_refused(self, gone: list[bytes]) -> None:
         """Say to clients whose key was taken away that it was, before they are hung up on."""
         for client in gone:
             error = RefusedError(self._clients.refusal(client))
             _log.warning("worker %d: %s", self._settings.index, error)
-            for waiting, number, _ in self._waiting:
+            for waiting, number, _, _ in self._waiting:
                 if waiting == client:
                     self._send(client, encode_error(number, error))
             self._send(client, encode_error(FAREWELL, error))
-        self._waiting = [entry for entry in self._waiting if entry[0] not in gone]
+        self._waiting = [waiting for waiting in self._waiting if waiting.client not in gone]
 
-    def _answer(self, client: bytes, number: int, frames: list[memoryview]) -> None:
-        request, table = decode_request(frames)
+    def _answer(self, client: bytes, number: int, frames: list[memoryview], head: Head | None) -> None:
+        request, table = decode_request(frames, head)
         if table is not None:
             self._giving_back.add(table.num_rows)
         known = self._posted.behind(client, request)
@@ -336,22 +376,36 @@ class WorkerProcess:
         if isinstance(answer, Reply):
             if self._posted.note(client, number, request, answer):
                 self._keep(client, encode_reply(number, answer))
+            elif isinstance(request, Seal) and self._is_awaited(client, request.dataflow, answer):
+                self._kept_until[client] = time.monotonic() + SEAL_ANSWER_SECONDS_MAX
+                self._keep(client, encode_reply(number, answer))
             else:
                 self._send(client, encode_reply(number, answer))
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
-        elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
+        elif sum(client == waiting.client for waiting in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
             raise MisuseError(
                 f"{WAITING_OF_ONE_COUNT_MAX} requests of this client wait for an answer already: ask one "
                 "after another"
             )
         else:
-            self._waiting.append((client, number, answer))
+            self._waiting.append(_Waiting(client, number, request, answer))
+
+    def _is_awaited(self, client: bytes, dataflow: int, sealed: Reply) -> bool:
+        """Whether a client who has sealed an epoch waits for it here already, as one does who calls the one
+        after the other (`client/remote/foreseen.py`).
+        """
+        for waiting in self._waiting:
+            request = waiting.request
+            if waiting.client == client and isinstance(request, Wait) and request.dataflow == dataflow:
+                return request.epoch == sealed.integer("sealed")
+        return False
 
     def _answer_waiting(self) -> None:
-        still: list[tuple[bytes, int, Later]] = []
+        still: list[_Waiting] = []
         now = time.monotonic()
-        for client, number, later in self._waiting:
+        for each in self._waiting:
+            client, number, _, later = each
             try:
                 reply: Reply | None = later.ready()
                 if reply is None and now >= later.deadline:
@@ -362,7 +416,7 @@ class WorkerProcess:
                 self._send(client, encode_error(number, told))
                 continue
             if frames is None:
-                still.append((client, number, later))
+                still.append(each)
             else:
                 self._send(client, frames)
         self._waiting = still

@@ -8,6 +8,8 @@ another:
     works     opens the gate that all have chosen, or passes on
     says      the next beat to all others, or to none
 
+A stretch begins with the second: what has come in is passed on, and the first beat said.
+
 Whatever is not done here ends the call in front of it, with nothing of it done: another message, a beat with
 another bound or with symbols, a step that is Python's, more rows than a kernel takes, no room. Python does
 it, or as much as it likes, and calls again.

@@ -30,7 +30,7 @@ from differential.regions.joint_loop import JointLoop
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
-from timely.operators.region import Stop, Went
+from timely.operators.region import Going, Stop, Went
 from timely.running.progress_messages import DataHeader, read_header, write_control_header
 from timely.running.stages.joint_regions import JointRegionRunner
 from timely.wire.transport import Lent
@@ -460,3 +460,47 @@ def test_others_have_their_turn_after_so_many_calls(
     went = Went(Stop.AGAIN, said, 1, 0, False)
     assert _runs(waiting, went, monkeypatch) and waiting.runner._calls_left == 0
     assert not _runs(waiting, went, monkeypatch, calls=0)
+
+
+def test_a_stretch_begins_within_the_region_of_who_hears_of_none_before(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the first beat of it has been said when it comes back."""
+    waiting.send(waiting.frames)
+    waiting.cluster.run()
+    waiting.network.lends = 1.0
+    begun: list[tuple[int, Went]] = []
+    for instance in waiting.cluster.instances:
+        (runner,) = instance.regions
+        assert isinstance(runner, JointRegionRunner) and isinstance(runner.region, JointLoop)
+
+        def noted(going: Going, go_on: Callable[[Going], Went] = runner.region.go_on) -> Went:
+            went = go_on(going)
+            begun.extend([(going.said.number, went)] * going.begins)
+            return went
+
+        monkeypatch.setattr(runner.region, "go_on", noted)
+    waiting.cluster.change("first", [((1, 2), 1), ((2, 3), 1)], 1, 0)
+    waiting.cluster.seal()
+    waiting.cluster.run()
+    assert waiting.runner._done == 2 and waiting.runner._saying is None
+    assert begun
+    for before, went in begun:
+        assert went.said.number == before + 1 + went.beats and went.said.bound == 2
+
+
+def test_a_stretch_whose_first_beat_cannot_be_said_within_the_region_begins_with_that_beat(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where there is no room for it: nothing of it was said, and none is left out."""
+    runner = waiting.runner
+    waiting.send(waiting.frames)
+    waiting.cluster.run()
+    before = runner._before(2)
+    assert runner._saying is None and before.number == runner._number - 1
+    waiting.network.lends, runner._calls_left = 1.0, 1
+    monkeypatch.setattr(waiting.region, "go_on", lambda going: Went(Stop.SAYS, going.said, 0, 0, False))
+    held = runner._held
+    assert runner._goes_by_itself(before, begins=True)
+    assert runner._saying is not None and runner._held == held
+    assert (runner._saying.number, runner._saying.bound) == (before.number + 1, 2)

@@ -51,6 +51,7 @@ from timely.wire.requests import (
     encode_error,
     encode_reply,
     encode_request,
+    head_of,
     number_of,
     schema_from_bytes,
     schema_to_bytes,
@@ -81,6 +82,8 @@ def test_back_a_request_is_what_it_was(request_: Request, table: pa.Table | None
     frames = views(encode_request(77, request_, table))
     assert number_of(frames) == 77
     assert decode_request(frames) == (request_, table)
+    number, head = head_of(frames)  # which is read once for both
+    assert number == 77 and decode_request([memoryview(b"")] + frames[1:], head) == (request_, table)
 
 
 def test_back_a_reply_is_what_it_was() -> None:

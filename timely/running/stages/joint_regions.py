@@ -146,11 +146,14 @@ class JointRegionRunner(RegionRunner):
             if bound <= self._done:
                 return False
             self._close(bound)
-            self._joint.pass_on()
-            self._say(bound)
-            return True
+            # A beat that is here already has left the memory in which the region itself would hear it.
+            went_on = None if self._heard else self._goes_by_itself(self._before(bound), begins=True)
+            if went_on is None:
+                self._joint.pass_on()
+                self._say(bound)
+            return went_on is not False
         if len(self._heard.get(self._saying.number, [])) < self._place.workers - 1:
-            return not self._heard and self._goes_by_itself(self._saying)
+            return not self._heard and bool(self._goes_by_itself(self._saying))
         self._take_up(self._saying, self._heard.pop(self._saying.number))
         return True
 
@@ -178,16 +181,22 @@ class JointRegionRunner(RegionRunner):
         self._hold_epoch(first)
         self._say(bound)
 
-    def _goes_by_itself(self, said: Said) -> bool:
-        """Let the region go on from beat to beat, if it can; False: there is nothing to do but wait."""
+    def _before(self, bound: int) -> Said:
+        """What stands before the first beat of a stretch: nobody has said it, and nobody answers it."""
+        return Said(self._place.worker, self._number - 1, bound, bound, -1, 0, False, False, b"")
+
+    def _goes_by_itself(self, said: Said, begins: bool = False) -> bool | None:
+        """Let the region go on from beat to beat, or begin with the first; False: there is nothing to do but
+        wait. None: it cannot.
+        """
         lender = self._place.lender
         lent = lender.lend() if self._calls_left else None
         if lent is None:
-            return False
+            return None
         self._calls_left -= 1
         ended = self._ended_outside()
         try:
-            went = self._joint.go_on(self._going(lent, said, ended))
+            went = self._joint.go_on(self._going(lent, said, ended, begins))
         finally:
             lender.take_back()
         self._saying, self._number = went.said, went.said.number + 1
@@ -195,19 +204,20 @@ class JointRegionRunner(RegionRunner):
             self._seen_ended = ended
         if went.stop is Stop.ENDS:
             self._end(went.said.bound, went.is_alike)
-        elif went.beats:
-            self._hold_epoch(went.first)
+        else:
+            if went.beats:
+                self._hold_epoch(went.first)
             if went.stop is Stop.SAYS:
                 self._say(went.said.bound)
         return went.stop is not Stop.WAITS
 
-    def _going(self, lent: Lent, said: Said, ended: set[int]) -> Going:
+    def _going(self, lent: Lent, said: Said, ended: set[int], begins: bool = False) -> Going:
         """What the region needs for that."""
         assert self._held is not None
         # What words cannot say nobody has rows of.
         word, anchor = min(self._held, self._layout.limit), self._place.anchor.epoch
         header = DataHeader(self._place.index, self.way, word, self._joint.beat_kind, anchor)
-        return Going(lent, said, write_data_header(header), word, anchor, self._bytes_of(ended))
+        return Going(lent, said, write_data_header(header), word, anchor, self._bytes_of(ended), begins)
 
     def _ended_outside(self) -> set[int]:
         """The ports at which nothing comes in any more, in this worker's view."""

@@ -78,15 +78,12 @@ class DirectLine:
 
     def __init__(self, connection: socket.socket, bytes_max: int) -> None:
         self._connection = connection
+        self.descriptor = connection.fileno()
+        """To wait for."""
         self._bytes_max = bytes_max
         self._unread = bytearray()
         self._unsent: deque[memoryview] = deque()
         self.unsent_bytes = 0
-
-    @property
-    def descriptor(self) -> int:
-        """To wait for."""
-        return self._connection.fileno()
 
     def send(self, *messages: Sequence[Frame]) -> None:
         """Send messages, or as much of them as there is room for now. Raises `BrokenLineError`."""
@@ -129,47 +126,38 @@ class DirectLine:
             raise BrokenLineError("the other side has hung up")
         if self._unread:
             self._unread += read
-            read = bytes(self._unread) if self._is_whole(self._unread) else b""
-        elif not self._is_whole(read):
-            self._unread += read
-            read = b""
-        return self._messages(read) if read else []
-
-    def _is_whole(self, read: bytes | bytearray) -> bool:
-        """Whether it begins with a whole message: else there is nothing to be taken apart yet."""
-        return self._end_of(memoryview(read), 0) is not None
-
-    def _messages(self, read: bytes) -> list[list[memoryview]]:
+            if self._message(memoryview(self._unread), 0) is None:
+                return []  # and what is here of it is not copied each time that some more comes
+            read = bytes(self._unread)
         found: list[list[memoryview]] = []
         view, at = memoryview(read), 0
-        while (end := self._end_of(view, at)) is not None:
-            (count,) = _COUNT.unpack_from(view, at)
-            sizes = struct.unpack_from(f"<{count}q", view, at + 8)
-            at += 8 + 8 * count
-            frames = []
-            for size in sizes:
-                frames.append(view[at : at + size])
-                at += size
-            assert at == end
+        while (message := self._message(view, at)) is not None:
+            frames, at = message
             found.append(frames)
         self._unread = bytearray(view[at:])
         return found
 
-    def _end_of(self, view: memoryview, at: int) -> int | None:
-        """Where the message that begins at `at` ends; none if that is not here yet."""
+    def _message(self, view: memoryview, at: int) -> tuple[list[memoryview], int] | None:
+        """The frames of the message that begins at `at`, and where it ends; none if not all of it is here."""
         left = len(view) - at
         if left < 8:
             return None
         (count,) = _COUNT.unpack_from(view, at)
         if not 0 <= count <= _FRAMES_MAX:
             raise BrokenLineError(f"a message of {count} frames")
+        at += 8 + 8 * count
         if left < 8 + 8 * count:
             return None
-        sizes = struct.unpack_from(f"<{count}q", view, at + 8)
-        if not all(0 <= size <= self._bytes_max for size in sizes):
+        sizes = struct.unpack_from(f"<{count}q", view, at - 8 * count)
+        if count and (min(sizes) < 0 or max(sizes) > self._bytes_max):
             raise BrokenLineError(f"a message with frames of {sizes} bytes")
-        end = at + 8 + 8 * count + sum(sizes)
-        return end if end <= len(view) else None
+        if at + sum(sizes) > len(view):
+            return None
+        frames = []
+        for size in sizes:
+            frames.append(view[at : at + size])
+            at += size
+        return frames, at
 
     def close(self) -> None:
         """Hang up. Twice is once."""

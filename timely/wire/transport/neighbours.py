@@ -214,7 +214,10 @@ class Neighbours:
 
     def has_more(self) -> bool:
         """Whether `take` would find something."""
-        return any(line.has_next() for line in self._lines.values())
+        for line in self._lines.values():
+            if line.has_next():
+                return True
+        return False
 
     def spin(self) -> bool:
         """Look for a moment whether something comes, if something has come since the last time: who is at

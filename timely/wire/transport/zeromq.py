@@ -61,6 +61,10 @@ _BEAT_LOOKS: Final = 100
 """Before others may have the core: see `Lent`."""
 _LOOKS: Final = 64
 """While messages keep coming, connections are looked at once in so many times."""
+_SOCKET_LOOKS: Final = 8
+"""And the socket that is for what does not go through shared memory."""
+_CHECK_SECONDS: Final = 0.01
+"""While none come, connections are looked at no more often, unless something is told of them."""
 _FAILED: Final = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -218,6 +222,9 @@ class WorkerMesh:
         self._poller = Poller()
         self._neighbours = Neighbours(index, self._by_socket)
         self._looks = 0
+        self._check_at = 0.0
+        self.has_other_news = False
+        """Whether the last `wait` has found anything but what comes through shared memory."""
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
         self._connections: dict[int, _Connection] = {}
@@ -269,9 +276,21 @@ class WorkerMesh:
         """What has come in, in order for each peer, up to a limit, so that vertices and clients have their
         turn; the next call goes on. `PeerError` when a peer is lost.
         """
-        arrived: list[tuple[int, list[memoryview]]] = []
-        inbound = self._inbound
-        left, count = RECV_BYTES_MAX, RECV_COUNT_MAX
+        neighbours = self._neighbours
+        arrived = neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
+        self._looks += 1
+        # A socket is asked in vain, as a rule, where all share memory; and of what comes by it nothing that
+        # follows it by memory is handed out before.
+        if not arrived or self._looks % _SOCKET_LOOKS == 0 or neighbours.peers < len(self._outbound):
+            self._recv_by_socket(arrived)
+        if self._looks % _LOOKS == 0 or (not arrived and time.monotonic() >= self._check_at):
+            self._check_peers()
+        return arrived
+
+    def _recv_by_socket(self, arrived: list[tuple[int, list[memoryview]]]) -> None:
+        """Add what has come in by the socket, and what may be handed out behind that."""
+        inbound, had_neighbours = self._inbound, False
+        left, count = RECV_BYTES_MAX, RECV_COUNT_MAX - len(arrived)
         while left > 0 and count > 0 and has_come(inbound):
             name, *frames = inbound.recv_multipart(zmq.NOBLOCK, copy=False)
             peer = self._names.get(name.bytes)
@@ -282,22 +301,25 @@ class WorkerMesh:
                 buffers = [frame.buffer for frame in frames]
                 if peer in self._neighbours:
                     self._neighbours.by_socket(peer, buffers)
+                    had_neighbours = True
                 else:
                     arrived.append((peer, buffers))
-        arrived += self._neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
-        self._looks += 1
-        if not arrived or self._looks % _LOOKS == 0:
-            self._check_peers()
-        return arrived
+        if had_neighbours:
+            arrived += self._neighbours.take(RECV_COUNT_MAX - len(arrived), RECV_BYTES_MAX)
 
     def wait(self, timeout_seconds: float) -> None:
         """Block until a message, an event of a connection, or anything that is `watch`ed has come in."""
+        self.has_other_news = False
         is_losing = any(connection.lost_since is not None for connection in self._connections.values())
         seconds = min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds
         if seconds > 0 and self._neighbours.spin():
             return
         found = self._poller.wait(seconds if self._neighbours.fall_asleep() else 0.0)
-        self._neighbours.wake_up(self._neighbours.wake_descriptor in found)
+        was_woken = self._neighbours.wake_descriptor in found
+        self._neighbours.wake_up(was_woken)
+        if len(found) > was_woken:
+            self.has_other_news = True
+            self._check_at = 0.0  # it may be what is told of a connection, which would be told again
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
@@ -347,6 +369,7 @@ class WorkerMesh:
         self._outbound[peer] = socket
 
     def _check_peers(self) -> None:
+        self._check_at = time.monotonic() + _CHECK_SECONDS
         for peer, connection in self._connections.items():
             connection.look()
             if connection.refusal is not None:
