@@ -89,9 +89,12 @@ class Slots:
         rows = words.shape[1]
         if rows == 0:
             return
-        column = time % words.shape[0]
-        if rows <= ROWS_MAX and put_rows(self.table, slot, words, column, self.bound, self._counters):
-            return
+        if rows <= ROWS_MAX:
+            # One layout, one compiled signature.
+            words = np.ascontiguousarray(words)
+            column = time % words.shape[0]
+            if put_rows(self.table, slot, words, column, self.bound, self._counters):
+                return
         table = self.table
         held, known = table.item(slot, S_ROWS), table.item(slot, S_LEAST)
         if held + rows > LOOSE_ROWS_MAX and rows > ROWS_MAX and time == -2:
