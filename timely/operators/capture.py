@@ -256,10 +256,16 @@ class CaptureVertex(Vertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Into the log, by epoch."""
         del port
-        epoch_of, add = self.code.epoch_of, self._log.add
+        runner, log = self._runner, self._log
+        epoch_of = runner.code.epoch_of
         for word, batch in messages:
-            add(epoch_of(word), batch)
-        self._runner.wants_frontier = not self._log.is_settled
+            log.add(epoch_of(word), batch)
+        if log.is_settled:
+            runner.wants_frontier = False
+        elif not runner.wants_frontier:
+            # What was complete before these came has had no turn, and would have none before more is.
+            self._note_complete()
+            runner.wants_frontier = True
 
     def on_frontier(self) -> None:
         """Epochs before the frontier are complete; with an empty frontier all are."""
@@ -279,11 +285,14 @@ class CaptureVertex(Vertex):
     def complete_before(self) -> int:
         """The first epoch that is not complete, in this worker's view."""
         if self._bound is not None and not self._bound.wants_frontier:
-            epoch = self._frontier_epoch()
-            if epoch > self._complete_before:
-                self._complete_before = epoch
-                self._log.note_complete(epoch)
+            self._note_complete()
         return self._complete_before
+
+    def _note_complete(self) -> None:
+        epoch = self._frontier_epoch()
+        if epoch > self._complete_before:
+            self._complete_before = epoch
+            self._log.note_complete(epoch)
 
     def _frontier_epoch(self) -> int:
         runner = self._runner

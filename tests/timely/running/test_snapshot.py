@@ -24,19 +24,9 @@ def test_at_first_everybody_owns_the_first_epoch_of_each_input() -> None:
     assert first_epochs(instance.frozen) == [(0, 0)]
     assert owned(instance) == {(0, 0): 1} == view(instance)
     assert untold(instance) == {}
-    instance.input("lines").send(["a"])
     instance.input("lines").close()
     assert owned(instance) == {(0, 0): 1} and untold(instance) == {}, "nothing has entered yet"
     instance.run(1)
-    assert (0, 0) not in owned(instance) and untold(instance)[0, 0] == -1
-
-
-def test_an_input_without_rows_goes_on_at_once() -> None:
-    instance = Worker().install(frozen(word_count))
-    instance.input("lines").seal()
-    unit = instance.runners[0].code.unit
-    assert owned(instance) == {(0, unit): 1} and untold(instance) == {(0, unit): 1, (0, 0): -1}
-    instance.input("lines").close()
     assert owned(instance) == {} and untold(instance) == {(0, 0): -1}
 
 

@@ -51,11 +51,6 @@ class Entrance(Protocol):
     """The stage that stands for an input: where rows of sealed epochs come into the dataflow."""
 
     @property
-    def workers(self) -> int:
-        """How many workers there are in all."""
-        ...
-
-    @property
     def code(self) -> TimeCode:
         """How epochs are packed into words."""
         ...
@@ -540,14 +535,9 @@ class InputHandle:
             entering.append((epoch, batches))
         if len(entering) > 1:
             entering.reverse()
-        new = None if is_last else sealed + 1
+        self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
-        if entering or self._sealed or self._entrance.workers > 1:
-            self._sealed.append(_Sealed(entering, new))
-            self._entrance.wake()
-        else:
-            # Nothing is to enter in a turn. With others a worker counts nothing but in its turns.
-            self._go_on(new)
+        self._entrance.wake()
         # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
         # "repetition" and not "sealed"; older ones would grow for ever.
         if self._seen:
