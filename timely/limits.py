@@ -233,9 +233,6 @@ POSTED_COUNT_MAX: Final = 8
 FORESEEN_COUNT_MAX: Final = 4
 """Waits that a client has asked of each worker before it is asked to wait, as it foresees."""
 
-SEAL_ANSWER_SECONDS_MAX: Final = 2e-3
-"""So long the answer to a seal waits for that to the wait for it, where a client is known to wait at once."""
-
 FORESEEN_SECONDS_MAX: Final = 0.5
 """For so long a client waits for the answer to one before it asks as if it had not."""
 

@@ -31,7 +31,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn
+from typing import IO, NoReturn
 from uuid import uuid4
 
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
@@ -42,7 +42,6 @@ from ..limits import (
     IDLE_SECONDS_MAX,
     POSTED_COUNT_MAX,
     REST_SECONDS_MIN,
-    SEAL_ANSWER_SECONDS_MAX,
     STOP_SECONDS_MAX,
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
@@ -56,9 +55,6 @@ from ..wire.requests import (
     FAREWELL,
     Head,
     Reply,
-    Request,
-    Seal,
-    Wait,
     decode_request,
     encode_error,
     encode_reply,
@@ -87,22 +83,13 @@ _SERVE_SECONDS = 2e-4
 """Between two looks at what clients ask, while there is work; or as long as one step takes."""
 
 
-class _Waiting(NamedTuple):
-    """A request whose answer is not known yet."""
-
-    client: bytes
-    number: int
-    request: Request
-    later: Later
-
-
 class WorkerProcess:
     """The rim of one worker: its sockets, its clients, its end."""
 
     def __init__(self, settings: WorkerSettings, report: Callable[[dict[str, object]], None]) -> None:
         self._settings = settings
         self._report = report
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[tuple[bytes, int, Later]] = []
         self._is_told_to_stop = False
         self._stop_reason = ""
         self._ended_count = 0
@@ -112,8 +99,6 @@ class WorkerProcess:
         self._posted = Posted()
         self._kept: dict[bytes, list[list[Frame]]] = {}
         """Of each client answers that are to be sent, oldest first."""
-        self._kept_until: dict[bytes, float] = {}
-        """For how long they may wait for one that is not known yet."""
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
@@ -248,7 +233,7 @@ class WorkerProcess:
         """Answer with `error` whoever waits, and whoever still asks within a moment; all others find it when
         they ask next, though nobody is there to answer any more.
         """
-        for client, number, _, _ in self._waiting:
+        for client, number, _ in self._waiting:
             self._send(client, encode_error(number, error))
         for client in self._callers:
             self._send(client, encode_error(FAREWELL, error))
@@ -290,10 +275,10 @@ class WorkerProcess:
         return self._is_told_to_stop or self._server.is_stopping
 
     def _wait(self, seconds: float) -> None:
-        if self._waiting or self._kept_until:
-            deadlines = [waiting.later.deadline for waiting in self._waiting]
-            until = min([*deadlines, *self._kept_until.values()])
-            seconds = min(seconds, max(0.0, until - time.monotonic()))
+        if self._waiting:
+            seconds = min(
+                seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic())
+            )
         self._mesh.wait(seconds)
         try:
             while self._wake_recv.recv(64):
@@ -329,7 +314,6 @@ class WorkerProcess:
 
     def _send(self, client: bytes, frames: list[Frame]) -> None:
         """Answer, behind what was kept for this client."""
-        self._kept_until.pop(client, None)
         self._clients.send(client, *self._kept.pop(client, ()), frames)
 
     def _keep(self, client: bytes, frames: list[Frame]) -> None:
@@ -339,33 +323,26 @@ class WorkerProcess:
         kept = self._kept.setdefault(client, [])
         kept.append(frames)
         if len(kept) >= POSTED_COUNT_MAX:
-            self._send_all_kept(client)
+            self._clients.send(client, *self._kept.pop(client))
 
     def _send_kept(self, but: Collection[bytes] = ()) -> None:
         """Send the answers that nobody waits for, as far as this knows, to all `but` these: to insertions of
         a client, who will insert more, or seal, next. They go with the next answer to him; or when he asks
-        nothing more at once, or this worker has other work. Or, where it is known that he waits for another
-        answer, with that if it comes soon.
+        nothing more at once, or this worker has other work.
         """
         for client in [client for client in self._kept if client not in but]:
-            until = self._kept_until.get(client)
-            if until is None or time.monotonic() >= until:
-                self._send_all_kept(client)
-
-    def _send_all_kept(self, client: bytes) -> None:
-        self._kept_until.pop(client, None)
-        self._clients.send(client, *self._kept.pop(client))
+            self._clients.send(client, *self._kept.pop(client))
 
     def _tell_refused(self, gone: list[bytes]) -> None:
         """Say to clients whose key was taken away that it was, before they are hung up on."""
         for client in gone:
             error = RefusedError(self._clients.refusal(client))
             _log.warning("worker %d: %s", self._settings.index, error)
-            for waiting, number, _, _ in self._waiting:
+            for waiting, number, _ in self._waiting:
                 if waiting == client:
                     self._send(client, encode_error(number, error))
             self._send(client, encode_error(FAREWELL, error))
-        self._waiting = [waiting for waiting in self._waiting if waiting.client not in gone]
+        self._waiting = [entry for entry in self._waiting if entry[0] not in gone]
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview], head: Head | None) -> None:
         request, table = decode_request(frames, head)
@@ -376,36 +353,22 @@ class WorkerProcess:
         if isinstance(answer, Reply):
             if self._posted.note(client, number, request, answer):
                 self._keep(client, encode_reply(number, answer))
-            elif isinstance(request, Seal) and self._is_awaited(client, request.dataflow, answer):
-                self._kept_until[client] = time.monotonic() + SEAL_ANSWER_SECONDS_MAX
-                self._keep(client, encode_reply(number, answer))
             else:
                 self._send(client, encode_reply(number, answer))
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
-        elif sum(client == waiting.client for waiting in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
+        elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
             raise MisuseError(
                 f"{WAITING_OF_ONE_COUNT_MAX} requests of this client wait for an answer already: ask one "
                 "after another"
             )
         else:
-            self._waiting.append(_Waiting(client, number, request, answer))
-
-    def _is_awaited(self, client: bytes, dataflow: int, sealed: Reply) -> bool:
-        """Whether a client who has sealed an epoch waits for it here already, as one does who calls the one
-        after the other (`client/remote/foreseen.py`).
-        """
-        for waiting in self._waiting:
-            request = waiting.request
-            if waiting.client == client and isinstance(request, Wait) and request.dataflow == dataflow:
-                return request.epoch == sealed.integer("sealed")
-        return False
+            self._waiting.append((client, number, answer))
 
     def _answer_waiting(self) -> None:
-        still: list[_Waiting] = []
+        still: list[tuple[bytes, int, Later]] = []
         now = time.monotonic()
-        for each in self._waiting:
-            client, number, _, later = each
+        for client, number, later in self._waiting:
             try:
                 reply: Reply | None = later.ready()
                 if reply is None and now >= later.deadline:
@@ -416,7 +379,7 @@ class WorkerProcess:
                 self._send(client, encode_error(number, told))
                 continue
             if frames is None:
-                still.append(each)
+                still.append((client, number, later))
             else:
                 self._send(client, frames)
         self._waiting = still

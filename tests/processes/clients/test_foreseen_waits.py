@@ -183,6 +183,24 @@ def test_who_seals_and_does_not_wait_asks_once_in_vain_and_no_more(
     assert len(flow.output("counts").changes()) == 200
 
 
+@pytest.mark.parametrize("word", ["slow", "slower", "slowest", "sleepy"])
+def test_a_seal_is_answered_while_the_work_on_its_epoch_goes_on(cluster: timely.Cluster, word: str) -> None:
+    """Also to who has always waited at once: `seal` says that it does not wait for the work, and the decision
+    and the change log that it takes 2 ms longer. Whichever worker has the slow word, 0 or 1.
+    """
+    flow = cluster.install(sleeps_on, word=word, seconds=2.0)
+    for _ in range(40):
+        _words(flow, "quick")
+        flow.wait(flow.seal())
+    _words(flow, word)
+    began = time.monotonic()
+    sealed = flow.seal()
+    assert time.monotonic() - began < 1.0
+    with pytest.raises(timely.WaitTimeoutError):
+        flow.wait(sealed, timeout=0.3)
+    flow.wait(sealed)
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_worker_that_is_killed_between_seal_and_wait_is_told_of(
     cluster: timely.Cluster, victim: int, found: list[bool]

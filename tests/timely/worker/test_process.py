@@ -13,7 +13,7 @@ import pytest
 
 import timely
 from timely.client.tables import InputForm
-from timely.limits import POSTED_COUNT_MAX, SEAL_ANSWER_SECONDS_MAX
+from timely.limits import POSTED_COUNT_MAX
 from timely.wire.batch import Frame
 from timely.wire.requests import (
     FAREWELL,
@@ -149,48 +149,6 @@ def test_answers_are_not_kept_over_other_work(process: WorkerProcess, clients: C
     process._serve()
     assert process._worker.has_work()
     assert clients.sent == [(A, [1, 2]), (A, [3])]
-
-
-def test_who_waits_already_for_what_he_seals_is_told_of_both_together(
-    process: WorkerProcess, clients: Clients
-) -> None:
-    clients.asks(A, (1, _insert(0)), (2, Wait(0, "", 0, -1.0)), (3, Seal(0, 0, [1])))
-    process._serve()
-    assert process._worker.has_work() and clients.sent == []
-    process._worker.run_until_idle()
-    process._serve()
-    assert clients.sent == [], "nobody has looked for the answer to the wait"
-    process._answer_waiting()
-    assert clients.sent == [(A, [1, 3, 2])]
-    assert clients.answers[A, 3] == Reply({"open": 1, "sealed": 0})
-
-
-def test_who_waits_for_another_epoch_or_is_another_client_is_told_at_once(
-    process: WorkerProcess, clients: Clients
-) -> None:
-    clients.asks(A, (1, Wait(0, "", 1, -1.0)))
-    clients.asks(B, (1, Wait(0, "", 0, -1.0)))
-    clients.asks(A, (2, Seal(0, 0)))
-    process._serve()
-    assert clients.sent == [(A, [2])]
-
-
-def test_the_answer_to_a_seal_does_not_wait_for_long(
-    process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long the work takes; and a worker that sleeps gets up for it."""
-    slept: list[float] = []
-    monkeypatch.setattr(process._mesh, "wait", slept.append)
-    clients.asks(A, (1, Wait(0, "", 0, -1.0)), (2, Seal(0, 0)))
-    process._serve()
-    process._wait(1.0)
-    assert clients.sent == [] and 0 < slept[0] <= SEAL_ANSWER_SECONDS_MAX
-    process._kept_until[A] = 0.0
-    process._wait(1.0)
-    process._serve()
-    assert clients.sent == [(A, [2])] and slept[1] == 0
-    process._wait(1.0)
-    assert slept[2] == 1.0
 
 
 def test_a_refusal_comes_behind_what_was_done_before(process: WorkerProcess, clients: Clients) -> None:

@@ -145,11 +145,9 @@ class Channel:
             self._check_goes_on()
             self._number += 1
             frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
-            number = self._number
             self.sockets.forgive(worker)
-            if isinstance(request, Seal):
-                self._foreseen.before_seal(request)
             self.sockets.send(worker, frames)
+            number = self._number
             if isinstance(request, Seal):
                 self._foreseen.on_seal(request)
             return number
@@ -160,7 +158,6 @@ class Channel:
         try:
             with self._in_use:
                 (reply,) = self._gather(pending, timeout_seconds, float("inf"))
-                self._foreseen.on_answer()
         except TimelyError as error:
             if pending or isinstance(error, PeerError):
                 raise

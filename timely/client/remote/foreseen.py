@@ -26,8 +26,6 @@ __all__ = ["Foreseen", "ForeseenWait"]
 
 _FRESH_SECONDS: Final = 0.1
 """What was asked no longer ago is as good as what is asked now."""
-_AT_ONCE_SECONDS: Final = 1e-4
-"""Who waits so soon after his seal was answered has done nothing in between."""
 
 
 class ForeseenWait:
@@ -37,7 +35,6 @@ class ForeseenWait:
     replies   by worker
     asked_at  when, at the earliest
     losses    by worker, how often connections to it had broken before it was asked
-    is_asked  whether all have been asked
     """
 
     def __init__(
@@ -47,7 +44,6 @@ class ForeseenWait:
         self.pending = dict(pending)
         self.losses = losses
         self.replies: dict[int, Reply] = {}
-        self.is_asked = False
         self._is_refused = False
         self._asked_at = asked_at
 
@@ -73,13 +69,11 @@ class _Sealer:
     that was asked with it.
     """
 
-    __slots__ = ("is_at_once", "is_awaited", "sealed", "wait")
+    __slots__ = ("is_awaited", "sealed", "wait")
 
     def __init__(self) -> None:
         self.sealed = -1
         self.is_awaited = False
-        self.is_at_once = False
-        """Whether it was waited for as soon as the seal was answered."""
         self.wait: ForeseenWait | None = None
 
 
@@ -100,41 +94,20 @@ class Foreseen:
         self._losses = losses
         self._sealers: dict[int, _Sealer] = {}
         self._expected: dict[tuple[int, int], ForeseenWait] = {}
-        self._answered_at = 0.0
 
-    def before_seal(self, seal: Seal) -> None:
-        """A seal is about to be sent: let the worker to which it goes know of the wait before, if one is
-        foreseen, and known to begin at once. Who waits for an epoch that he seals is told of both together:
-        to be woken for the one would take a core from those that work on the other.
-        """
+    def on_seal(self, seal: Seal) -> None:
+        """A seal has just been sent: send the wait for it, if one is foreseen."""
         sealer = self._sealers.setdefault(seal.dataflow, _Sealer())
         sealer.sealed = seal.epoch
         if not sealer.is_awaited or self._outstanding() >= FORESEEN_COUNT_MAX:
             return
         sealer.is_awaited = False
         losses = {worker: self._losses(worker) for worker in range(self._workers)}
-        sealer.wait = ForeseenWait(seal.epoch, {}, time.monotonic(), losses)
-        if sealer.is_at_once:
-            self._ask(seal.dataflow, sealer.wait, 0)
-
-    def on_seal(self, seal: Seal) -> None:
-        """It has just been sent: send the wait for it to all that do not know of it yet."""
-        wait = self._sealers[seal.dataflow].wait
-        if wait is None or wait.epoch != seal.epoch or wait.is_asked:
-            return
+        request, asked_at = Wait(seal.dataflow, "", seal.epoch, -1.0), time.monotonic()
         # The one that has the seal first: another one that is woken may take the core from who wakes it.
-        for worker in range(len(wait.pending), self._workers):
-            self._ask(seal.dataflow, wait, worker)
-        wait.is_asked = True
-
-    def on_answer(self) -> None:
-        """What was asked before a wait, such as a seal, has its answer now."""
-        self._answered_at = time.monotonic()
-
-    def _ask(self, dataflow: int, wait: ForeseenWait, worker: int) -> None:
-        at = worker, self._send(worker, Wait(dataflow, "", wait.epoch, -1.0))
-        wait.pending[at] = worker
-        self._expected[at] = wait
+        pending = {(worker, self._send(worker, request)): worker for worker in range(self._workers)}
+        sealer.wait = ForeseenWait(seal.epoch, pending, asked_at, losses)
+        self._expected.update(dict.fromkeys(pending, sealer.wait))
 
     def _outstanding(self) -> int:
         """How many waits have no answer of some worker yet: it may be the same one that all are asked of."""
@@ -170,14 +143,12 @@ class Foreseen:
             return None
         if first.epoch == sealer.sealed:
             sealer.is_awaited = True
-            sealer.is_at_once = time.monotonic() - self._answered_at <= _AT_ONCE_SECONDS
         wait = sealer.wait
         if wait is None or wait.epoch != first.epoch:
             return None
         sealer.wait = None
         self._forget_lost()
-        # Who was interrupted (Ctrl-C) as it was asked has not asked all.
-        return wait if wait.is_asked and wait.is_good() else None
+        return wait if wait.is_good() else None
 
     def begin(self, wait: ForeseenWait) -> dict[tuple[int, int], int]:
         """Somebody waits for the answers that are missing: to which requests, and of which workers. They are

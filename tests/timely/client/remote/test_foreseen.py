@@ -23,16 +23,11 @@ class _Wire:
         self.sent.append((worker, request))
         return len(self.sent) - 1
 
-    def seal(self, seal: Seal) -> None:
-        """As a client seals."""
-        self.foreseen.before_seal(seal)
-        self.foreseen.on_seal(seal)
-
     def foresee(self, dataflow: int) -> None:
         """One wait, the first of its dataflow."""
-        self.seal(Seal(dataflow, 0))
+        self.foreseen.on_seal(Seal(dataflow, 0))
         self.wait(0, dataflow)
-        self.seal(Seal(dataflow, 1))
+        self.foreseen.on_seal(Seal(dataflow, 1))
 
     def wait(self, epoch: int, dataflow: int = 0) -> bool:
         """Whether it was asked already."""
@@ -42,74 +37,42 @@ class _Wire:
 
 def test_a_wait_is_foreseen_of_who_has_waited_for_what_he_has_sealed_and_only_once() -> None:
     wire = _Wire()
-    wire.seal(Seal(0, 0))
+    wire.foreseen.on_seal(Seal(0, 0))
     assert wire.sent == [] and not wire.wait(0)
-    wire.seal(Seal(0, 1))
+    wire.foreseen.on_seal(Seal(0, 1))
     assert wire.sent == [(0, Wait(0, "", 1, -1.0)), (1, Wait(0, "", 1, -1.0))]
-    wire.seal(Seal(0, 2))
+    wire.foreseen.on_seal(Seal(0, 2))
     assert len(wire.sent) == 2, "nobody has waited for 1"
     assert not wire.wait(2) and wire.wait(1) and not wire.wait(1)
 
 
 def test_who_waits_for_something_else_than_what_he_sealed_last_is_not_taken_to_wait_again() -> None:
     wire = _Wire()
-    wire.seal(Seal(0, 0))
-    wire.seal(Seal(0, 1))
+    wire.foreseen.on_seal(Seal(0, 0))
+    wire.foreseen.on_seal(Seal(0, 1))
     for epoch in (0, 2):
         assert not wire.wait(epoch)
-        wire.seal(Seal(0, 1))
+        wire.foreseen.on_seal(Seal(0, 1))
     assert wire.sent == []
     wire.wait(1)
-    wire.seal(Seal(0, 2))
+    wire.foreseen.on_seal(Seal(0, 2))
     assert len(wire.sent) == 2
-
-
-def test_who_waits_as_soon_as_his_seal_is_answered_says_so_to_the_worker_that_seals_before_he_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It answers both together then. Who does something else in between has its answer at once."""
-    now = [100.0]
-    monkeypatch.setattr(foreseen, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    wire = _Wire()
-    wire.seal(Seal(0, 0))
-    for epoch, passed in enumerate((5e-5, 1e-2, 0.0)):
-        wire.foreseen.on_answer()
-        now[0] += passed
-        wire.wait(epoch)
-        wire.sent.clear()
-        wire.foreseen.before_seal(Seal(0, epoch + 1))
-        before = [worker for worker, _ in wire.sent]
-        assert before == ([0] if passed < 1e-4 else [])
-        wire.foreseen.on_seal(Seal(0, epoch + 1))
-        assert wire.sent == [(worker, Wait(0, "", epoch + 1, -1.0)) for worker in range(2)]
-
-
-def test_what_was_asked_of_one_worker_only_is_no_wait() -> None:
-    """Of who was interrupted (Ctrl-C) between the one and the other."""
-    wire = _Wire()
-    wire.seal(Seal(0, 0))
-    wire.foreseen.on_answer()
-    wire.wait(0)
-    wire.foreseen.before_seal(Seal(0, 1))
-    assert wire.sent == [(0, Wait(0, "", 1, -1.0))] and not wire.wait(1)
-    wire.seal(Seal(0, 2))
-    assert wire.sent[1:] == [(worker, Wait(0, "", 2, -1.0)) for worker in range(2)]
 
 
 def test_an_answer_that_was_lost_is_not_missed_for_ever() -> None:
     wire = _Wire()
     wire.foresee(0)
-    wire.seal(Seal(0, 2))
+    wire.foreseen.on_seal(Seal(0, 2))
     assert not wire.wait(2), "only 1 was asked for"
-    wire.seal(Seal(0, 3))
+    wire.foreseen.on_seal(Seal(0, 3))
     assert len(wire.sent) == 4 and wire.wait(3)
 
 
 def test_a_refusal_is_no_answer_and_one_that_is_missing_keeps_its_place() -> None:
     wire = _Wire()
-    wire.seal(Seal(0, 0))
+    wire.foreseen.on_seal(Seal(0, 0))
     wire.wait(0)
-    wire.seal(Seal(0, 1))
+    wire.foreseen.on_seal(Seal(0, 1))
     assert wire.foreseen.expects(0, 0) and wire.foreseen.expects(1, 1)
     wire.foreseen.take(0, 0, Reply({"complete": 2}))
     wire.foreseen.take(1, 1, MisuseError("ended"))
@@ -205,15 +168,15 @@ def test_what_was_lost_with_a_connection_leaves_room_for_others_and_is_not_waite
     for dataflow in range(FORESEEN_COUNT_MAX):
         wire.foresee(dataflow)
     sent = len(wire.sent)
-    wire.seal(Seal(9, 0))
+    wire.foreseen.on_seal(Seal(9, 0))
     wire.wait(0, 9)
-    wire.seal(Seal(9, 1))
+    wire.foreseen.on_seal(Seal(9, 1))
     assert len(wire.sent) == sent, "each worker has been asked of four"
     wire.losses[1] += 1
-    wire.seal(Seal(9, 2))
+    wire.foreseen.on_seal(Seal(9, 2))
     assert len(wire.sent) == sent, "those of the other worker may still come"
     wire.losses[0] += 1
-    wire.seal(Seal(9, 3))
+    wire.foreseen.on_seal(Seal(9, 3))
     assert len(wire.sent) == sent + 2
     assert not wire.wait(1, 0), "it is asked for anew"
     assert wire.wait(3, 9)
