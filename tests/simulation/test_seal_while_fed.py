@@ -1,5 +1,6 @@
-"""A new version of a dataflow has the inputs already, and is still fed with what the old one has of the epochs
-before: who seals then, or closes the input, with nothing inserted, must not let its input overtake the feed.
+"""A new version of a dataflow has the inputs already, and is still fed with what the old one has of the
+epochs before: who seals then, or closes the input, with nothing inserted, must not let its input overtake the
+feed.
 """
 
 from __future__ import annotations

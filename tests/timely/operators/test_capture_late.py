@@ -1,4 +1,4 @@
-"""What an output has not been told, since it had nothing to do, it knows when many rows come of a later epoch."""
+"""What an output has not been told, since it had nothing to do, it knows when many rows come later."""
 
 from __future__ import annotations
 
