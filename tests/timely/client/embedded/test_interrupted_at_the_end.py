@@ -1,0 +1,51 @@
+"""Ctrl-C at the moment in which a turn ends: what is said afterwards is no story of a vertex."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+import differential as dd
+import timely
+from timely.client.embedded.workers import EmbeddedWorkers
+
+CALLS: dict[str, Callable[[timely.Flow], object]] = {
+    "insert": lambda flow: flow.input("rows").insert([(1, 1)]),
+    "seal": lambda flow: flow.seal(),
+    "wait": lambda flow: flow.wait(),
+    "snapshot": lambda flow: flow.output("rows").snapshot(),
+}
+
+
+def build(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int, v: int").output("rows")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_who_is_interrupted_as_his_turn_ends_goes_on_or_is_told_of_the_interrupt(call: str) -> None:
+    """Python looks for signals as a function begins; so also before the first line of `_end_turn`."""
+    ends = EmbeddedWorkers._end_turn.__code__
+
+    def interrupted(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and frame.f_code is ends:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    cluster = timely.connect(embedded=True)
+    flow = cluster.install(build)
+    flow.input("rows").insert([(0, 0)])
+    flow.seal()
+    sys.setprofile(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            CALLS[call](flow)
+    finally:
+        sys.setprofile(None)
+    try:
+        flow.wait(flow.seal())
+    except timely.MisuseError as error:
+        assert "interrupted" in str(error)
+    cluster.close()
