@@ -151,7 +151,8 @@ class EmbeddedWorkers:
                     self._note(error)
                     raise
                 finally:
-                    self._end_turn()
+                    self._busy = 0
+                    end_turn(self)
             try:
                 self._others.await_news(news, seconds)
             finally:  # an interrupt here leaves nothing half done
@@ -177,7 +178,8 @@ class EmbeddedWorkers:
                 self._note(error)
                 raise
             finally:
-                self._end_turn()
+                self._busy = 0
+                end_turn(self)
         assert isinstance(answer, Reply), "what may be posted is answered at once"
         poster.on_answer(answer)
 
@@ -203,7 +205,8 @@ class EmbeddedWorkers:
                 self._note(error)
                 raise
             finally:
-                self._end_turn()
+                self._busy = 0
+                end_turn(self)
 
     def seal(self, dataflow: int, epoch: int) -> int:
         """See `AtHand`."""
@@ -226,7 +229,8 @@ class EmbeddedWorkers:
                 self._note(error)
                 raise
             finally:
-                self._end_turn()
+                self._busy = 0
+                end_turn(self)
 
     def has_done(self, dataflow: int, epoch: int) -> bool:
         """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
@@ -246,7 +250,8 @@ class EmbeddedWorkers:
                 self._note(error)
                 raise
             finally:
-                self._end_turn()
+                self._busy = 0
+                end_turn(self)
 
     def _take_at_once(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
         """Hand out a request whose answer does not depend on work."""
@@ -282,7 +287,8 @@ class EmbeddedWorkers:
                 self._note(error)
                 raise
             finally:
-                self._end_turn()
+                self._busy = 0
+                end_turn(self)
 
     def _turn(self) -> threading.Lock:
         """Threads take turns, for as long as each holds this; a vertex, which runs within somebody's turn,
@@ -302,6 +308,7 @@ class EmbeddedWorkers:
         return self._busy == thread or (self._crew is not None and self._crew.has(thread))
 
     def _begin_turn(self) -> None:
+        """Who ends it writes `_busy` himself: an interrupt (Ctrl-C) may come with each call, and before any."""
         self._busy = thread = threading.get_ident()
         begin_turn(self)
         self._others.have_asked.add(thread)
@@ -332,10 +339,6 @@ class EmbeddedWorkers:
             self._untold.setdefault(dataflow, error)
         assert tell is not None, "its server has said whom to tell"
         tell(dataflow, error)
-
-    def _end_turn(self) -> None:
-        self._busy = 0
-        end_turn(self)
 
     def at_rest(self) -> list[Worker] | None:
         """Its workers, as long as no message is between them: see `together.py`."""
@@ -418,7 +421,8 @@ class EmbeddedWorkers:
                 self._note(error)
                 raise
             finally:
-                self._end_turn()
+                self._busy = 0
+                end_turn(self)
 
     def close(self) -> None:
         """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some

@@ -346,7 +346,8 @@ class VertexRunner:
         assert self.vertex is not None
         if self.inbox:
             self._deliver()
-        if self._is_begun and self._ahead is not None and not self.is_ahead:
+        # Who waits for notifications has them first, and then hears of the frontier that they are before.
+        if self._ahead is not None and not (self.is_ahead or self.requested) and self._is_begun:
             self._ahead.look()
             self.is_ahead = self._has_looked = self.has_frontier_news = True
         if self.due:
