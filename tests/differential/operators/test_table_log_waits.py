@@ -1,0 +1,104 @@
+"""Few rows of an output that wait for who reads: beside many of the same epoch, and where words count from a
+later epoch before anybody has read.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import differential as dd
+import timely
+from differential.errors import MultiplicityOverflowError
+from progress.times.time_words import TimeLayout
+from timely.running.core import Worker
+
+
+def same(flow: timely.Dataflow) -> None:
+    """What comes in goes out, at once."""
+    dd.input(flow, "rows", "k: int").output("same")
+
+
+def behind(flow: timely.Dataflow) -> None:
+    """The same, behind a vertex."""
+    dd.input(flow, "rows", "k: int").distinct().output("same")
+
+
+@pytest.mark.parametrize("build", [same, behind])
+@pytest.mark.parametrize("reads_each", [False, True])
+def test_rows_that_nobody_has_read_are_there_when_words_count_from_a_later_epoch(
+    build: timely.Builder, reads_each: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = TimeLayout.default
+    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        monkeypatch.setattr(TimeLayout, "default", staticmethod(default))
+        for epoch in range(60):
+            flow.input("rows").insert([(epoch,)])
+            assert flow.seal() == epoch
+            if reads_each:
+                assert flow.output("same").complete_before() == epoch + 1
+                assert flow.output("same").complete_before() == epoch + 1
+        found = flow.output("same").changes(0, 60).to_pylist()
+        assert [(row["k"], row["epoch"], row["diff"]) for row in found] == [(n, n, 1) for n in range(60)]
+
+
+@pytest.mark.parametrize("build", [same, behind])
+def test_what_may_still_come_is_never_said_to_be_complete_when_words_count_from_a_later_epoch(
+    build: timely.Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    flow = timely.Dataflow("waits")
+    build(flow)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    handle, anchors = instance.input("rows"), set[int]()
+    for step in range(200):
+        if step % 3 == 0:
+            table = pa.table({"k": [step]})
+            word = handle.epoch_word(handle.epoch + step % 5)
+            handle.append_all(handle.epoch + step % 5, handle.encode(table, 1, word))
+        if step % 2 == 0:
+            handle.seal()
+        while actions := worker.enabled():
+            worker.perform(actions[step % len(actions)])
+            assert instance.output("same").complete_before <= handle.epoch
+            anchors.add(instance.anchor.epoch)
+    assert len(anchors) > 3
+    assert instance.output("same").complete_before == handle.epoch
+
+
+@pytest.mark.parametrize("first", ["many", "few"])
+def test_few_rows_and_many_of_an_epoch_are_one_change(first: str) -> None:
+    tables = {"many": pa.table({"k": range(100)}), "few": pa.table({"k": range(98, 100)})}
+    flow = timely.Dataflow("waits")
+    same(flow)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    handle = instance.input("rows")
+    for name in (first, *(name for name in tables if name != first)):
+        handle.append_all(0, handle.encode(tables[name], 1, handle.epoch_word(0)))
+    handle.seal()
+    worker.run_until_idle()
+    log = instance.output("same").log
+    found = log.changes(0, 9).to_pylist()
+    assert [(row["k"], row["diff"]) for row in found] == [(n, 1 + (n >= 98)) for n in range(100)]
+    assert log.snapshot(0).num_rows == 100
+
+
+def test_who_looks_before_its_turn_leaves_an_error_to_the_turn() -> None:
+    """A sum that leaves 64 bits ends the dataflow, and is not found by who reads."""
+    flow = timely.Dataflow("waits")
+    same(flow)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    worker.run_until_idle()
+    handle = instance.input("rows")
+    for _ in range(2):
+        handle.append_all(0, handle.encode(pa.table({"k": [7]}), (1 << 63) - 1, handle.epoch_word(0)))
+    handle.seal()
+    with pytest.raises(MultiplicityOverflowError):  # noqa: PT012
+        while actions := worker.enabled():
+            assert instance.output("same").complete_before <= 1
+            worker.perform(actions[0])
