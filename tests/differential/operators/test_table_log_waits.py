@@ -9,8 +9,10 @@ import pytest
 
 import differential as dd
 import timely
+from differential.operators.edge import collected
 from differential.errors import MultiplicityOverflowError
 from progress.times.time_words import TimeLayout
+from timely.running import instance as instance_module
 from timely.running.core import Worker
 
 
@@ -87,8 +89,13 @@ def test_few_rows_and_many_of_an_epoch_are_one_change(first: str) -> None:
     assert log.snapshot(0).num_rows == 100
 
 
-def test_who_looks_before_its_turn_leaves_an_error_to_the_turn() -> None:
+@pytest.mark.parametrize("follows", [False, True])
+def test_who_looks_before_its_turn_leaves_an_error_to_the_turn(
+    follows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sum that leaves 64 bits ends the dataflow, and is not found by who reads."""
+    if not follows:  # as behind a vertex: rows and the end of their epoch are two turns
+        monkeypatch.setattr(instance_module, "follow_inputs", lambda frozen, runners: None)
     flow = timely.Dataflow("waits")
     same(flow)
     worker = Worker()
@@ -102,3 +109,41 @@ def test_who_looks_before_its_turn_leaves_an_error_to_the_turn() -> None:
         while actions := worker.enabled():
             assert instance.output("same").complete_before <= 1
             worker.perform(actions[0])
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("build", [same, behind])
+def test_an_output_knows_how_far_it_is_though_no_word_says_it(
+    build: timely.Builder, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Epochs are sealed far beyond what words hold, and the anchor follows: that is no news to who has looked."""
+    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    flow = timely.Dataflow("waits")
+    build(flow)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    handle = instance.input("rows")
+    for epoch in (0, 40, 80, 200, 500):
+        handle.append_all(epoch, handle.encode(pa.table({"k": [epoch]}), 1, handle.epoch_word(epoch)))
+        if not at_once:
+            handle.seal(epoch)
+            worker.run_until_idle()
+            assert instance.output("same").complete_before == epoch + 1
+        handle.seal(epoch + 30)
+        worker.run_until_idle()
+        assert instance.output("same").complete_before == handle.epoch
+    found = instance.output("same").log.changes(0, 600).to_pylist()
+    assert [row["epoch"] for row in found] == [0, 40, 80, 200, 500]
+
+
+def test_what_is_read_after_each_change_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were put in order for readers are taken into the trace once they are many."""
+    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 10)
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(same)
+        (instance,) = cluster._workers._workers[0].instances.values()  # type: ignore[attr-defined]
+        for epoch in range(60):
+            flow.input("rows").insert([(epoch,)])
+            flow.wait(flow.seal())
+            assert flow.output("same").snapshot().num_rows == epoch + 1
+            assert instance.output("same").log._rows._rows_waiting <= 12
