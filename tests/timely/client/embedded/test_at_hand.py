@@ -303,6 +303,9 @@ def test_what_another_client_has_sealed_is_heard_of(cluster: timely.Cluster) -> 
     assert mine.input("rows").insert([(1, 1)]) == 3 == mine.epoch
     assert mine.seal() == 3 and mine.wait() == 3
     assert read(theirs) == {(1, 1, 1)}
+    theirs.refresh()
+    theirs.seal()
+    assert mine.input("rows").insert([(1, 2)]) == 5 == mine.epoch, "who only inserts hears of it, too"
 
 
 def test_more_than_may_wait_is_worked_off_by_seal(
