@@ -9,11 +9,16 @@ import pytest
 
 import differential as dd
 import timely
-from differential.operators.edge import collected
 from differential.errors import MultiplicityOverflowError
+from differential.operators.edge import collected
 from progress.times.time_words import TimeLayout
 from timely.running import instance as instance_module
 from timely.running.core import Worker
+
+
+def _small(levels: int) -> TimeLayout:
+    """Words that soon have no room for an epoch."""
+    return TimeLayout((3, *[9] * (levels - 1)))
 
 
 def same(flow: timely.Dataflow) -> None:
@@ -32,7 +37,9 @@ def test_rows_that_nobody_has_read_are_there_when_words_count_from_a_later_epoch
     build: timely.Builder, reads_each: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     default = TimeLayout.default
-    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    monkeypatch.setattr(
+        TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1))))
+    )
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(build)
         monkeypatch.setattr(TimeLayout, "default", staticmethod(default))
@@ -50,7 +57,9 @@ def test_rows_that_nobody_has_read_are_there_when_words_count_from_a_later_epoch
 def test_what_may_still_come_is_never_said_to_be_complete_when_words_count_from_a_later_epoch(
     build: timely.Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    monkeypatch.setattr(
+        TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1))))
+    )
     flow = timely.Dataflow("waits")
     build(flow)
     worker = Worker()
@@ -105,7 +114,7 @@ def test_who_looks_before_its_turn_leaves_an_error_to_the_turn(
     for _ in range(2):
         handle.append_all(0, handle.encode(pa.table({"k": [7]}), (1 << 63) - 1, handle.epoch_word(0)))
     handle.seal()
-    with pytest.raises(MultiplicityOverflowError):  # noqa: PT012
+    with pytest.raises(MultiplicityOverflowError):
         while actions := worker.enabled():
             assert instance.output("same").complete_before <= 1
             worker.perform(actions[0])
@@ -116,8 +125,10 @@ def test_who_looks_before_its_turn_leaves_an_error_to_the_turn(
 def test_an_output_knows_how_far_it_is_though_no_word_says_it(
     build: timely.Builder, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Epochs are sealed far beyond what words hold, and the anchor follows: that is no news to who has looked."""
-    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    """Epochs are sealed far beyond what words hold, and the anchor follows: no news to who has looked."""
+    monkeypatch.setattr(
+        TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1))))
+    )
     flow = timely.Dataflow("waits")
     build(flow)
     worker = Worker()

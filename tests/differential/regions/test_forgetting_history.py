@@ -1,5 +1,5 @@
-"""Reduces of a loop that is a region are asked before merges begin, and not told at each epoch: what nobody will
-ask about is forgotten all the same, however many epochs there are.
+"""Reduces of a loop that is a region are asked before merges begin, and not told at each epoch: what nobody
+will ask about is forgotten all the same, however many epochs there are.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client.embedded.workers import EmbeddedWorkers
+from timely.worker.together import end_turn
 
 CALLS: dict[str, Callable[[timely.Flow], object]] = {
     "insert": lambda flow: flow.input("rows").insert([(1, 1)]),
@@ -26,8 +26,8 @@ def build(flow: timely.Dataflow) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_who_is_interrupted_as_his_turn_ends_goes_on_or_is_told_of_the_interrupt(call: str) -> None:
-    """Python looks for signals as a function begins; so also before the first line of `_end_turn`."""
-    ends = EmbeddedWorkers._end_turn.__code__
+    """Python looks for signals as a function begins; so also before the first line of `end_turn`."""
+    ends = end_turn.__code__
 
     def interrupted(frame: FrameType, event: str, arg: object) -> None:
         if event == "call" and frame.f_code is ends:

@@ -11,12 +11,19 @@ from progress.times.time_words import TimeLayout
 from timely.running.core import Worker
 
 
+def _small(levels: int) -> TimeLayout:
+    """Words that soon have no room for an epoch."""
+    return TimeLayout((3, *[9] * (levels - 1)))
+
+
 @pytest.mark.parametrize("far", [0, 3, 100])
 @pytest.mark.parametrize("closes", [False, True])
 def test_an_empty_epoch_does_not_overtake_rows_that_are_still_to_enter(
     far: int, closes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1)))))
+    monkeypatch.setattr(
+        TimeLayout, "default", staticmethod(lambda levels: TimeLayout((3, *[9] * (levels - 1))))
+    )
     flow = timely.Dataflow("waits")
     dd.input(flow, "rows", "k: int").distinct().output("same")
     worker = Worker()

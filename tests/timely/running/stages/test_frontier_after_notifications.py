@@ -1,4 +1,4 @@
-"""A vertex that asks for notifications and looks at its frontier hears of both in one order, on any workers."""
+"""A vertex that asks for notifications and looks at its frontier hears of both in one order, everywhere."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def test_what_is_notified_is_not_yet_before_the_frontier(workers: int, closes: b
         assert said == [(epoch, epoch + 1) for epoch in range(4 + closes)]
     over = 0
     for call, epoch in Sums.calls if workers == 1 else []:
-        assert call == "frontier" or epoch >= over, f"told that {over} is the frontier before on_notify({epoch})"
+        assert call == "frontier" or epoch >= over, f"{over} was the frontier before on_notify({epoch})"
         over = epoch if call == "frontier" else over
