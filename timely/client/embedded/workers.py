@@ -308,7 +308,7 @@ class EmbeddedWorkers:
         return self._busy == thread or (self._crew is not None and self._crew.has(thread))
 
     def _begin_turn(self) -> None:
-        """Who ends it writes `_busy` himself: an interrupt (Ctrl-C) may come with each call, and before any."""
+        """Who ends it writes `_busy` himself: an interrupt (Ctrl-C) may come as any call begins."""
         self._busy = thread = threading.get_ident()
         begin_turn(self)
         self._others.have_asked.add(thread)
