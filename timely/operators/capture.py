@@ -260,12 +260,7 @@ class CaptureVertex(Vertex):
         epoch_of = runner.code.epoch_of
         for word, batch in messages:
             log.add(epoch_of(word), batch)
-        if log.is_settled:
-            runner.wants_frontier = False
-        elif not runner.wants_frontier:
-            # What was complete before these came has had no turn, and would have none before more is.
-            self._note_complete()
-            runner.wants_frontier = True
+        runner.wants_frontier = not log.is_settled
 
     def on_frontier(self) -> None:
         """Epochs before the frontier are complete; with an empty frontier all are."""
@@ -283,9 +278,20 @@ class CaptureVertex(Vertex):
 
     @property
     def complete_before(self) -> int:
-        """The first epoch that is not complete, in this worker's view."""
-        if self._bound is not None and not self._bound.wants_frontier:
-            self._note_complete()
+        """The first epoch that is not complete, in this worker's view.
+
+        Nobody sees an epoch as complete before all who have heard of that have had their turn: one of them
+        may end the dataflow, since something does not hold in it. As long as somebody is to have his, this
+        has one, too.
+        """
+        runner = self._bound
+        if runner is not None and runner.has_frontier_news and not runner.wants_frontier:
+            if runner.is_calm:
+                runner.has_frontier_news = False
+                self._note_complete()
+            else:
+                runner.wants_frontier = True
+                runner.wake()
         return self._complete_before
 
     def _note_complete(self) -> None:
@@ -301,7 +307,9 @@ class CaptureVertex(Vertex):
 
     def catch_up(self) -> None:
         """Words of complete epochs become ordinary epochs while it is known which these are."""
-        self.log.settle()
+        if not self._runner.wants_frontier:
+            self._note_complete()
+        self._log.settle()
 
     def take_over(self, other: CaptureVertex, epoch: int) -> bool:
         """Go on for the clients of `other` from `epoch` on; False if that is not possible."""

@@ -56,6 +56,17 @@ class Runner(Protocol):
 
     wants_frontier: bool
     """Whether the vertex has a turn when a frontier moves."""
+    has_frontier_news: bool
+    """Whether one has moved, and the vertex has not heard of it."""
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nobody in this dataflow is to have a turn on this worker, and none has failed."""
+        ...
+
+    def wake(self) -> None:
+        """Ask for a turn."""
+        ...
 
     @property
     def code(self) -> TimeCode:

@@ -74,6 +74,7 @@ class Instance:
         self._resumed: list[VertexRunner | RegionRunner] = []
         self._patient: list[int] = []  # stages that wait until nothing is ready, and for how many steps
         self._postponed = 0
+        self._has_failed = False
         self._idle_runners: list[VertexRunner] = []
         self.recheck: set[int] = set()
         codes = [code.anchored(self.anchor) for code in frozen.codes]
@@ -223,10 +224,13 @@ class Instance:
         """Whether some vertex is ready, and none waits for what comes between steps."""
         return bool(self._ready) and not self._resumed
 
+    @property
+    def is_calm(self) -> bool:
+        """See `Runner`."""
+        return not (self._ready or self._has_failed)
+
     def is_at_rest(self) -> bool:
-        """Whether a step would do nothing here: no vertex is ready, no change untold, no notification to look
-        for.
-        """
+        """Whether a step would do nothing here: nobody is ready, nothing untold, no notification due."""
         is_ready = self._ready or self._resumed or self._patient or self.recheck
         return not (is_ready or self._changes or self.can_follow())
 
@@ -309,6 +313,7 @@ class Instance:
         try:
             runner.activate()
         except BaseException as error:
+            self._has_failed = True
             add_note(error, f"while {runner.title()} ran, built at {runner.site}")
             raise
 
@@ -370,8 +375,6 @@ class Instance:
         """
         ahead = self.far.first_epoch(self.tracker.least_word())
         return FOREVER if ahead is None else self.anchor.epoch + ahead
-
-    # Words count from a later epoch.
 
     def await_epoch(self, stage: int) -> None:
         """`stage` has rows of an epoch that are not let in yet; it has a turn when the anchor has moved."""
@@ -441,7 +444,7 @@ class Instance:
             (bool(self._changes), sorted(self.untold())),
             [(location, word, count) for location, word, count, _ in self.tracker.active()],
             (sorted(self._ready), self._turns, sorted(self.recheck)),
-            (sorted(self._patient), self._postponed),
+            (sorted(self._patient), self._postponed, self._has_failed),
             [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
             (self.runners, self.regions),
             self.inputs,

@@ -14,6 +14,7 @@ import differential as dd
 from differential.errors import NotEmptyError, SchemaError
 from progress.errors import GraphError
 from timely.building.dataflow import Dataflow
+from timely.running import core
 
 
 def test_refused_columns_that_tables_of_changes_use() -> None:
@@ -98,6 +99,28 @@ def test_checked_a_removal_of_what_is_not_there_ends_the_dataflow_with_the_row(w
     ):
         cluster.run()
     assert cluster.snapshot("rows") == {("pen",): 1}, "nobody sees anything of that epoch"
+
+
+def test_checked_nobody_sees_an_epoch_before_all_who_look_at_it_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may come between any two turns, and an output with few rows needs none to be complete."""
+
+    def build(flow: Dataflow) -> None:
+        rows, _ = dd.checked_input(flow, "items", "sku: string", refusal="error")
+        rows.output("rows")
+
+    monkeypatch.setattr(core, "ACTIVATIONS_PER_STEP_MAX", 1)
+    cluster = Cluster(build, 1)
+    cluster.change("items", [(("pen",), 2)])
+    cluster.seal()
+    cluster.run()
+    (instance,) = cluster.instances
+    assert instance.output("rows").complete_before == 1
+    cluster.change("items", [(("pen",), -3)])
+    cluster.seal()
+    with pytest.raises(NotEmptyError):
+        for _ in range(100):
+            instance._owner.step()  # type: ignore[attr-defined]
+            assert instance.output("rows").complete_before == 1
 
 
 def test_refused_a_refusal_that_is_none() -> None:

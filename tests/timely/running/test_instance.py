@@ -271,9 +271,11 @@ def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_wha
             instance.input(name).seal()
         before = behind.activations
         # A turn for each stage and for each piece of news that follows, and outputs wait for others.
+        complete = 0
         for _ in range(12 + 2 * PATIENCE_STEPS):
             worker.step()
-        assert instance.output("beside").complete_before == epoch + 1
+            complete = instance.output("beside").complete_before  # as who waits for it looks
+        assert complete == epoch + 1
         assert behind.activations > before
     assert instance.output("behind").complete_before == 0 and instance.has_work()
     # Nobody is listed more than twice: once in order, and once more for a turn out of order.

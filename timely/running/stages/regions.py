@@ -343,6 +343,11 @@ class RegionRunner:
         """Not for a vertex: the region counts for all."""
         raise self._alone()
 
+    @property
+    def is_calm(self) -> bool:
+        """Not for a vertex: none of a region is an output."""
+        raise self._alone()
+
     def wake(self, runner: VertexRunner, /) -> None:
         """Not for a vertex: the region has turns."""
         raise self._alone()

@@ -115,6 +115,11 @@ class Surroundings(Protocol):
         """Who is told what happens, if anybody is."""
         ...
 
+    @property
+    def is_calm(self) -> bool:
+        """See `Runner`."""
+        ...
+
     def wake(self, runner: VertexRunner, /) -> None:
         """Let a stage have its turn."""
         ...
@@ -302,6 +307,11 @@ class VertexRunner:
 
     # Called by an input, for which this stage stands.
 
+    @property
+    def is_calm(self) -> bool:
+        """See `Runner`."""
+        return self._surroundings.is_calm
+
     def wake(self) -> None:
         """Ask for an activation."""
         self._surroundings.wake(self)
@@ -353,9 +363,9 @@ class VertexRunner:
         if self.due:
             self._notify()
         if self.has_frontier_news:
-            self.has_frontier_news = False
             self._is_begun = True
             if self.wants_frontier or self.wants_end:
+                self.has_frontier_news = False
                 self.vertex.on_frontier()
         if self.may_resume:
             self.may_resume = self.wants_resume = False
