@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import differential as dd
@@ -44,11 +46,12 @@ def test_a_query_of_which_nothing_can_be_read_is_refused() -> None:
         returns(flow)
         with pytest.raises(timely.GraphError, match=said):
             carried(flow)
-    for asks in (
+    asked: list[Callable[[dd.Collection], object]] = [
         lambda rows: rows.export("e"),
         lambda rows: rows.inspect(print),
         lambda rows: rows.assert_empty(""),
-    ):
+    ]
+    for asks in asked:
         flow = Dataflow("q")
         asks(returns(flow))
         flow.freeze()
