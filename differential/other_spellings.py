@@ -142,6 +142,10 @@ _OF_GROUPS: Final = {
     **dict.fromkeys(("n_unique", "countDistinct"), "agg(n=dd.count_distinct('x'))"),
     **dict.fromkeys(("len", "size"), "count()"),
     **dict.fromkeys(("all", "collect_list"), "agg(values=dd.collect('x'))"),
+    **{
+        name: f"agg(n=dd.count()).{name}(…): what groups have is a collection only once it is aggregated"
+        for name in ("output", "export", "inspect", "select", "with_columns", "join", "concat", "distinct")
+    },
 }
 
 _SAME_AGAIN: Final = (

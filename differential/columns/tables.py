@@ -150,6 +150,11 @@ def _is_packed(name: str, schema: Schema) -> bool:
 
 def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
     """One column, in the Arrow type it comes in (arrays) or the declared one (Python values)."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise SchemaError(
+            f"input {input_name!r}, column {column.name!r}: {shown(values)} is not a column.\n"
+            "  A dict has whole columns, each a list or an array; for one row write a list of it: [{…}]."
+        )
     if column.type.kind == "any":
         return _from_list(list(cast(Iterable[object], values)), column, input_name)
     if isinstance(values, pa.ChunkedArray):
@@ -165,9 +170,7 @@ def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
         return _from_numpy(values, column, input_name)
     if is_of_pandas(values, "Series"):
         return _from_series(values, column, input_name)
-    if isinstance(values, Iterable) and not isinstance(values, str | bytes):
-        return _from_list(list(values), column, input_name)
-    raise SchemaError(f"input {input_name!r}, column {column.name!r}: {shown(values)} is not a column.")
+    return _from_list(list(values), column, input_name)
 
 
 def _from_numpy(values: object, column: Column, input_name: str) -> pa.Array:
@@ -188,12 +191,30 @@ def _from_series(series: object, column: Column, input_name: str) -> pa.Array:
     if dtype.startswith("float") and column.type.nullable and column.type.kind == "int":
         return _whole_numbers(np.asarray(series, dtype=np.float64), column, input_name)
     if dtype.startswith("float") and not column.type.nullable:
-        return pa.array(np.asarray(series, dtype=np.float64), from_pandas=False)  # NaN stays NaN
+        numbers = np.asarray(series, dtype=np.float64)
+        if column.type.kind == "int":
+            _check_no_gaps(numbers, column, input_name)
+        return pa.array(numbers, from_pandas=False)  # NaN stays NaN
     if dtype == "object":
         values = [None if _is_missing(value) else value for value in cast(Iterable[object], series)]
         return _from_list(values, column, input_name)
     array = pa.Array.from_pandas(series)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _check_no_gaps(values: Floats, column: Column, input_name: str) -> None:
+    """Raise about the first gap in a column that is of whole numbers otherwise: as it must not have any, it
+    is no help to hear that numbers are floats in pandas then.
+    """
+    missing = np.isnan(values)
+    if missing.any() and (values[~missing] == np.floor(values[~missing])).all():
+        raise Place(input_name, column.name, column.type).error(
+            int(np.argmax(missing)),
+            float("nan"),
+            "is missing, which the column does not allow",
+            f'Declare the column as "{column.name}: {column.type.or_null()}", or drop such rows first: '
+            f"frame.dropna(subset=[{column.name!r}]).astype({{{column.name!r}: 'int64'}}).",
+        )
 
 
 def _is_missing(value: object) -> bool:

@@ -215,10 +215,26 @@ class Plan:
 
     def carry_out(self) -> None:
         """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
+        self.check_asked()
         self.improved = improve(self.roots, self.again, lambda node: self.sites.get(node.digest, ()))
         self.lowering.sharing = share(self.improved.roots)
         for root in self.improved.roots:
             self.lowering.root(root)
+
+    def check_asked(self) -> None:
+        """Raise GraphError if something is written and nothing is asked for: none of it would be computed.
+        Inputs alone may be meant, and who has put stages beside them by hand knows better.
+        """
+        flow = self.dataflow
+        written = [node for node in self.nodes.values() if node.children]
+        if self.roots or not written or len(flow.stages) != len(flow.inputs) + len(flow.imports):
+            return
+        sites = self.sites.get(written[-1].digest, ())
+        raise GraphError(
+            f"nothing of the dataflow {flow.name!r} could be read: it has no output, export, inspect or "
+            f"assertion. Write .output('name') behind {written[-1].describe()}"
+            + (f" ({sites[0]})" if sites else "")
+        )
 
     def again(self, node: Node, sites: Sequence[CallSite]) -> Node:
         """What a rule has made of nodes that were written at these lines."""

@@ -29,6 +29,7 @@ def travelling_form(plan: Plan) -> tuple[str, dict[str, bytes]]:
     """The builder that does in a worker what this plan says, and its arguments; raises MisuseError if it
     cannot travel.
     """
+    plan.check_asked()
     inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
     # Inputs that nobody reads can be fed all the same: whoever does so should not have to know.
     return BUILDER, {"plan": encode_plan(plan, [*inputs, *plan.roots])}
@@ -40,7 +41,8 @@ def carry_out(dataflow: timely.Dataflow, plan: object, name: object = "", token:
 
     `name` is what the query is called where it was written.
     """
-    dataflow.name = str(name) or dataflow.name
+    if name:
+        dataflow.rename(str(name))
     if not isinstance(plan, bytes):
         raise MisuseError(f"a plan is installed as bytes, not as {type(plan).__name__}")
     made = Plan.of(dataflow)

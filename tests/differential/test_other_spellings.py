@@ -39,6 +39,8 @@ def test_spellings_of_other_libraries_are_told_what_to_write(name: str, said: st
         getattr(edges.group_by("src"), "aggregate")  # noqa: B009
     with pytest.raises(AttributeError, match=r"Write instead: reduce\(function, schema\)"):
         getattr(edges.group_by("src"), "applyInPandas")  # noqa: B009
+    with pytest.raises(AttributeError, match=r"Write instead: agg\(n=dd.count\(\)\).output\(…\)"):
+        getattr(edges.group_by("src"), "output")  # noqa: B009
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ activation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from progress.errors import GraphError
@@ -57,6 +58,13 @@ class Dataflow(Declarations):
         super().__init__(name, None if level_bits is None else tuple(level_bits))
         self.root = Scope(name, TimeShape.ROOT)
         self._frozen: FrozenDataflow | None = None
+
+    def rename(self, name: str) -> None:
+        """Call it so, in errors of its loops too; GraphError once it has stages, which are in a scope."""
+        if self.stages:
+            raise GraphError(f"the dataflow {self.name!r} has stages already, and keeps its name")
+        self.name = name
+        self.root = replace(self.root, name=name)
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
         """A named input of the root scope; without a codec its rows are Python records."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -275,6 +275,7 @@ def connect(
     """
     check_not_importing()
     if addresses:
+        _check_addresses(addresses)
         if workers is not None or embedded or threads or check_progress or silence_seconds is not None:
             raise MisuseError(
                 "connect takes either addresses of a running cluster or a number of workers to start, and "
@@ -304,6 +305,17 @@ def connect(
         return Cluster(EmbeddedWorkers(count, check_progress=check_progress, threads=threads))
     silence = SILENCE_SECONDS_DEFAULT if silence_seconds is None else silence_seconds
     return Cluster(_start_workers(count, log_level, check_progress, silence))
+
+
+def _check_addresses(addresses: Sequence[object]) -> None:
+    """Raise MisuseError for what is no address, a number of workers above all."""
+    for address in addresses:
+        if not isinstance(address, str):
+            count = address if type(address) is int else 2
+            raise MisuseError(
+                f"connect takes addresses as texts, 'host:7401', not {address!r:.80}. To start workers on "
+                f"this machine write connect(workers={count})"
+            )
 
 
 def _built_here(build: str | Builder) -> tuple[str, Builder]:

@@ -168,6 +168,12 @@ class Installed:
         self.name = name
         self.epoch = epoch
 
+    def _told_end(self) -> str:
+        """That the dataflow has ended, or its cluster, and by what, if this client knows; else nothing."""
+        if self._end is not None:
+            return f"has ended ({type(self._end).__name__})"
+        return f"of a cluster that is {self._workers.end}" if self._workers.end else ""
+
     @property
     def is_embedded(self) -> bool:
         """Whether the workers run within this process, and only while they are asked something."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isnan
+from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..user_code.short_traces import told_shortly
 from ..wire.arrow import int64s_of
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
 from .installed import Installed
+from .other_spellings import OF_OUTPUTS, explain
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
 
 __all__ = ["FlowOutput", "seconds_of"]
@@ -50,6 +52,11 @@ class FlowOutput:
     def __repr__(self) -> str:
         """Of which dataflow, and what is in it."""
         return f"FlowOutput({self.name!r} of {self._flow.name!r}: {self.description})"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(explain("an output of a flow", name, OF_OUTPUTS))
 
     @property
     def is_records(self) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
@@ -41,6 +41,7 @@ from ..wire.requests import (
 from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .iterations import iterations_of
+from .other_spellings import OF_FLOWS, OF_INPUTS, explain
 from .reading import FlowOutput, seconds_of
 from .tables import InputForm, chunks
 
@@ -67,7 +68,12 @@ class Flow(Installed):
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
-        return f"Flow({self.name!r}, epoch {self.epoch}, {ends})"
+        return f"Flow({self.name!r}, {self._told_end() or f'epoch {self.epoch}'}, {ends})"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(explain("a flow", name, OF_FLOWS))
 
     @property
     def inputs(self) -> list[str]:
@@ -112,6 +118,11 @@ class Flow(Installed):
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
         epoch meanwhile that is no error: what it holds is complete.
         """
+        if isinstance(expected, int):  # 0, too, which would else be as good as no appends
+            raise MisuseError(
+                f"seal takes the appends that must have arrived, not {expected!r}. To complete epochs up to "
+                f"one write seal(through={expected!r}); the open one alone, {self.epoch}: seal()"
+            )
         if through is None and not expected:
             if self.is_at_hand:
                 return self.seal_at_hand()
@@ -187,7 +198,8 @@ class Flow(Installed):
         while True:
             try:
                 self._workers.ask([(worker, Describe(self.index), None)])
-            except UninstalledError:
+            except UninstalledError as error:
+                self._hear(error)
                 return
             if time.monotonic() > deadline:
                 raise WaitTimeoutError(
@@ -235,6 +247,11 @@ class FlowInput:
     def __repr__(self) -> str:
         """Of which dataflow, and what goes in."""
         return f"FlowInput({self.form.name!r} of {self._flow.name!r}: {self.form.description})"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(explain("an input of a flow", name, OF_INPUTS))
 
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and

@@ -200,7 +200,14 @@ class RecordLog:
 
 
 def check_kept(start: int, forgotten_before: int) -> None:
-    """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone."""
+    """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone, and
+    `MisuseError` for epochs that never were.
+    """
+    if start < 0:
+        raise MisuseError(
+            f"epochs begin at 0, and changes from {start} on are asked for. Write changes(0) for all that "
+            "there are, or changes() for those that this client was not given yet"
+        )
     if start < forgotten_before:
         raise ForgottenError(
             f"changes of epochs before {forgotten_before} are no longer kept, since a client said that they "

@@ -83,6 +83,13 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
         ({"a": [1], "b": ["x"], "c": [1]}, "not declared 'c'"),
         ({"a": np.zeros((2, 2)), "b": ["x", "y"]}, "the array is 2×2"),
         (pd.DataFrame({"a": [1.5], "b": ["x"]}), r"row 0: 1\.5 comes as double"),
+        (pd.DataFrame({"a": [1.5, None], "b": ["x", "y"]}), r"row 0: 1\.5 comes as double"),
+        (
+            pd.DataFrame({"a": [1, None], "b": ["x", "y"]}),
+            r'row 1: nan is missing.*\n.*"a: int\?", or .*dropna\(subset=\[\'a\'\]\)',
+        ),
+        ({"a": 1, "b": "x"}, r"column 'a': 1 is not a column.\n.* for one row write .*\[{…}\]"),
+        ({"a": [1], "b": "x"}, r"column 'b': 'x' is not a column"),
     ],
 )
 def test_from_other_data_is_refused(data: object, said: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import differential as dd
@@ -20,13 +22,42 @@ def query(flow: timely.Dataflow) -> None:
 
 
 def test_workers_make_the_same_stages_as_the_query_itself() -> None:
-    here, there = Dataflow("query"), Dataflow("query")
+    here, there = Dataflow("named"), Dataflow(BUILDER)
     query(here)
     spec, arguments = travelling_form(Plan.of(here))
     assert load_builder(spec) is carry_out and spec == BUILDER
     carry_out(there, **arguments, name="named")
     assert there.name == "named" and list(there.inputs) == ["edges", "unread"]
     assert there.freeze().fingerprint == here.freeze().fingerprint
+    assert there.root.path() == "named", "loops say it in errors"
+    with pytest.raises(timely.GraphError, match="has stages already"):
+        there.rename("late")
+
+
+def test_a_query_of_which_nothing_can_be_read_is_refused() -> None:
+    def returns(flow: timely.Dataflow) -> dd.Collection:
+        return dd.input(flow, "a", "x: int").filter(col.x > 1)
+
+    said = (
+        r"nothing of the dataflow 'q' could be read: .*Write \.output\('name'\) behind .*test_installing\.py"
+    )
+    for carried in (Dataflow.freeze, lambda flow: travelling_form(Plan.of(flow))):
+        flow = Dataflow("q")
+        returns(flow)
+        with pytest.raises(timely.GraphError, match=said):
+            carried(flow)
+    asked: list[Callable[[dd.Collection], object]] = [
+        lambda rows: rows.export("e"),
+        lambda rows: rows.inspect(print),
+        lambda rows: rows.assert_empty(""),
+    ]
+    for asks in asked:
+        flow = Dataflow("q")
+        asks(returns(flow))
+        flow.freeze()
+    fed = Dataflow("fed")
+    dd.input(fed, "a", "x: int")
+    assert list(fed.freeze().inputs) == ["a"]
 
 
 @pytest.mark.parametrize("plan", [None, "text", 7])

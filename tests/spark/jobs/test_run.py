@@ -264,6 +264,7 @@ def test_errors_of_a_query_that_fails_keep_what_is_committed_and_end_what_was_st
             {"diff": "said", "window": timely.spark.tumbling(10, on="day")},
             "leave a tumbling window by themselves",
         ),
+        ({"window": "1 hour"}, r"not '1 hour'\. Write timely\.spark\.tumbling\('1 hour', on='time'\)"),
         ({"outputs": {"sums": "x"}}, "puts out result, and nothing called sums"),
         ({"query": lambda lines: lines}, "does not fit the inputs events"),
         ({"inputs": "a b"}, "input 'a b': the query takes inputs by name"),

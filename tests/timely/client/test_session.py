@@ -189,6 +189,29 @@ def test_reading_names_that_do_not_exist_are_told_with_those_that_do(flow: Flow)
     assert flow.stages[1].startswith("stage 0 'input in'") and len(flow.fingerprint) == 64
 
 
+def test_reading_an_epoch_below_0_is_no_matter_of_forgetting(flow: Flow) -> None:
+    with pytest.raises(timely.MisuseError, match=r"epochs begin at 0.*Write changes\(0\)"):
+        flow.output("out").changes(-1)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_sealing_takes_no_number_without_its_name(flow: Flow, number: int) -> None:
+    with pytest.raises(timely.MisuseError, match=rf"write seal\(through={number}\)"):
+        flow.seal(number)  # type: ignore[arg-type]
+    assert flow.epoch == 0
+
+
+def test_connecting_takes_numbers_of_workers_by_name_only() -> None:
+    with pytest.raises(timely.MisuseError, match=r"not 2\. .*write connect\(workers=2\)"):
+        timely.connect(2)  # type: ignore[arg-type]
+
+
+def test_uninstalled_a_flow_says_so_of_itself(flow: Flow) -> None:
+    assert "ended" not in repr(flow)
+    flow.uninstall()
+    assert repr(flow).startswith(f"Flow({flow.name!r}, has ended (UninstalledError), ")
+
+
 def test_sealing_completes_epochs_one_by_one(flow: Flow) -> None:
     assert [flow.seal(), flow.seal(), flow.epoch] == [0, 1, 2]
     assert flow.wait() == 1

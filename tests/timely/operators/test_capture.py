@@ -37,9 +37,12 @@ def test_log_forgets_what_will_not_be_asked_for() -> None:
     log = log_of({0: ["a"], 1: ["b"]}, 2)
     log.forget(1)
     assert records_of(log.changes(1, 2)) == [(1, "b")]
-    for start in (-1, 0):
-        with pytest.raises(ForgottenError, match="before 1 are no longer kept"):
-            log.changes(start, 2)
+    with pytest.raises(ForgottenError, match="before 1 are no longer kept"):
+        log.changes(0, 2)
+    for kept in (log, log_of({0: ["a"]}, 1)):
+        with pytest.raises(MisuseError, match=r"epochs begin at 0.* from -1 on .*changes\(0\)") as caught:
+            kept.changes(-1, 2)
+        assert not isinstance(caught.value, ForgottenError)
 
 
 def test_log_forgets_no_epoch_that_is_not_complete() -> None:

@@ -82,6 +82,7 @@ def run(
     """
     with told_shortly(), told_alone(), java_watched(), Screen(progress) as screen:
         frames = _checked(inputs)
+        _check_window(window)
         _check_diff(frames, window, diff)
         stream = stream_of(frames, epochs, window)
         beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
@@ -96,6 +97,15 @@ def run(
             calendar = calendar_of(frames, epochs, window)
         job = Job(next(iter(frames.values())).sparkSession, asked, calendar)
         return _follow_frames(job, frames, targets, diff, workers, screen)
+
+
+def _check_window(window: object) -> None:
+    if window is not None and not isinstance(window, Window):
+        length = window if isinstance(window, str) else "1 hour"
+        raise MisuseError(
+            f"window= takes a window over a column of times, not {window!r:.80}. Write "
+            f"timely.spark.tumbling({length!r}, on='time'), or sliding({length!r}, every=…, on='time')"
+        )
 
 
 def _follow_frames(

@@ -1,0 +1,49 @@
+"""What to write for what other libraries have where a flow, an input or an output has something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain"]
+
+_ROWS: Final = (
+    "snapshot() for all rows, or changes() for what this client was not given yet: tables of Arrow, which "
+    "have to_pandas() and to_pylist()"
+)
+_FOLLOW: Final = "follow(): for epoch, changes in output.follow()"
+_INSERT: Final = "insert(rows), a list of tuples or dicts, or a table; then flow.seal()"
+_SEAL: Final = "seal(), which completes the open epoch of all inputs; seal(through=epoch) all up to one"
+_ENTER: Final = "input('name').insert(rows)"
+_READ: Final = "output('name').snapshot(), or .changes(), or .follow()"
+_END: Final = "uninstall(), which ends the dataflow; input('name').close() ends what goes in"
+
+OF_OUTPUTS: Final = {
+    **dict.fromkeys(("to_pandas", "toPandas", "to_arrow", "toArrow", "to_polars", "to_pylist", "df"), _ROWS),
+    **dict.fromkeys(("collect", "read", "get", "fetch", "show", "rows", "result", "table", "values"), _ROWS),
+    **dict.fromkeys(("count", "num_rows", "to_df", "to_dict", "take", "head", "data", "read_all"), _ROWS),
+    **dict.fromkeys(("subscribe", "watch", "listen", "poll", "stream", "iter", "foreach"), _FOLLOW),
+}
+OF_INPUTS: Final = {
+    **dict.fromkeys(("send", "add", "push", "put", "write", "extend", "feed", "give", "on_next"), _INSERT),
+    **dict.fromkeys(("insert_rows", "insert_many", "send_many", "load", "insert_all"), _INSERT),
+    **dict.fromkeys(("seal", "commit", "flush", "advance", "advance_to", "advance_by"), "flow.seal()"),
+    **dict.fromkeys(
+        ("retract", "discard", "drop", "unsend"), "remove(rows); keys of an upsert input: delete"
+    ),
+    "update": "remove(old) and insert(new), or upsert(rows) at an input of mode='upsert'",
+}
+OF_FLOWS: Final = {
+    **dict.fromkeys(("commit", "advance", "advance_to", "advance_by", "flush", "step", "tick"), _SEAL),
+    **dict.fromkeys(("run", "execute", "start", "next_epoch", "submit"), _SEAL),
+    **dict.fromkeys(("insert", "send", "append", "upsert", "push", "put", "add"), _ENTER),
+    **dict.fromkeys(("remove", "delete"), "input('name').remove(rows)"),
+    **dict.fromkeys(("snapshot", "changes", "follow", "read", "collect", "to_pandas", "result"), _READ),
+    **dict.fromkeys(("close", "stop", "cancel", "shutdown", "kill", "terminate"), _END),
+}
+
+
+def explain(kind: str, name: str, spellings: Mapping[str, str]) -> str:
+    """The message of the `AttributeError` for `name`, which a `kind` of thing does not have."""
+    told = spellings.get(name)
+    return f"{kind} has no {name!r}. Write instead: {told}" if told else f"{kind} has no {name!r}"
