@@ -174,12 +174,9 @@ class VertexRunner:
         self.notifies = False
         self.activations = 0
         self.opened: int | None = None
-        """See `Opened`."""
         self.followers: list[Follower] = []
         self._ahead: Ahead | None = None
-        self._has_looked = False
-        self._is_begun = False
-        """Whether it was told of the epoch at which the dataflow begins, as who is read by others wants."""
+        self._has_looked = self._is_begun = False
         self.is_ahead = False
         self._held: dict[int, int] = {}
         self._held_far: dict[int, int] = {}
@@ -191,7 +188,7 @@ class VertexRunner:
         self.events: deque[tuple[str, int]] = deque(maxlen=_RECENT_EVENTS)
 
     def title(self) -> str:
-        """Who it is, as errors say it."""
+        """See `Target`."""
         return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
 
     def follow(self, sources: Sequence[Sequence[VertexRunner]]) -> None:
@@ -273,25 +270,24 @@ class VertexRunner:
         self._surroundings.recheck.add(self.stage)
 
     def resume(self) -> None:
-        """One more activation, once others have had their turn."""
+        """See `Vertex.resume`."""
         if not self.wants_resume:
             self.wants_resume = True
             self._surroundings.resume_later(self)
 
     def frontier(self, port: int) -> Int64s:
         """Frontier of input `port` in this worker's view."""
-        if self.is_ahead:
-            assert self._ahead is not None
-            return self._ahead.frontier(port)
+        ahead = self._ahead
+        if ahead is not None and self.is_ahead:
+            return ahead.frontier(port)
         told = self._surroundings.tracker.frontier(self.ports[port])
-        return told if self._ahead is None or not self._has_looked else self._ahead.or_later(port, told)
+        return told if ahead is None or not self._has_looked else ahead.or_later(port, told)
 
     def first(self, port: int) -> int | None:
         """The first word of `frontier`, None if that is empty, without making an array of it."""
         if self._ahead is None:
             return self._surroundings.tracker.first(self.ports[port])
-        frontier = self.frontier(port)
-        return int(frontier[0]) if frontier.shape[0] else None
+        return next(iter(self.frontier(port).tolist()), None)
 
     def feeding(self, port: int) -> list[Feeder]:
         """Who sends to input `port` on this worker."""
@@ -356,7 +352,7 @@ class VertexRunner:
         assert self.vertex is not None
         if self.inbox:
             self._deliver()
-        # Who waits for notifications has them first, and then hears of the frontier that they are before.
+        # First it hears at which epoch the dataflow begins, and notifications come before what is past them.
         if self._ahead is not None and not (self.is_ahead or self.requested) and self._is_begun:
             self._ahead.look()
             self.is_ahead = self._has_looked = self.has_frontier_news = True
@@ -414,9 +410,7 @@ class VertexRunner:
         )
 
     def catch_up(self) -> None:
-        """Let a vertex that sends nothing know how far its input is, and each do what it has put off. It
-        holds nothing either, so it may keep what is complete, and was not looked at.
-        """
+        """Let each do what it has put off; who sends nothing may not even have looked at what is complete."""
         if self.vertex is None:
             return
         if self.has_frontier_news and self.wants_frontier and not self.outputs:
@@ -436,9 +430,9 @@ class VertexRunner:
         self._waiting = [by.word(word) for word in self._waiting]
         if self.opened is not None:
             self.opened = by.word(self.opened)
+        self.is_ahead = False
         if self._ahead is not None:
             self._ahead.rebase(by)
-            self.is_ahead = False
         held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
         self._held = {word: count for word, count in held.items() if word < self._limit}
         self._held_far = {word: count for word, count in held.items() if word >= self._limit}
