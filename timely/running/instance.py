@@ -227,7 +227,7 @@ class Instance:
     @property
     def is_calm(self) -> bool:
         """See `Runner`."""
-        return not (self._ready or self._has_failed)
+        return not (self._ready or self._changes or self.recheck or self._has_failed)
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: nobody is ready, nothing untold, no notification due."""
