@@ -67,7 +67,7 @@ HOLDS_NO_WORDS = {
     "Arrivals": "_anchor _enqueue _layout _worker late ways",
     "AssertEmptyVertex": "_columns _what",
     "Block": "_line _memory",
-    "CaptureVertex": "complete_before places",
+    "CaptureVertex": "_complete_before places",
     "CheckedMachine": "_guards",
     "CheckedVertex": "_schema",
     "BeatBatch": "said symbol_words",
@@ -95,7 +95,7 @@ HOLDS_NO_WORDS = {
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_actors _awaiting _changes _idle_runners _mergers _owner _patient _port_owner _postponed "
+        "_actors _awaiting _changes _has_failed _idle_runners _mergers _owner _patient _port_owner _postponed "
         "_ready _resumed _turns anchor checker connectors constants count far first_epoch frozen index "
         "is_standby lender recheck routing tracker worker workers"
     ),
