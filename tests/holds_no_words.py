@@ -96,8 +96,8 @@ HOLDS_NO_WORDS = {
     "InspectVertex": "_function _schema",
     "Instance": (
         "_actors _awaiting _changes _has_failed _idle_runners _mergers _owner _patient _port_owner "
-        "_postponed _ready _resumed _turns anchor checker connectors constants count far first_epoch frozen index "
-        "is_standby lender recheck routing tracker worker workers"
+        "_postponed _ready _resumed _turns anchor checker connectors constants count far first_epoch "
+        "frozen index is_standby lender recheck routing tracker worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
