@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import timely
 from differential import col, collect, count, from_stream, input, lit
+from differential import min as least
 from differential.collections.collection import Collection
 from differential.columns.rows import Row
 from timely.wire.batch import Batch
@@ -14,6 +15,7 @@ from timely.wire.batch import Batch
 __all__ = [
     "PassUpdates",
     "by_hand",
+    "distances",
     "four_loops",
     "mentions",
     "shouted",
@@ -92,3 +94,16 @@ def texts_past_a_silent_stage(flow: timely.Dataflow) -> None:
     """Past a stage that does not say which words it keeps."""
     rows = input(flow, "rows", "key: string, text: string")
     flow.stage("pass updates", PassUpdates, rows.feeds(), outputs=1)
+
+
+@timely.builder
+def distances(flow: timely.Dataflow) -> None:
+    """How far each node is from the nearest root: a loop right behind its inputs."""
+    edges = input(flow, "edges", "src: int, dst: int")
+    roots = input(flow, "roots", "node: int").select("node", distance=0)
+
+    def further(reached: Collection) -> Collection:
+        found = reached.join(edges, on={"node": "src"}).select(node=col.dst, distance=col.distance + 1)
+        return found.concat(roots).group_by("node").agg(distance=least("distance"))
+
+    roots.iterate(further).output("distances")

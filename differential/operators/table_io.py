@@ -180,7 +180,7 @@ class TableLog:
     def add(self, epoch: int, batch: Batch) -> None:
         """Rows at or after `epoch`."""
         del epoch
-        if isinstance(batch, UpdateBatch) and not self._open.rows:
+        if isinstance(batch, UpdateBatch) and not self._open.rows and self._few_rows <= _FEW_ROWS_MAX:
             words = batch.words
             if words.shape[1] <= _ROWS_FEW and are_modest(words[-1], _MODEST):
                 self._few.append(words)

@@ -231,6 +231,25 @@ def test_log_leaves_few_rows_as_they_came_until_somebody_asks() -> None:
     assert_updates(log.changes(0, FOREVER), wanted)
 
 
+def test_log_lets_rows_of_one_epoch_wait_as_they_came_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array for each of many batches would take far more memory than their rows."""
+
+    def both(flow: Dataflow) -> None:
+        dd.input(flow, "numbers", NUMBERS).concat(dd.input(flow, "others", NUMBERS)).output("result")
+
+    monkeypatch.setattr(table_io, "_FEW_ROWS_MAX", 5)
+    cluster = Cluster(both)
+    for number in range(40):
+        cluster.change("numbers", [((number, 0), 1)])
+    cluster.instances[0].input("numbers").seal(0)  # and the other input is behind
+    cluster.run()
+    log = cluster.instances[0].output("result").log
+    assert isinstance(log, TableLog) and log._few_rows <= 6
+    cluster.instances[0].input("others").seal(0)
+    cluster.run()
+    assert cluster.snapshot("result") == collection([(number, 0) for number in range(40)])
+
+
 def test_log_ends_with_rows_that_leave_64_bits_and_not_when_they_are_read() -> None:
     """Where few rows wait for who reads, and others of the same epoch come that are there very often."""
     cluster = Cluster(_same)

@@ -5,23 +5,11 @@ will ask about is forgotten all the same, however many epochs there are.
 from __future__ import annotations
 
 import pytest
+from collection_flows import distances
 
-import differential as dd
 import timely
-from differential import Collection, col
 from differential.operators.reduce_vertex import ReduceVertex
 from progress.times.time_words import TimeLayout
-
-
-def distances(flow: timely.Dataflow) -> None:
-    edges = dd.input(flow, "edges", "src: int, dst: int")
-    roots = dd.input(flow, "roots", "node: int").select("node", distance=0)
-
-    def further(reached: Collection) -> Collection:
-        found = reached.join(edges, on={"node": "src"}).select(node=col.dst, distance=col.distance + 1)
-        return found.concat(roots).group_by("node").agg(distance=dd.min("distance"))
-
-    roots.iterate(further).output("distances")
 
 
 def kept(instance: object) -> int:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import differential as dd
+from collection_flows import distances
+
 import timely
-from differential import Collection, col
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.worker.counters import statistics
-
-
-def distances(flow: timely.Dataflow) -> None:
-    edges = dd.input(flow, "edges", "src: int, dst: int")
-    roots = dd.input(flow, "roots", "node: int").select("node", distance=0)
-
-    def further(reached: Collection) -> Collection:
-        found = reached.join(edges, on={"node": "src"}).select(node=col.dst, distance=col.distance + 1)
-        return found.concat(roots).group_by("node").agg(distance=dd.min("distance"))
-
-    roots.iterate(further).output("distances")
 
 
 def test_who_asks_twice_is_told_the_same_and_of_what_came_since() -> None:

@@ -11,12 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from collection_flows import distances
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import differential as dd
 import timely
-from differential import Collection, col
 from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, Vertex
@@ -124,16 +123,6 @@ def test_turns_one_that_is_behind_is_waited_for_and_one_that_has_closed_is_not()
 
 @pytest.mark.parametrize("closes", [False, True])
 def test_turns_a_loop_follows_its_inputs_and_ends_with_them(closes: bool) -> None:
-    def distances(flow: timely.Dataflow) -> None:
-        edges = dd.input(flow, "edges", "src: int, dst: int")
-        roots = dd.input(flow, "roots", "node: int").select("node", distance=0)
-
-        def further(reached: Collection) -> Collection:
-            found = reached.join(edges, on={"node": "src"}).select(node=col.dst, distance=col.distance + 1)
-            return found.concat(roots).group_by("node").agg(distance=dd.min("distance"))
-
-        roots.iterate(further).output("distances")
-
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(distances)
         flow.input("roots").insert([(0,)])
