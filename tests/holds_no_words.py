@@ -31,11 +31,21 @@ def attributes() -> Iterator[tuple[str, set[str], set[str]]]:
         says |= more
     for kind in kinds:
         if kind.name in says:
+            # And those of a class that it is built upon, if that says nothing of them itself.
+            silent = [base for base in _below(kind, kinds) if base.name not in says]
             yield (
                 kind.name,
-                set(_set_in(kind)),
+                {name for part in (kind, *silent) for name in _set_in(part)},
                 {name for part in _answer_of(kind) for name in _named_in(part)},
             )
+
+
+def _below(kind: ast.ClassDef, kinds: list[ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    names = set(map(ast.unparse, kind.bases))
+    for base in kinds:
+        if base.name in names:
+            yield base
+            yield from _below(base, kinds)
 
 
 def _answer_of(kind: ast.ClassDef) -> list[ast.stmt]:
@@ -95,9 +105,9 @@ HOLDS_NO_WORDS = {
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_actors _awaiting _changes _has_failed _idle_runners _mergers _owner _patient _port_owner "
-        "_postponed _ready _resumed _turns anchor checker connectors constants count far first_epoch "
-        "frozen index is_standby lender recheck routing tracker worker workers"
+        "_awaiting _changes _owner _port_owner anchor checker connectors constants count enqueue far "
+        "first_epoch frozen index is_standby lender recheck resume_later routing tracker turns wake worker "
+        "workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",

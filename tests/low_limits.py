@@ -18,7 +18,7 @@ from progress.times import open_times
 from progress.tracking.tracker import Tracker
 from timely.operators.inputs import codecs
 from timely.running import instance
-from timely.running.stages import vertex_runner
+from timely.running.stages import rights, vertex_runner
 
 __all__ = ["everything_is_much"]
 
@@ -29,6 +29,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_times, "BLOCK_MAX", 8)
     for module, name in [
         (vertex_runner, "_FEW_MAX"),
+        (rights, "_FEW_MAX"),
         (consolidate, "_PARTS_MAX"),
         (consolidate, "_LOOKS_MAX"),
         (consolidate, "_PAIRS_MAX"),

@@ -132,7 +132,7 @@ class Monitor:
         flow = self._flows.get(instance.index) or self._begin(instance)
         flow.instances[instance.worker] = instance
         flow.news.add(instance.worker)
-        worker, activate, receive = instance.worker, instance._activate, instance.receive
+        worker, activate, receive = instance.worker, instance.turns._activate, instance.receive
         apply, count = instance.apply, instance.count
 
         def watched_count(location: int, word: int, delta: int) -> None:
@@ -164,7 +164,7 @@ class Monitor:
         instance.count = watched_count
         instance.receive = watched_receive  # type: ignore[method-assign]
         instance.apply = watched_apply  # type: ignore[method-assign]
-        instance._activate = watched_activate  # type: ignore[method-assign]
+        instance.turns._activate = watched_activate  # type: ignore[method-assign]
 
     def _begin(self, instance: Instance) -> _Watched:
         workers, order = len(self._workers), PointstampOrder(instance.frozen.graph)

@@ -241,7 +241,7 @@ class Worker:
             return True
         happened = instance.has_work()
         if happened:
-            instance.run(ACTIVATIONS_PER_STEP_MAX)
+            instance.turns.run(ACTIVATIONS_PER_STEP_MAX)
         if self._publish(number, instance):
             happened = True
         instance.check_notifications()
@@ -253,8 +253,8 @@ class Worker:
         come clients.
         """
         ran, until = 0, time.monotonic() + ALONE_SECONDS_MAX
-        while instance.goes_on() and ran < ACTIVATIONS_PER_STEP_MAX:
-            ran += instance.run(ACTIVATIONS_PER_STEP_MAX - ran)
+        while instance.turns.goes_on() and ran < ACTIVATIONS_PER_STEP_MAX:
+            ran += instance.turns.run(ACTIVATIONS_PER_STEP_MAX - ran)
             self._publish(number, instance)
             if instance.recheck:
                 instance.check_notifications()
@@ -304,15 +304,15 @@ class Worker:
     def _perform_in(self, instance: Instance, action: Resume | Activate | Publish | Notify | Idle) -> None:
         match action:
             case Resume():
-                instance.resume(action.stage)
+                instance.turns.resume(action.stage)
             case Activate():
-                instance.activate(action.stage)
+                instance.turns.activate(action.stage)
             case Publish():
                 self._publish(action.dataflow, instance)
             case Notify():
                 instance.check_notifications()
             case Idle():
-                instance.idle()
+                instance.turns.idle()
             case _:
                 assert_never(action)
 
@@ -364,7 +364,7 @@ class Worker:
         more = False
         for number, instance in list(self._instances.items()):
             try:
-                more = instance.idle() or more
+                more = instance.turns.idle() or more
             except BaseException as error:
                 self.fail(number, error)
         return more
@@ -373,7 +373,7 @@ class Worker:
         """Let vertices know that nothing has happened for a while; `idle` does what they begin."""
         for number, instance in list(self._instances.items()):
             try:
-                instance.rest()
+                instance.turns.rest()
             except BaseException as error:
                 self.fail(number, error)
 

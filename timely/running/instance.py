@@ -1,8 +1,8 @@
-"""One dataflow on one worker: runners of vertices, connectors, tracker, and the run queue.
+"""One dataflow on one worker: runners of vertices, connectors, tracker, and who has turns (`turns.py`).
 
-The run queue holds runners with work, in topological order. An activation lets a vertex consume everything
-that is ready. Count changes pile up in `_changes`, where a message that is sent and consumed within a step
-cancels out and never reaches the tracker; `take_changes` hands them over once per step.
+An activation lets a vertex consume everything that is ready. Count changes pile up in `_changes`, where a
+message that is sent and consumed within a step cancels out and never reaches the tracker; `take_changes`
+hands them over once per step.
 
 Words count from an anchor (`progress/times/anchor.py`), which each worker moves up by itself when something
 waits for that: rows of an input, a right at a far epoch, a message of a worker whose anchor is ahead. It may
@@ -14,10 +14,7 @@ let it go there.
 
 from __future__ import annotations
 
-import heapq
-from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from progress.errors import InternalError, MisuseError
 from progress.times.anchor import Anchor, Rebase
@@ -29,8 +26,7 @@ from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
 from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
-from ..operators.constant import ConstantHandle
-from ..operators.imported import Exported, ImportCodec, ImportHandle
+from ..operators.imported import Exported
 from ..operators.inputs.handle import InputHandle
 from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
@@ -39,15 +35,14 @@ from ..wire.routing import Routing
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .arrivals import Arrivals
 from .owner import Owner
-from .stages.connector import Target
 from .stages.joint_regions import JointRegionRunner
+from .stages.making import make_constants, make_inputs, make_vertices, take_hold
 from .stages.region_making import make_regions
 from .stages.regions import RegionRunner
+from .stages.surroundings import Checker
 from .stages.upstream import connected, feeders, follow_inputs
-from .stages.vertex_runner import Checker, VertexRunner
-
-PATIENCE_STEPS: Final = 16
-"""Steps in which patient vertices wait for others: an output of a loop then has a turn in 16 iterations."""
+from .stages.vertex_runner import VertexRunner
+from .turns import Turns
 
 
 class Instance:
@@ -69,13 +64,10 @@ class Instance:
         self._awaiting: set[int] = set()  # stages with rows of epochs that are not let in yet
         self._changes = CountChanges()
         self.count = self._changes.add  # (location, word, delta): callbacks reach progress tracking by this
-        self._ready: list[int] = []
-        self._turns: deque[int] = deque()  # stages that were left waiting
-        self._resumed: list[VertexRunner | RegionRunner] = []
-        self._patient: list[int] = []  # stages that wait until nothing is ready, and for how many steps
-        self._postponed = 0
-        self._has_failed = False
-        self._idle_runners: list[VertexRunner] = []
+        self.turns = Turns()
+        # By these, too: each connector and runner asks for turns, and a call more would be one per message.
+        self.enqueue, self.wake = self.turns.enqueue, self.turns.wake
+        self.resume_later = self.turns.resume_later
         self.recheck: set[int] = set()
         codes = [code.anchored(self.anchor) for code in frozen.codes]
         self.runners = [
@@ -83,23 +75,13 @@ class Instance:
             for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
         ]
         self.regions: list[RegionRunner] = []
-        self._actors: list[VertexRunner | RegionRunner] = list(self.runners)
-        """Who has the turns of each stage, and then the regions: these have theirs last."""
+        self.turns.actors += self.runners
         self.connectors = connected(self, frozen, self.runners)
         self.arrivals = Arrivals(self.worker, frozen.layout, self.anchor, self.connectors, self.enqueue)
-        self._port_owner: list[int] = []
-        self.tracker = Tracker(frozen.graph, self._make_vertices(), anchor=self.anchor)
-        self.inputs = {
-            name: InputHandle(name, self.runners[frozen.stage_of[declared.stage]], declared.codec)
-            for name, declared in frozen.inputs.items()
-        }
-        for name, handle in self.inputs.items():
-            self.runners[frozen.stage_of[frozen.inputs[name].stage]].source = handle
-        self.constants: list[ConstantHandle] = []
-        for constant in frozen.constants:
-            runner = self.runners[frozen.stage_of[constant.stage]]
-            self.constants.append(ConstantHandle(constant.codec, runner, self.worker))
-            runner.source = self.constants[-1]
+        watched, self._port_owner = make_vertices(frozen, self.runners)
+        self.tracker = Tracker(frozen.graph, watched, anchor=self.anchor)
+        self.inputs = make_inputs(frozen, self.runners)
+        self.constants = make_constants(frozen, self.runners)
         self.first_epoch = 0
         self.is_standby = False
         if not frozen.imports and not feeds:
@@ -113,10 +95,8 @@ class Instance:
             follow_inputs(frozen, self.runners)
         if not frozen.imports and not feeds:
             self._begin_regions(0)
-        self._mergers = [runner for runner in self.runners if runner.wants_idle()]
-        self.imports: list[ImportHandle] = []
-        self.feeds: dict[str, ImportHandle] = {}
-        self._take_hold(feeds or {})
+        self.turns.mergers += [runner for runner in self.runners if runner.wants_idle()]
+        self.imports, self.feeds = take_hold(owner, frozen, self.runners, feeds or {}, index)
 
     @property
     def since(self) -> int:
@@ -193,16 +173,6 @@ class Instance:
         """What `take_changes` would hand over; to look at."""
         return self._changes.consolidated()
 
-    def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
-        """A message waits for `target`."""
-        target.inbox.append((port, location, word, batch))
-        if not target.is_queued:
-            target.is_queued = True
-            if target.is_patient:
-                self._patient.append(target.stage)
-            else:
-                heapq.heappush(self._ready, target.stage)
-
     def receive(self, connector: int, word: int, batch: Batch, anchor: int = 0) -> None:
         """A message came in from another worker; its words count from `anchor`."""
         shift = self.frozen.layout.shifts[0]
@@ -218,55 +188,19 @@ class Instance:
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""
-        return bool(self._ready or self._resumed or self._patient or self.can_follow())
-
-    def goes_on(self) -> bool:
-        """Whether some vertex is ready, and none waits for what comes between steps."""
-        return bool(self._ready) and not self._resumed
+        turns = self.turns
+        return bool(turns.ready or turns.resumed or turns.patient or self.can_follow())
 
     @property
     def is_calm(self) -> bool:
         """See `Runner`."""
-        return not (self._ready or self._changes or self.recheck or self._has_failed)
+        return not (self.turns.ready or self._changes or self.recheck or self.turns.has_failed)
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: nobody is ready, nothing untold, no notification due."""
-        is_ready = self._ready or self._resumed or self._patient or self.recheck
+        turns = self.turns
+        is_ready = turns.ready or turns.resumed or turns.patient or self.recheck
         return not (is_ready or self._changes or self.can_follow())
-
-    def resume_later(self, runner: VertexRunner | RegionRunner) -> None:
-        """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
-        self._resumed.append(runner)
-
-    def run(self, activations: int) -> int:
-        """Activate up to `activations` vertices, topologically first ones first; returns how many ran.
-
-        Who was left waiting by the last call has one turn before: what lies behind a loop that never rests is
-        not starved by it.
-        """
-        if self._resumed:
-            for runner in self._resumed.copy():
-                self.let_resume(runner)
-        ready, turns, runners = self._ready, self._turns, self._actors
-        if self._patient:
-            self._postponed += 1
-            if not ready or self._postponed >= PATIENCE_STEPS:
-                self._let_patient()
-        ran = 0
-        while ready and ran < activations:
-            runner = runners[turns.popleft() if turns else heapq.heappop(ready)]
-            # One that has had its turn out of order is still listed: in that case it is not queued any more.
-            if runner.is_queued:
-                self._activate(runner)
-                ran += 1
-        if ready and not turns:
-            # Once each: who had a turn out of order and waits again is listed twice by now, and would be once
-            # more for each turn behind a loop that never rests.
-            ready[:] = sorted({stage for stage in ready if runners[stage].is_queued})
-            turns.extend(ready)
-        if ran:
-            self._idle_runners = self._mergers.copy()
-        return ran
 
     def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
         """Which actions there are to perform now, in the order in which steps come to them."""
@@ -276,67 +210,11 @@ class Instance:
             found.append(Publish(self.index))
         if self.recheck:
             found.append(Notify(self.index))
-        found += [Resume(self.index, stage) for stage in sorted(runner.stage for runner in self._resumed)]
-        if self._idle_runners and not found:
+        resumed = sorted(runner.stage for runner in self.turns.resumed)
+        found += [Resume(self.index, stage) for stage in resumed]
+        if self.turns.idle_runners and not found:
             found.append(Idle(self.index))
         return found
-
-    def _let_patient(self) -> None:
-        """Vertices that can wait have waited long enough."""
-        for stage in self._patient:
-            heapq.heappush(self._ready, stage)
-        self._patient.clear()
-        self._postponed = 0
-
-    def let_resume(self, runner: VertexRunner | RegionRunner) -> None:
-        """Let a stage that asked for another turn have it."""
-        self._resumed.remove(runner)
-        runner.may_resume = True
-        self.wake(runner)
-
-    def resume(self, stage: int) -> None:
-        """The same for a stage, or region, by its number."""
-        self.let_resume(self._actors[stage])
-
-    def activate(self, stage: int) -> None:
-        """Run one queued stage, whichever others would come before it."""
-        if stage in self._patient:
-            self._patient.remove(stage)
-        else:
-            self._ready.remove(stage)
-            heapq.heapify(self._ready)
-        self._activate(self._actors[stage])
-        self._idle_runners = self._mergers.copy()
-
-    def _activate(self, runner: VertexRunner | RegionRunner) -> None:
-        runner.is_queued = False
-        try:
-            runner.activate()
-        except BaseException as error:
-            self._has_failed = True
-            add_note(error, f"while {runner.title()} ran, built at {runner.site}")
-            raise
-
-    def idle(self) -> bool:
-        """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
-        waiting = self._idle_runners
-        while waiting:
-            runner = waiting[-1]
-            try:
-                if runner.vertex is not None and runner.vertex.on_idle():
-                    return True
-            except BaseException as error:
-                add_note(error, f"while {runner.title()} was idle, built at {runner.site}")
-                raise
-            waiting.pop()
-        return False
-
-    def rest(self) -> None:
-        """Nothing has happened for a while: idle moments may begin what does not pay earlier."""
-        for runner in self._mergers:
-            if runner.vertex is not None:
-                runner.vertex.on_rest()
-        self._idle_runners = self._mergers.copy()
 
     def apply(self, changes: list[Change]) -> None:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
@@ -348,9 +226,10 @@ class Instance:
         self._tell_tracker(changes)
 
     def _tell_tracker(self, changes: list[Change]) -> None:
+        actors = self.turns.actors
         for port in self.tracker.apply(changes):
             stage = self._port_owner[port]
-            runner = self._actors[stage]
+            runner = actors[stage]
             if runner.requested:
                 self.recheck.add(stage)
             if runner.is_ahead:
@@ -443,9 +322,7 @@ class Instance:
             self.index,
             (bool(self._changes), sorted(self.untold())),
             [(location, word, count) for location, word, count, _ in self.tracker.active()],
-            (sorted(self._ready), self._turns, sorted(self.recheck)),
-            (sorted(self._patient), self._postponed, self._has_failed),
-            [sorted(runner.stage for runner in listed) for listed in (self._resumed, self._idle_runners)],
+            (self.turns, sorted(self.recheck)),
             (self.runners, self.regions),
             self.inputs,
             (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
@@ -476,17 +353,12 @@ class Instance:
             handle.close()
         self.imports.clear()
         self.feeds.clear()
-        self._idle_runners.clear()
-        self._mergers.clear()
+        self.turns.drop()
         self.runners.clear()
         self.regions.clear()
-        self._actors.clear()
         self.connectors.clear()
         self.inputs.clear()
         self.constants.clear()
-        self._ready.clear()
-        self._turns.clear()
-        self._patient.clear()
         self._changes = CountChanges()
         self.arrivals.drop()
 
@@ -505,12 +377,6 @@ class Instance:
         """Whether nothing is outstanding anywhere, in this worker's view."""
         return not self.has_work() and not self._changes and self.tracker.is_idle()
 
-    def wake(self, runner: VertexRunner | RegionRunner) -> None:
-        """Let a stage have its turn."""
-        if not runner.is_queued:
-            runner.is_queued = True
-            heapq.heappush(self._ready, runner.stage)
-
     def _different(self) -> list[VertexRunner | RegionRunner]:
         """All runners: of stages, and of regions."""
         return [*self.runners, *self.regions]
@@ -518,10 +384,10 @@ class Instance:
     def _take_together(self) -> None:
         """Let loops be regions, as far as they can. Called once all vertices have started."""
         self.regions = make_regions(self, self.frozen, self.runners, self.connectors)
-        self._actors += self.regions
+        self.turns.actors += self.regions
         for region in self.regions:
             for stage in region.stages:
-                self._actors[stage] = region
+                self.turns.actors[stage] = region
                 self.runners[stage].is_queued = False
             region.has_frontier_news = True
             self.wake(region)
@@ -535,53 +401,6 @@ class Instance:
             if isinstance(region, JointRegionRunner):
                 self.apply(region.begin(epoch))
 
-    def _make_vertices(self) -> list[list[int]]:
-        """Instantiate all vertices; returns the watched ports, each as the connectors that feed it."""
-        watched: list[list[int]] = []
-        stages = len(self.runners)
-        in_pieces = self.frozen.behind_loops
-        for stage, declaration in enumerate(self.frozen.stages):
-            if declaration.vertex is None:
-                continue
-            runner = self.runners[stage]
-            runner.vertex = declaration.vertex()
-            runner.wants_frontier = runner.vertex.wants_frontier
-            runner.wants_end = runner.vertex.wants_end
-            # Elsewhere all has come by the end of a step. And with other workers a step is at an end
-            # whenever it has to wait for them: who stays behind only tells them twice, of rows that are there
-            # and of rows that are gone.
-            runner.is_patient = runner.vertex.is_patient and self.workers == 1 and stage in in_pieces
-            runner.notifies = not runner.vertex.word_times
-            for port in range(declaration.inputs):
-                feeding = [
-                    stages + c.index for c in self.frozen.connectors if c.target == stage and c.port == port
-                ]
-                runner.ports.append(len(watched))
-                watched.append(feeding)
-                self._port_owner.append(stage)
-        return watched
-
-    def _take_hold(self, feeds: Mapping[str, Exported]) -> None:
-        """Begin to hold what is imported, or fed; of all of it or of nothing."""
-        try:
-            for imported in self.frozen.imports:
-                exported = self._owner.exported(imported.owner, imported.export)
-                self.imports.append(self._opened(imported.codec, exported, imported.stage))
-            for name, exported in feeds.items():
-                declared = self.frozen.inputs[name]
-                self.feeds[name] = self._opened(declared.codec.as_import(), exported, declared.stage)
-        except BaseException:
-            for handle in (*self.imports, *self.feeds.values()):
-                handle.close()
-            raise
-
-    def _opened(self, codec: ImportCodec, exported: Exported, stage: int) -> ImportHandle:
-        runner = self.runners[self.frozen.stage_of[stage]]
-        source = codec.open(exported, f"dataflow {self.index} ({self.frozen.name})")
-        handle = ImportHandle(exported, source, runner)
-        runner.source = handle
-        return handle
-
     def _open_inputs(self, epoch: int) -> None:
         opening: list[Change] = []
         for stage in self.frozen.open_stages:
@@ -594,7 +413,7 @@ class Instance:
         self.apply(opening)
         # What no input reaches will never hear that its frontier has changed: it is empty from now on.
         for port, stage in enumerate(self._port_owner):
-            runner = self._actors[stage]
+            runner = self.turns.actors[stage]
             if not len(self.tracker.frontier(port)) and (runner.wants_frontier or runner.wants_end):
                 runner.has_frontier_news = True
                 self.wake(runner)

@@ -114,7 +114,7 @@ def test_rows_for_which_the_anchor_moves_go_by_the_versions_that_wait_for_it() -
     assert router.counters()["routing_versions"] == 1, "no word says epoch 8 yet"
     instance.input("numbers").send(["7"], 8)
     instance.input("numbers").seal(8)
-    instance.run(1)
+    instance.turns.run(1)
     worker._publish(instance.index, instance)
     assert instance.anchor.epoch == 7 and router.counters()["routing_versions"] == 2, "before the row comes"
     assert seal(worker, instance) == ["7"]

@@ -29,6 +29,7 @@ from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.stages.connector import Connector
 from timely.running.stages.vertex_runner import VertexRunner
+from timely.running.turns import Turns
 from timely.wire.batch import Records
 from timely.wire.transport.memory import MemoryNetwork
 
@@ -38,8 +39,9 @@ NOT_COMPARED = {
     | {"on_step", "workers"}
     # counters for people
     | {"messages_recv", "messages_sent", "steps"},
-    Instance: {"_actors", "_mergers", "_owner", "_port_owner", "checker", "connectors", "count", "frozen"}
-    | {"lender", "routing", "worker", "workers"},
+    Instance: {"_owner", "_port_owner", "checker", "connectors", "count", "enqueue", "frozen", "lender"}
+    | {"resume_later", "routing", "wake", "worker", "workers"},
+    Turns: {"actors", "mergers"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
     | {"_limit", "is_patient"}
     | {"wants_frontier", "worker", "workers"}
@@ -244,6 +246,7 @@ def parts_of(worker: Worker) -> Iterator[object]:
     yield from worker._broadcasters.values()
     for instance in worker.instances.values():
         yield instance
+        yield instance.turns
         yield instance._changes
         yield from instance.runners
         yield from instance.connectors
@@ -251,7 +254,7 @@ def parts_of(worker: Worker) -> Iterator[object]:
 
 
 def attributes_of(part: object) -> list[str]:
-    slots: list[str] = list(getattr(type(part), "__slots__", ()))
+    slots = [name for kind in type(part).__mro__ for name in getattr(kind, "__slots__", ())]
     return slots or list(vars(part))
 
 

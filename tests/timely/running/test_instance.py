@@ -1,6 +1,5 @@
-"""A dataflow on one worker: the run queue, the list of changes, what is due.
+"""A dataflow on one worker: the list of changes, what is due.
 
-queue_*     topologically first stages first, everything that is ready at once
 changes_*   what a step tells progress tracking
 errors_*    an exception of a vertex says where it came from
 """
@@ -10,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from failing_flows import spins
 
 from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, InternalError, Records, Vertex
 from timely.client.tables import records_of
 from timely.running.core import Worker
-from timely.running.instance import PATIENCE_STEPS, Instance
-from timely.wire.transport.memory import MemoryNetwork
+from timely.running.instance import Instance
 
 
 class Passes(Vertex):
@@ -40,24 +37,6 @@ def diamond(log: list[tuple[str, int]]) -> tuple[Worker, Instance]:
     dataflow.stage("last", lambda: Passes(log), [left.feed(), right.feed(), numbers.feed()])
     worker = Worker()
     return worker, worker.install(dataflow.freeze())
-
-
-def test_queue_a_stage_runs_when_all_before_it_have() -> None:
-    log: list[tuple[str, int]] = []
-    worker, instance = diamond(log)
-    instance.input("numbers").send(["x"])
-    instance.input("numbers").seal()
-    worker.run_until_idle()
-    assert [name for name, _ in log] == ["first", "left", "right", "last", "last", "last"]
-    assert [runner.activations for runner in instance.runners[1:]] == [1, 1, 1, 1], (
-        "one activation takes all that waits"
-    )
-
-
-def test_queue_is_empty_when_nothing_is_to_do() -> None:
-    worker, instance = diamond([])
-    worker.run_until_idle()
-    assert not instance.has_work() and not worker.has_work() and not worker.step()
 
 
 def test_changes_of_messages_sent_and_received_in_one_step_cancel() -> None:
@@ -120,168 +99,6 @@ def test_errors_a_dataflow_needs_an_input() -> None:
         Worker().install(dataflow.freeze())
 
 
-class PutsOffVertex(Vertex):
-    """Has three idle moments' work to do after each activation."""
-
-    def __init__(self) -> None:
-        self.left = 0
-
-    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
-        self.left = 3
-
-    def on_idle(self) -> bool:
-        self.left = max(0, self.left - 1)
-        return self.left > 0
-
-    def on_rest(self) -> None:
-        self.left += 2
-
-
-def test_work_that_may_wait_is_done_in_idle_moments_until_there_is_no_more() -> None:
-    dataflow = Dataflow()
-    dataflow.output("nothing", dataflow.input("numbers").stage("puts off", PutsOffVertex))
-    worker = Worker()
-    instance = worker.install(dataflow.freeze())
-    assert not worker.idle()
-    instance.inputs["numbers"].send([1])
-    instance.inputs["numbers"].seal()
-    worker.run_until_idle()
-    assert [worker.idle(), worker.idle(), worker.idle(), worker.idle()] == [True, True, False, False]
-    worker.rest()
-    assert [worker.idle(), worker.idle(), worker.idle()] == [True, False, False], (
-        "what it begins then is done"
-    )
-
-
-class RestsVertex(Vertex):
-    """Counts how often nothing has happened for a while."""
-
-    rested = 0
-
-    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
-        pass
-
-    def on_rest(self) -> None:
-        self.rested += 1
-        if self.rested > 1:
-            raise SystemExit("tired")
-
-
-def test_whoever_only_wants_to_know_of_rest_is_told_and_may_fail_as_anywhere() -> None:
-    dataflow = Dataflow()
-    dataflow.output("nothing", dataflow.input("numbers").stage("rests", RestsVertex))
-    worker = Worker()
-    instance = worker.install(dataflow.freeze())
-    failed: list[int] = []
-    worker.on_failure = lambda number, error: failed.append(number)
-    worker.rest()
-    assert not worker.idle() and not failed
-    vertex = instance.runners[1].vertex
-    assert isinstance(vertex, RestsVertex) and vertex.rested == 1
-    worker.rest()
-    assert failed == [0] and 0 in worker.ended
-
-
-def test_queue_outputs_of_a_loop_take_what_came_in_many_iterations_together() -> None:
-    """They wait until nothing else is ready, and no longer than some steps."""
-    worker = Worker()
-    instance = worker.install(counts_down().freeze())
-    output = next(runner for runner in instance.runners if runner.name == "output all")
-    for epoch, number in enumerate((PATIENCE_STEPS // 2, 4 * PATIENCE_STEPS)):
-        before = output.activations
-        instance.input("numbers").send([number])
-        instance.input("numbers").seal()
-        worker.run_until_idle()
-        assert instance.output("all").log.changes(epoch, epoch + 1).num_rows == number
-        assert before < output.activations <= before + 2 + number // PATIENCE_STEPS + 2
-
-
-def test_queue_outputs_of_a_loop_on_several_workers_wait_for_nobody() -> None:
-    """At the end of a step others are waited for, and told of whatever is left."""
-    network = MemoryNetwork(2)
-    workers = [Worker(index, 2, network.transport(index)) for index in range(2)]
-    instances = [worker.install(counts_down().freeze()) for worker in workers]
-
-    def step_all() -> bool:
-        return sum(worker.step() for worker in workers) > 0
-
-    while step_all():
-        pass
-    for instance in instances:
-        instance.input("numbers").send([5])
-        instance.input("numbers").seal()
-    while step_all():
-        assert not any(instance.runners[-1].inbox for instance in instances)
-    assert instances[0].runners[-1].name == "output all"
-    assert [instance.output("all").log.changes(0, 1).num_rows for instance in instances] == [5, 5]
-
-
-def counts_down() -> Dataflow:
-    """A loop out of which a row comes in each iteration."""
-    dataflow = Dataflow("counts down")
-    with dataflow.loop() as loop:
-        back = loop.feedback()
-        entered = loop.enter(dataflow.input("numbers"))
-        (out,) = dataflow.stage("less", CountsDownVertex, [entered.feed(), back.stream.feed()])
-        back.connect(out)
-    dataflow.output("all", loop.leave(out))
-    return dataflow
-
-
-def test_queue_outputs_that_are_behind_no_loop_take_what_comes_in_the_step_in_which_it_comes() -> None:
-    """Waiting would make a second step of every change, and one more message to each other worker."""
-    dataflow = Dataflow()
-    dataflow.output("all", dataflow.input("numbers").stage("as they come", ForwardVertex))
-    worker = Worker()
-    instance = worker.install(dataflow.freeze())
-    worker.run_until_idle()
-    instance.inputs["numbers"].send([7])
-    instance.inputs["numbers"].seal()
-    worker.step()
-    assert instance.runners[-1].name == "output all" and not instance.runners[-1].inbox
-    worker.step()  # news of the frontier
-    assert instance.output("all").log.changes(0, 1).num_rows == 1
-
-
-class ForwardVertex(Vertex):
-    """Hands on what it gets."""
-
-    def on_recv(self, edge: int, message: object, time: tuple[int, ...]) -> None:
-        self.send_by(0, message, time)
-
-
-class CountsDownVertex(Vertex):
-    """Sends each number less one, down to nought."""
-
-    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
-        less = [int(str(number)) - 1 for number in message if number]
-        self.send_by(0, less, time)
-
-
-def test_queue_a_loop_that_never_waits_starves_neither_what_is_behind_it_nor_what_is_beside() -> None:
-    worker = Worker()
-    dataflow = Dataflow("spins")
-    spins(dataflow)
-    instance = worker.install(dataflow.freeze())
-    instance.input("records").send(["round"])
-    behind = next(runner for runner in instance.runners if runner.name == "keeps")
-    for epoch in range(5):
-        instance.input("others").send([epoch])
-        for name in ("records", "others"):
-            instance.input(name).seal()
-        before = behind.activations
-        # A turn for each stage and for each piece of news that follows, and outputs wait for others.
-        complete = 0
-        for _ in range(12 + 2 * PATIENCE_STEPS):
-            worker.step()
-            complete = instance.output("beside").complete_before  # as who waits for it looks
-        assert complete == epoch + 1
-        assert behind.activations > before
-    assert instance.output("behind").complete_before == 0 and instance.has_work()
-    # Nobody is listed more than twice: once in order, and once more for a turn out of order.
-    assert len(instance._ready) <= 2 * len(instance.runners)
-
-
 class AsksForMany(Vertex):
     """Asks for more notifications than are looked through one by one."""
 
@@ -306,7 +123,7 @@ def test_notifications_come_once_each_wherever_the_anchor_moves(due_first: bool)
     instance.input("rows").seal(5)
     worker.run_until_idle()
     instance.input("rows").seal(20)
-    instance.run(9)
+    instance.turns.run(9)
     worker._publish(instance.index, instance)
     if due_first:
         instance.check_notifications()

@@ -26,7 +26,7 @@ def test_at_first_everybody_owns_the_first_epoch_of_each_input() -> None:
     assert untold(instance) == {}
     instance.input("lines").close()
     assert owned(instance) == {(0, 0): 1} and untold(instance) == {}, "nothing has entered yet"
-    instance.run(1)
+    instance.turns.run(1)
     assert owned(instance) == {} and untold(instance) == {(0, 0): -1}
 
 
@@ -37,10 +37,10 @@ def test_messages_that_wait_and_rights_that_are_kept_are_owned() -> None:
     unit = instance.runners[0].code.unit
     instance.input("numbers").send([1])
     instance.input("numbers").seal()
-    instance.run(1)
+    instance.turns.run(1)
     assert owned(instance) == {(0, unit): 1, (2, 0): 1}, "an epoch open, a message on the connector"
     assert untold(instance) == {(0, unit): 1, (0, 0): -1, (2, 0): 1}
-    instance.run(1)
+    instance.turns.run(1)
     assert owned(instance) == {(0, unit): 1, (1, 0): 3}, "two holds, and a notification asked for"
     assert untold(instance) == {(0, unit): 1, (0, 0): -1, (1, 0): 3}
 

@@ -31,7 +31,8 @@ from ...wire.routing import Routing
 from ...wire.transport import Lent
 from .ahead import Ahead
 from .connector import Connector
-from .vertex_runner import Checker, VertexRunner
+from .surroundings import Checker
+from .vertex_runner import VertexRunner
 
 __all__ = ["Lender", "Place", "RegionRunner"]
 

@@ -1,159 +1,59 @@
-"""What runs one vertex on a worker: keeps its inbox, checks its rights, sends what it sends.
+"""What runs one vertex on a worker: keeps its inbox, delivers what is ready, sends what it sends.
 
-A runner checks what its vertex may do, records count changes for progress tracking, and hands batches to
-connectors. It never speaks to the tracker: it appends to the instance's `CountChanges`, which the worker
-applies once per step.
+A runner checks what its vertex may do (`rights.py`), records count changes for progress tracking, and hands
+batches to connectors. It never speaks to the tracker: it appends to the instance's `CountChanges`, which the
+worker applies once per step.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, Protocol
+from collections.abc import Sequence
 
 import numpy as np
 
 from progress.arrays import Int64s
-from progress.errors import MisuseError, TimeRegressionError
+from progress.errors import MisuseError
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
-from progress.times.word_antichain import antichain_is_beyond, minimal_words
-from progress.tracking.count_changes import Change
+from progress.times.word_antichain import minimal_words
 
 from ...dictionaries import Mark
 from ...operators.vertex import Feeder, Vertex
 from ...wire.batch import Batch
 from .ahead import Ahead, Follower
 from .connector import Connector
+from .rights import Rights
+from .surroundings import Source, Surroundings
 
-_RECENT_EVENTS = 6
-_SHOWN_MAX = 8
+__all__ = ["VertexRunner"]
 
 _FEW_MAX = 32
-"""Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
+"""Up to here requests are looked through one by one, which is quicker for few; more are kept in order."""
 
 
-class Checker(Protocol):
-    """Who is told what happens, when a worker checks its progress tracking. In use is `checking.py`."""
-
-    def on_step_done(self, changes: Sequence[Change]) -> None:
-        """The worker has applied its own changes and is about to tell them."""
-        ...
-
-    def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
-        """The worker has applied what a peer has told."""
-        ...
-
-    def on_data(self, connector: int, word: int) -> None:
-        """A message has arrived from another worker."""
-        ...
-
-    def on_sent(self, connector: int, word: int) -> None:
-        """A message has left for another worker."""
-        ...
-
-    def on_notify(self, stage: int, word: int) -> None:
-        """A notification is about to be delivered."""
-        ...
-
-
-class Source(Protocol):
-    """What a stage without a vertex stands for: an input, an import, or a constant."""
-
-    def release(self) -> None:
-        """Let rows enter: the activation of the stage."""
-        ...
-
-
-class Frontiers(Protocol):
-    """Knows the frontiers of ports."""
-
-    def frontier(self, port: int) -> Int64s:
-        """See `Tracker.frontier`."""
-        ...
-
-    def first(self, port: int) -> int | None:
-        """See `Tracker.first`."""
-        ...
-
-
-class Surroundings(Protocol):
-    """The dataflow around a vertex, on its worker. In use is `instance.py`."""
-
-    @property
-    def worker(self) -> int:
-        """Index of this worker."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """How many workers there are in all."""
-        ...
-
-    @property
-    def count(self) -> Callable[[int, int, int], None]:
-        """Takes (location, word, delta): one change of an occurrence count."""
-        ...
-
-    @property
-    def recheck(self) -> set[int]:
-        """Stages whose notifications may have become due."""
-        ...
-
-    @property
-    def tracker(self) -> Frontiers:
-        """Knows the frontiers of all ports."""
-        ...
-
-    def feeding(self, stage: int, port: int) -> list[Feeder]:
-        """Who sends to input `port` of a stage on this worker."""
-        ...
-
-    @property
-    def checker(self) -> Checker | None:
-        """Who is told what happens, if anybody is."""
-        ...
-
-    @property
-    def is_calm(self) -> bool:
-        """See `Runner`."""
-        ...
-
-    def wake(self, runner: VertexRunner, /) -> None:
-        """Let a stage have its turn."""
-        ...
-
-    def resume_later(self, runner: VertexRunner, /) -> None:
-        """Let a stage have one turn once others have had theirs."""
-        ...
-
-    def await_epoch(self, stage: int) -> None:
-        """Let a stage have a turn when words count from a later epoch."""
-        ...
-
-
-class VertexRunner:
+class VertexRunner(Rights):
     """One stage on one worker."""
 
+    _surroundings: Surroundings[VertexRunner]
+
     __slots__ = (
-        "_ahead", "_has_looked", "_held", "_held_far", "_held_in_order", "_is_begun", "_limit", "_received",
-        "_received_minimal", "_surroundings", "_waiting", "_waiting_in_order", "activations", "code", "due",
-        "events", "followers", "has_frontier_news", "inbox", "is_ahead", "is_patient", "is_queued",
-        "may_resume", "name", "notifies", "opened", "outputs", "ports", "requested", "site", "source",
-        "stage", "vertex", "wants_end", "wants_frontier", "wants_resume", "worker", "workers",
+        "_ahead", "_has_looked", "_is_begun", "_waiting", "_waiting_in_order", "activations", "due",
+        "followers", "has_frontier_news", "inbox", "is_ahead", "is_patient", "is_queued", "may_resume",
+        "notifies", "opened", "outputs", "ports", "requested", "source", "vertex", "wants_end",
+        "wants_frontier", "wants_resume",
     )  # fmt: skip
 
     def __init__(
-        self, surroundings: Surroundings, stage: int, name: str, site: str, code: TimeCode, outputs: int
+        self,
+        surroundings: Surroundings[VertexRunner],
+        stage: int,
+        name: str,
+        site: str,
+        code: TimeCode,
+        outputs: int,
     ) -> None:
-        self._surroundings = surroundings
-        self.stage = stage
-        self.name = name
-        self.site = site
-        self.code = code
-        self.worker = surroundings.worker
-        self.workers = surroundings.workers
+        super().__init__(surroundings, stage, name, site, code)
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
@@ -178,18 +78,6 @@ class VertexRunner:
         self._ahead: Ahead | None = None
         self._has_looked = self._is_begun = False
         self.is_ahead = False
-        self._held: dict[int, int] = {}
-        self._held_far: dict[int, int] = {}
-        """Of epochs that no word holds yet; these give no right to send now."""
-        self._limit = code.layout.limit
-        self._held_in_order: OpenTimes | None = None
-        self._received: set[int] = set()
-        self._received_minimal: Int64s | None = None
-        self.events: deque[tuple[str, int]] = deque(maxlen=_RECENT_EVENTS)
-
-    def title(self) -> str:
-        """See `Target`."""
-        return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
 
     def follow(self, sources: Sequence[Sequence[VertexRunner]]) -> None:
         """To each port rows come only from these stages, which stand for inputs."""
@@ -202,11 +90,11 @@ class VertexRunner:
         if self.vertex is not None:
             self.vertex.check_arrived(port, batch, peer)
 
-    def move_into(self, surroundings: Surroundings) -> None:
+    def move_into(self, surroundings: Surroundings[VertexRunner]) -> None:
         """What is around the vertex from now on."""
         self._surroundings = surroundings
 
-    # Called by the vertex.
+    # Called by the vertex, beside what it asks of its rights.
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send `batch` at `word` by every connector of `output`."""
@@ -220,39 +108,6 @@ class VertexRunner:
             ) from None
         for connector in connectors:
             connector.send(batch, word)
-
-    def hold(self, word: int) -> None:
-        """One more capability at `word`."""
-        held = self._held
-        if word >= self._limit:
-            self._check_right(self.code.within(word), "asked to hold")
-            self._held_far[word] = self._held_far.get(word, 0) + 1
-            self._surroundings.count(self.stage, word, 1)
-            return
-        if word not in self._received and word not in held:
-            self._check_right(word, "asked to hold")
-        held[word] = held.get(word, 0) + 1
-        if self._held_in_order is not None:
-            self._held_in_order.add(word)
-        self._surroundings.count(self.stage, word, 1)
-
-    def release(self, word: int) -> None:
-        """One capability at `word` less."""
-        held = self._held if word < self._limit else self._held_far
-        count = held.get(word, 0)
-        if count == 0:
-            raise TimeRegressionError(
-                f"{self.title()} releases {self.code.unpack_wide(word)}, which it does not hold"
-            )
-        if count == 1:
-            del held[word]
-            if self._held_in_order is not None:
-                self._held_in_order.discard(word)
-                if not held:
-                    self._held_in_order = None
-        else:
-            held[word] = count - 1
-        self._surroundings.count(self.stage, word, -1)
 
     def request(self, word: int) -> None:
         """Ask for a notification at `word`."""
@@ -292,14 +147,6 @@ class VertexRunner:
     def feeding(self, port: int) -> list[Feeder]:
         """Who sends to input `port` on this worker."""
         return self._surroundings.feeding(self.stage, port)
-
-    def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
-        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
-        received = self._received
-        for word, batch in messages:
-            self._received = {word}
-            yield word, batch
-        self._received = received
 
     # Called by an input, for which this stage stands.
 
@@ -419,7 +266,6 @@ class VertexRunner:
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later anchor. Called between activations."""
-        assert not self._received, "between activations"
         shift = by.step
         self.inbox = [
             (port, location, by.word(word), batch.rebased(-shift))
@@ -433,31 +279,22 @@ class VertexRunner:
         self.is_ahead = False
         if self._ahead is not None:
             self._ahead.rebase(by)
-        held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
-        self._held = {word: count for word, count in held.items() if word < self._limit}
-        self._held_far = {word: count for word, count in held.items() if word >= self._limit}
-        guards = self.code.guards
+        self.rebase_rights(by)
         if self._waiting_in_order is not None:
-            self._waiting_in_order = OpenTimes(guards, self.requested.difference(self.due))
-        self._held_in_order = None
-        self.events = deque(((event, word - shift) for event, word in self.events), maxlen=_RECENT_EVENTS)
+            self._waiting_in_order = OpenTimes(self.code.guards, self.requested.difference(self.due))
         for listed in self.outputs:
             for connector in listed:
                 connector.rebase(by)
         vertex = self.vertex
         if vertex is None:
             return
-        if (vertex.word_times or held) and type(vertex).rebase is Vertex.rebase:
+        if (vertex.word_times or self.held_words()) and type(vertex).rebase is Vertex.rebase:
             raise MisuseError(
                 f"{self.title()} keeps time words, and does not say what becomes of them now that epochs go "
                 f"on beyond {self.code.epoch_of(self._limit - 1 - shift)}: give {type(vertex).__name__} a "
                 "method `rebase`; `def rebase(self, by): pass` if it keeps none"
             )
         vertex.rebase(by)
-
-    def held_words(self) -> dict[int, int]:
-        """Words held, with their counts; for reports."""
-        return self._held | self._held_far
 
     def find_due(self) -> bool:
         """Move to `due` what has become so: no time of a frontier is ≤ it; returns whether there is any.
@@ -550,51 +387,3 @@ class VertexRunner:
             vertex.on_notify(self.code.unpack(word))
             received.discard(word)
             count(self.stage, word, -1)
-
-    def _check_right(self, word: int, what: str) -> None:
-        guards = self.code.guards
-        if len(self._received) + len(self._held) > _FEW_MAX:
-            if self._has_right_among_many(word):
-                return
-            self._refuse(word, what)
-        for owned in self._received:
-            if ((word | guards) - owned) & guards == guards:
-                return
-        for owned in self._held:
-            if ((word | guards) - owned) & guards == guards:
-                return
-        self._refuse(word, what)
-
-    def _has_right_among_many(self, word: int) -> bool:
-        """Whether `word` is at or after a time received now or held, found without a look at all of them."""
-        guards = self.code.guards
-        if len(self._received) <= _FEW_MAX:
-            if any(((word | guards) - owned) & guards == guards for owned in self._received):
-                return True
-        else:
-            received = self._received_minimal
-            if received is None:
-                received = minimal_words(np.array(sorted(self._received), np.int64), guards)
-                self._received_minimal = received
-            if antichain_is_beyond(received, received.shape[0], word, guards):
-                return True
-        if self._held_in_order is None:
-            # Kept from now on by `hold` and `release`.
-            self._held_in_order = OpenTimes(guards, self._held)
-        return self._held_in_order.has_before(word)
-
-    def _refuse(self, word: int, what: str) -> NoReturn:
-        unpack = self.code.unpack
-        rights = sorted(self.code.unpack_wide(owned) for owned in {*self._received, *self._held})
-        owns = " or ".join(map(str, rights[:_SHOWN_MAX])) or (
-            "no time at all: it neither received nor holds one now"
-        )
-        if len(rights) > _SHOWN_MAX:
-            owns += f" or one of {len(rights) - _SHOWN_MAX:,} others"
-        recent = " · ".join(f"{event} {self.code.unpack_wide(word)}" for event, word in self.events)
-        raise TimeRegressionError(
-            f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
-            f"{owns}.\n"
-            f"  the stage was built at {self.site}\n"
-            f"  last events here: {recent or 'none'}"
-        )

@@ -1,0 +1,173 @@
+"""Which times a vertex may act at: what it has just received, what it holds; few of them and very many."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+from acting import Acts, acting, seal
+
+from progress.times.timestamp import Timestamp
+from timely import Batch, Dataflow, Records, TimeRegressionError, Vertex
+from timely.running.core import Worker
+from timely.running.stages.vertex_runner import VertexRunner
+
+RECORDS = Records(["x"])
+
+
+class Keeps(Vertex):
+    word_times: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[int]]] = []
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        self.calls.append((port, [word for word, _ in messages]))
+        for word, _ in messages:
+            self.hold(word)
+
+
+def running() -> tuple[Worker, VertexRunner, Keeps]:
+    vertex = Keeps()
+    dataflow = Dataflow()
+    one, two = dataflow.input("one"), dataflow.input("two")
+    dataflow.stage("keeps", lambda: vertex, [one.feed(0), two.feed(1)])
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    for name in ("two", "one", "two"):
+        instance.input(name).send([name])
+        instance.input(name).seal()
+    worker.run_until_idle()
+    return worker, instance.runners[2], vertex
+
+
+def test_holds_are_counted_and_keep_the_right_to_later_times() -> None:
+    _, runner, _ = running()
+    zero, one, five = (runner.code.pack((epoch,)) for epoch in (0, 1, 5))
+    assert runner.held_words() == {zero: 2, one: 1}
+    runner.hold(five)
+    runner.release(zero)
+    runner.release(zero)
+    assert runner.held_words() == {one: 1, five: 1}
+    with pytest.raises(TimeRegressionError, match=r"may act only at or after \(1,\) or \(5,\)"):
+        runner.hold(zero)
+    runner.release(one)
+    runner.release(five)
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        runner.hold(five)
+
+
+def test_a_place_is_called_by_stage_and_worker() -> None:
+    _, runner, vertex = running()
+    assert runner.title() == repr(vertex) == "'keeps' (stage 2, worker 0 of 1)"
+    assert (vertex.name, vertex.worker, vertex.workers) == ("keeps", 0, 1)
+
+
+def test_only_the_last_events_are_kept() -> None:
+    class Busy(Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            pass
+
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("busy", Busy)
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    for _ in range(50):
+        instance.input("numbers").send(["x"])
+        instance.input("numbers").seal()
+    worker.run_until_idle()
+    assert len(instance.runners[1].events) < 10
+
+
+def test_rights_of_a_notification_end_with_it() -> None:
+    refused: list[str] = []
+
+    def send_early(vertex: Acts, time: Timestamp) -> None:
+        vertex.send_by(0, ["now"], time)
+        if time == (2,):
+            for early in ((0,), (1,)):
+                with pytest.raises(TimeRegressionError, match=r"sent at .*only at or after \(2,\)") as caught:
+                    vertex.send_by(0, ["too late"], early)
+                refused.append(str(caught.value))
+
+    vertex = Acts(
+        lambda vertex, time: [vertex.notify_at((epoch,)) for epoch in range(3)] and None, send_early
+    )
+    worker, instance, runner = acting(vertex)
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 2)
+    assert vertex.notified == [(0,), (1,), (2,)] and len(refused) == 2
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        runner.hold(runner.code.pack((7,)))
+
+
+@pytest.mark.parametrize("count", [4, 200], ids=["few", "many"])
+def test_rights_are_what_is_at_or_after_a_held_time_whatever_comes_and_goes(count: int, seed: int) -> None:
+    rng = random.Random(f"{seed} {count}")
+    vertex = Acts(lambda vertex, time: vertex.hold(vertex.code.pack(time)))
+    worker, instance, runner = acting(vertex)
+    code = runner.code
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 0)
+    held = {0, *rng.sample(range(1, 3 * count), count)}
+    for epoch in held - {0}:
+        runner.hold(code.pack((epoch,)))
+    for _ in range(count // 2):
+        epoch = rng.randint(0, 3 * count)
+        if rng.random() < 0.7 and epoch not in held and epoch > min(held):
+            runner.hold(code.pack((epoch,)))
+            held.add(epoch)
+        elif len(held) > 1:
+            gone = rng.choice([min(held), rng.choice(sorted(held))])
+            runner.release(code.pack((gone,)))
+            held.discard(gone)
+        assert runner.held_words() == {code.pack((each,)): 1 for each in held}
+        least = min(held)
+        runner.request(code.pack((3 * count + 1 + rng.randint(0, 9),)))
+        runner.send(0, RECORDS, code.pack((least + rng.randint(0, 5),)))
+        if least:
+            with pytest.raises(TimeRegressionError, match=rf"sent at \({least - 1},\)"):
+                runner.send(0, RECORDS, code.pack((least - 1,)))
+    for each in sorted(held):
+        runner.release(code.pack((each,)))
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        runner.hold(code.pack((9 * count,)))
+
+
+def test_rights_of_very_many_messages_are_those_of_the_earliest() -> None:
+    """Sent at a time between them, where no message came; before the first of them nothing may be sent."""
+    at_once: list[Timestamp] = []
+
+    class Between(Vertex):
+        word_times: ClassVar[bool] = True
+
+        def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+            at_once.extend(self.code.unpack(word) for word, _ in messages)
+            for word, _ in messages:
+                self.send(0, RECORDS, word + 1)
+            early = at_once[0][0] - 1
+            with pytest.raises(TimeRegressionError, match=rf"sent at \({early},\)"):
+                self.send(0, RECORDS, self.code.pack((early,)))
+
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("between", Between)
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    for first in (2, 402):
+        for epoch in range(first, first + 200, 2):
+            instance.input("numbers").send(["x"], epoch)
+        instance.input("numbers").seal(first + 300)
+        worker.run_until_idle()
+        assert at_once == [(epoch,) for epoch in range(first, first + 200, 2)]
+        at_once.clear()
+
+
+def test_rights_are_listed_in_errors_as_far_as_anybody_reads() -> None:
+    vertex = Acts(lambda vertex, time: [vertex.hold(vertex.code.pack((5 + n,))) for n in range(100)] and None)
+    worker, instance, runner = acting(vertex)
+    instance.input("numbers").send(["x"])
+    seal(worker, instance, 0)
+    with pytest.raises(TimeRegressionError, match=r"or after \(5,\) or .* or \(12,\) or one of 92 others"):
+        runner.hold(runner.code.pack((4,)))

@@ -1,0 +1,108 @@
+"""What stands at each stage: its vertex, or what it stands for, made when a dataflow is installed.
+
+A stage has a vertex, or is an input, a constant or an import: then its runner has a `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ...building.freeze import FrozenDataflow
+from ...operators.constant import ConstantHandle
+from ...operators.imported import Exported, ImportCodec, ImportHandle
+from ...operators.inputs.handle import InputHandle
+from .vertex_runner import VertexRunner
+
+__all__ = ["Exporter", "make_constants", "make_inputs", "make_vertices", "take_hold"]
+
+
+class Exporter(Protocol):
+    """Knows what other dataflows let be read. In use is `core.py`."""
+
+    def exported(self, owner: int | str, export: str) -> Exported:
+        """What another dataflow lets this one read; `MisuseError` if there is none."""
+        ...
+
+
+def make_vertices(
+    frozen: FrozenDataflow, runners: Sequence[VertexRunner]
+) -> tuple[list[list[int]], list[int]]:
+    """Instantiate all vertices; returns the watched ports, each as the connectors that feed it, and whose
+    they are, each as its stage.
+    """
+    watched: list[list[int]] = []
+    owners: list[int] = []
+    in_pieces = frozen.behind_loops
+    for stage, declaration in enumerate(frozen.stages):
+        if declaration.vertex is None:
+            continue
+        runner = runners[stage]
+        runner.vertex = declaration.vertex()
+        runner.wants_frontier = runner.vertex.wants_frontier
+        runner.wants_end = runner.vertex.wants_end
+        # Elsewhere all has come by the end of a step. And with other workers a step is at an end whenever it
+        # has to wait for them: who stays behind only tells them twice, of rows that are there and of rows
+        # that are gone.
+        runner.is_patient = runner.vertex.is_patient and runner.workers == 1 and stage in in_pieces
+        runner.notifies = not runner.vertex.word_times
+        for port in range(declaration.inputs):
+            feeding = [
+                len(runners) + c.index for c in frozen.connectors if c.target == stage and c.port == port
+            ]
+            runner.ports.append(len(watched))
+            watched.append(feeding)
+            owners.append(stage)
+    return watched, owners
+
+
+def make_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> dict[str, InputHandle]:
+    """The inputs, by name."""
+    made: dict[str, InputHandle] = {}
+    for name, declared in frozen.inputs.items():
+        runner = runners[frozen.stage_of[declared.stage]]
+        runner.source = made[name] = InputHandle(name, runner, declared.codec)
+    return made
+
+
+def make_constants(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> list[ConstantHandle]:
+    """The constants, in the order in which they were built."""
+    made: list[ConstantHandle] = []
+    for constant in frozen.constants:
+        runner = runners[frozen.stage_of[constant.stage]]
+        runner.source = handle = ConstantHandle(constant.codec, runner, runner.worker)
+        made.append(handle)
+    return made
+
+
+def take_hold(
+    exporter: Exporter,
+    frozen: FrozenDataflow,
+    runners: Sequence[VertexRunner],
+    feeds: Mapping[str, Exported],
+    number: int,
+) -> tuple[list[ImportHandle], dict[str, ImportHandle]]:
+    """Begin to hold what dataflow `number` imports, and what its inputs are fed with, by name; of all of it
+    or of nothing.
+    """
+    reader = f"dataflow {number} ({frozen.name})"
+    imports: list[ImportHandle] = []
+    fed: dict[str, ImportHandle] = {}
+
+    def opened(codec: ImportCodec, exported: Exported, stage: int) -> ImportHandle:
+        runner = runners[frozen.stage_of[stage]]
+        runner.source = handle = ImportHandle(exported, codec.open(exported, reader), runner)
+        return handle
+
+    try:
+        for imported in frozen.imports:
+            exported = exporter.exported(imported.owner, imported.export)
+            imports.append(opened(imported.codec, exported, imported.stage))
+        for name, exported in feeds.items():
+            declared = frozen.inputs[name]
+            fed[name] = opened(declared.codec.as_import(), exported, declared.stage)
+    except BaseException:
+        for handle in (*imports, *fed.values()):
+            handle.close()
+        raise
+    return imports, fed

@@ -1,0 +1,167 @@
+"""Which times may a vertex act at: what it has received just now, and what it holds.
+
+A *right* is a word at or after which a vertex may send, hold and ask for notifications. It has one of each
+message and notification while that is delivered, and of each capability that it holds. What it holds is
+counted, for progress tracking keeps frontiers back by it.
+
+`Rights` is what `VertexRunner` is built upon, not a part that it has: `hold` and `release` are calls of the
+vertex itself, and handing each of them on would be one call more per message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from progress.arrays import Int64s
+from progress.errors import TimeRegressionError
+from progress.times.anchor import Rebase
+from progress.times.open_times import OpenTimes
+from progress.times.time_words import TimeCode
+from progress.times.word_antichain import antichain_is_beyond, minimal_words
+
+from ...wire.batch import Batch
+from .surroundings import Counts
+
+__all__ = ["Rights"]
+
+_RECENT_EVENTS = 6
+_SHOWN_MAX = 8
+
+_FEW_MAX = 32
+"""Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
+
+
+class Rights:
+    """What the vertex of one stage on one worker may act at, and who that is when it may not."""
+
+    __slots__ = (
+        "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal", "_surroundings",
+        "code", "events", "name", "site", "stage", "worker", "workers",
+    )  # fmt: skip
+
+    def __init__(self, surroundings: Counts, stage: int, name: str, site: str, code: TimeCode) -> None:
+        self._surroundings = surroundings
+        self.stage = stage
+        self.name = name
+        self.site = site
+        self.code = code
+        self.worker = surroundings.worker
+        self.workers = surroundings.workers
+        self._held: dict[int, int] = {}
+        self._held_far: dict[int, int] = {}
+        """Of epochs that no word holds yet; these give no right to send now."""
+        self._limit = code.layout.limit
+        self._held_in_order: OpenTimes | None = None
+        self._received: set[int] = set()
+        self._received_minimal: Int64s | None = None
+        self.events: deque[tuple[str, int]] = deque(maxlen=_RECENT_EVENTS)
+
+    def title(self) -> str:
+        """See `Target`."""
+        return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
+
+    def hold(self, word: int) -> None:
+        """One more capability at `word`."""
+        held = self._held
+        if word >= self._limit:
+            self._check_right(self.code.within(word), "asked to hold")
+            self._held_far[word] = self._held_far.get(word, 0) + 1
+            self._surroundings.count(self.stage, word, 1)
+            return
+        if word not in self._received and word not in held:
+            self._check_right(word, "asked to hold")
+        held[word] = held.get(word, 0) + 1
+        if self._held_in_order is not None:
+            self._held_in_order.add(word)
+        self._surroundings.count(self.stage, word, 1)
+
+    def release(self, word: int) -> None:
+        """One capability at `word` less."""
+        held = self._held if word < self._limit else self._held_far
+        count = held.get(word, 0)
+        if count == 0:
+            raise TimeRegressionError(
+                f"{self.title()} releases {self.code.unpack_wide(word)}, which it does not hold"
+            )
+        if count == 1:
+            del held[word]
+            if self._held_in_order is not None:
+                self._held_in_order.discard(word)
+                if not held:
+                    self._held_in_order = None
+        else:
+            held[word] = count - 1
+        self._surroundings.count(self.stage, word, -1)
+
+    def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
+        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
+        received = self._received
+        for word, batch in messages:
+            self._received = {word}
+            yield word, batch
+        self._received = received
+
+    def held_words(self) -> dict[int, int]:
+        """Words held, with their counts; for reports."""
+        return self._held | self._held_far
+
+    def rebase_rights(self, by: Rebase) -> None:
+        """Words count from a later anchor. Called between activations."""
+        assert not self._received, "between activations"
+        held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
+        self._held = {word: count for word, count in held.items() if word < self._limit}
+        self._held_far = {word: count for word, count in held.items() if word >= self._limit}
+        self._held_in_order = None
+        self.events = deque(((event, word - by.step) for event, word in self.events), maxlen=_RECENT_EVENTS)
+
+    def _check_right(self, word: int, what: str) -> None:
+        guards = self.code.guards
+        if len(self._received) + len(self._held) > _FEW_MAX:
+            if self._has_right_among_many(word):
+                return
+            self._refuse(word, what)
+        for owned in self._received:
+            if ((word | guards) - owned) & guards == guards:
+                return
+        for owned in self._held:
+            if ((word | guards) - owned) & guards == guards:
+                return
+        self._refuse(word, what)
+
+    def _has_right_among_many(self, word: int) -> bool:
+        """Whether `word` is at or after a time received now or held, found without a look at all of them."""
+        guards = self.code.guards
+        if len(self._received) <= _FEW_MAX:
+            if any(((word | guards) - owned) & guards == guards for owned in self._received):
+                return True
+        else:
+            received = self._received_minimal
+            if received is None:
+                received = minimal_words(np.array(sorted(self._received), np.int64), guards)
+                self._received_minimal = received
+            if antichain_is_beyond(received, received.shape[0], word, guards):
+                return True
+        if self._held_in_order is None:
+            # Kept from now on by `hold` and `release`.
+            self._held_in_order = OpenTimes(guards, self._held)
+        return self._held_in_order.has_before(word)
+
+    def _refuse(self, word: int, what: str) -> NoReturn:
+        unpack = self.code.unpack
+        rights = sorted(self.code.unpack_wide(owned) for owned in {*self._received, *self._held})
+        owns = " or ".join(map(str, rights[:_SHOWN_MAX])) or (
+            "no time at all: it neither received nor holds one now"
+        )
+        if len(rights) > _SHOWN_MAX:
+            owns += f" or one of {len(rights) - _SHOWN_MAX:,} others"
+        recent = " · ".join(f"{event} {self.code.unpack_wide(word)}" for event, word in self.events)
+        raise TimeRegressionError(
+            f"{self.title()} {what} at {unpack(word)}, but it may act only at or after "
+            f"{owns}.\n"
+            f"  the stage was built at {self.site}\n"
+            f"  last events here: {recent or 'none'}"
+        )
