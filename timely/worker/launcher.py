@@ -19,11 +19,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final
 
+from ..cores import shared_out
 from ..errors import InternalError, PeerError
 from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERDICT_SECONDS_MAX
 from ..own_files import ROOT
@@ -105,8 +106,8 @@ class Launcher:
         try:
             for hook in _hooks:
                 hook()
-            for own in settings:
-                self._children.append(self._start(own))
+            for own, core in zip(settings, shared_out(len(settings)), strict=True):
+                self._children.append(self._start(replace(own, core=core)))
         except BaseException:
             self.stop()
             raise

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 from uuid import uuid4
 
+from ..cores import keep_to
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_told, story_of
 from ..giving_back import GivingBack
@@ -157,6 +158,8 @@ class WorkerProcess:
     def run(self) -> int:
         """Work until told to end; returns the exit status."""
         begin_turn(self)
+        # Not before: threads of sockets may run anywhere, and who looks out counts the cores of all.
+        keep_to(self._settings.core)
         try:
             self._gather()
             self._install()

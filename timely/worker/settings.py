@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from ..cores import ANY_CORE
 from ..errors import InternalError, MisuseError
 from ..limits import (
     GATHER_SECONDS_MAX,
@@ -56,6 +57,7 @@ class WorkerSettings:
     silence_seconds   how long another worker may be silent before it counts as lost
     token             what a client shows whose code it may run; empty: nobody's
     keys              of the cluster, as text (`ClusterKeys.to_text`); empty: what goes by tcp is open
+    core              the core that it has to itself (`cores.py`)
     """
 
     index: int
@@ -72,6 +74,7 @@ class WorkerSettings:
     silence_seconds: float = SILENCE_SECONDS_DEFAULT
     token: str = field(default="", repr=False)
     keys: str = field(default="", repr=False)
+    core: int = ANY_CORE
 
     def to_json(self) -> str:
         """One line of text."""
