@@ -40,7 +40,7 @@ ROOMS = {
         "tracking checking",
     ],
     "timely": [
-        "own_files counted dictionaries errors limits failure giving_back mapped",
+        "own_files counted cores dictionaries errors limits failure giving_back mapped",
         "user_code wire",
         "keys",
         "operators",
