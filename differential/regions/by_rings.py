@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -30,17 +31,11 @@ from differential.kernels.regions.layout import (
     FAR,
     IS_HEARD_ELSEWHERE,
     IS_SAID_ELSEWHERE,
-    J_ANCHOR,
     J_ARE_ALIKE,
-    J_ENDED,
     J_FIRST_OF_ALL,
     J_KEPT,
-    J_LOOKS,
-    J_PHASE,
     J_SAID,
-    J_SHIFT,
     J_TURNS,
-    J_WORD,
     JOINT,
     LISTENS,
     OUT,
@@ -69,6 +64,8 @@ STOPS: Final = {
 }
 """Why a call has ended if not for a step that is Python's."""
 
+_NUMBERS: Final = struct.Struct(f"<{JOINT}q")
+
 _BEATS_MAX: Final = 256
 """That are taken up before others have their turn."""
 
@@ -90,7 +87,12 @@ class ByRings:
         self._kept: dict[int, Int64s] = {}
         """What tables name by address."""
         self._header = np.zeros((1, 4), np.int64)
+        self._header_bytes = self._header.data.cast("B")
+        self._numbers = self._joint.data
+        """The same memory as `_joint`: single words of an array are slow to write."""
         self._ended: Int64s = np.zeros((2, 0), np.int64)
+        self._ended_now = b""
+        """What its second line says."""
         self._put(T_HEADER, self._header)
         self._put(T_STATE, state.reshape(1, -1))
         self._put(T_TOLD, told)
@@ -98,27 +100,30 @@ class ByRings:
 
     def begin(self, going: Going) -> None:
         """What follows starts from there."""
-        lent, said, joint = going.lent, going.said, self._joint
+        lent, said = going.lent, going.said
         if self._kept.get(T_LINES) is not lent.lines:
             self._describe(lent.lines)
         if self._ended.shape[1] != len(going.ended):
-            self._ended = np.zeros((2, len(going.ended)), np.int64)
+            self._ended, self._ended_now = np.zeros((2, len(going.ended)), np.int64), bytes(len(going.ended))
             self._put(T_ENDED, self._ended)
         self._put(T_SLOTS, self._parts.slots.table)
         self._put(T_TRACES, self._parts.traces.table)
         assert len(going.header) == HEADER_BYTES
-        self._header.view(np.uint8)[0, :HEADER_BYTES] = np.frombuffer(going.header, np.uint8)
-        self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
-        self._ended[1] = np.frombuffer(going.ended, np.uint8)
-        joint[J_PHASE], joint[J_TURNS] = WORKS if going.begins else LISTENS, _BEATS_MAX
+        self._header_bytes[:HEADER_BYTES] = going.header
+        if said.ended:
+            self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
+        if going.ended != self._ended_now:
+            self._ended[1], self._ended_now = np.frombuffer(going.ended, np.uint8), going.ended
+        phase = LISTENS
         if going.begins:
+            phase = WORKS
             self._state[X_TURNS] = 0  # no gate opens before all have said what waits at them
-        joint[J_LOOKS] = lent.looks
-        joint[J_ANCHOR], joint[J_SHIFT] = going.anchor, self._parts.epoch_shift
-        joint[J_WORD], joint[J_ENDED] = going.word, len(going.ended)
-        *numbers, passes, is_empty, ended = said
-        joint[J_SAID : J_SAID + W_PARTS] = numbers
-        joint[J_SAID + W_PARTS :] = 0, passes, is_empty, len(ended)
+        # In the order of `layout.py`, with 0 for what others write.
+        _NUMBERS.pack_into(
+            self._numbers, 0,
+            phase, _BEATS_MAX, lent.looks, 0, going.anchor, self._parts.epoch_shift, going.word,
+            len(going.ended), 0, 0, *said[:W_PARTS], 0, said.passes, said.is_empty, len(said.ended),
+        )  # fmt: skip
 
     @property
     def number(self) -> int:
@@ -135,7 +140,7 @@ class ByRings:
         """How far it went since `begin`."""
         numbers = self._joint.tolist()
         worker, number, bound, first, gate, counters, _, passes, is_empty, count = numbers[J_SAID:]
-        ended = bytes(self._ended[0, :count].tolist())
+        ended = bytes(self._ended[0, :count].tolist()) if count else b""
         now = Said(worker, number, bound, first, gate, counters, bool(passes), bool(is_empty), ended)
         beats = _BEATS_MAX - numbers[J_TURNS]
         return Went(STOPS[why], now, beats, numbers[J_FIRST_OF_ALL], bool(numbers[J_ARE_ALIKE]))

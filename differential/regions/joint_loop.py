@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.regions.gates import next_gate
+from differential.kernels.regions.gates import find_next_in, next_gate
 from differential.kernels.regions.layout import (
     DONE,
     FAR,
@@ -13,7 +13,6 @@ from differential.kernels.regions.layout import (
     S_COLUMNS,
     S_COMPONENTS,
     S_NEXT,
-    S_ROWS,
     WAITS,
     X_BOUND,
     X_FROM,
@@ -45,24 +44,24 @@ class JointLoop(LoopRegion):
         """Of slots for other workers whose rows go to gates: which gate."""
         self._elsewhere = [out.slot for out in parts.outs if out.target not in gates]
         self._targets = {out.target for out in parts.outs}
+        self._outs: Int64s = np.array([out.slot for out in parts.outs], np.int64)
         self._by_rings = ByRings(parts, self._to_gates, self._state, self._told)
 
     def close(self, start: int, bound: int) -> None:
         """See `JointRegion`."""
         self._state[X_FROM], self._state[X_BOUND] = start, bound
         self._slots.bound = bound
-        self._begin()
-        for out in self._parts.outs:
-            least = min(self._slots.next_of(words[-2]) for words in self._slots.looks(out.slot))
-            self._slots.table[out.slot, S_NEXT] = least
+        find_next_in(self._outs, self._slots.table, self._state)
+        self._begin()  # and so found among what is packed, too
 
     def rests(self) -> bool:
         """Rows of epochs that are still open wait where they came in until these are closed, unless they are
         very many: own rows and those of others are one run then, as `Gathered` has it.
         """
-        rows = self._slots.table[:, S_ROWS].tolist()
-        waiting: int = sum(rows[slot] for slot in self._parts.passing)
-        return waiting + self._slots.packed_rows < GATHERED_ROWS_MAX
+        slots, waiting = self._slots, 0
+        for slot in self._parts.passing:
+            waiting += slots.rows(slot)
+        return waiting + slots.packed_rows < GATHERED_ROWS_MAX
 
     def pass_on(self) -> None:
         """See `JointRegion`."""

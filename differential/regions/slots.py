@@ -82,6 +82,8 @@ class Slots:
     @property
     def packed_rows(self) -> int:
         """How many wait packed, in all slots."""
+        if not self._packed:  # as nearly always
+            return 0
         return sum(block.rows for blocks in self._packed.values() for block in blocks)
 
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:

@@ -222,6 +222,7 @@ class Instance:
             changes = self.far.sift(changes)
             # From something far to something further no frontier moves, and a region may finish more epochs.
             for region in self.regions:
+                region.has_frontier_news = True
                 self.wake(region)
         self._tell_tracker(changes)
 

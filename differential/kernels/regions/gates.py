@@ -134,6 +134,14 @@ def find_next(steps: Int64s, slots: Int64s, state: Int64s) -> None:
 
 
 @kernel
+def find_next_in(these: Int64s, slots: Int64s, state: Int64s) -> None:
+    """The same for rows that wait in these slots for gates of other workers."""
+    for number in range(these.shape[0]):
+        slot = these[number]
+        slots[slot, S_NEXT] = next_of(slots, slot, slots[slot, S_COLUMNS] - 2, state)
+
+
+@kernel
 def put_pending(slots: Int64s, slot: int, pended: Int64s, state: Int64s) -> None:
     """Take out the pending times of which it is the turn, put in others. Requires: there is room."""
     columns = slots[slot, S_COLUMNS]

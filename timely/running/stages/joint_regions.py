@@ -90,6 +90,9 @@ class JointRegionRunner(RegionRunner):
         self._calls_left = 0
         self._seen_ended: set[int] = set()
         """The ports at which nothing came in any more when the last beat was said."""
+        self._closed_known: int | None = None
+        self._ended_known: set[int] | None = None
+        """What follows from frontiers, as long as they are as they were."""
 
     @property
     def target(self) -> JointRegionRunner:
@@ -113,6 +116,8 @@ class JointRegionRunner(RegionRunner):
     def activate(self) -> None:
         """Take in what has come, and go on as far as all others have."""
         region = self._joint
+        if self.has_frontier_news:
+            self._closed_known = self._ended_known = None
         self.has_frontier_news = self.may_resume = self.wants_resume = False
         self._calls_left = _CALLS_MAX
         inbox, self.inbox = self.inbox, []
@@ -141,8 +146,8 @@ class JointRegionRunner(RegionRunner):
         """Begin a stretch, or take up a beat of all; False if there is nothing to do but wait."""
         if self._saying is None:
             bound = self._closed_before()
-            heard = [self._joint.said(beat).bound for beat in self._heard.get(self._number, [])]
-            bound = max([bound, *heard])
+            for beat in self._heard.get(self._number, ()):
+                bound = max(bound, self._joint.said(beat).bound)
             if bound <= self._done:
                 return False
             self._close(bound)
@@ -221,8 +226,10 @@ class JointRegionRunner(RegionRunner):
 
     def _ended_outside(self) -> set[int]:
         """The ports at which nothing comes in any more, in this worker's view."""
-        tracker = self._place.tracker
-        return {port for port in self._watched if not tracker.frontier(port).shape[0]}
+        if self._ended_known is None:
+            tracker = self._place.tracker
+            self._ended_known = {port for port in self._watched if tracker.first(port) is None}
+        return self._ended_known
 
     def _bytes_of(self, ended: set[int]) -> bytes:
         return bytes(port in ended for port in self._watched)
@@ -297,9 +304,13 @@ class JointRegionRunner(RegionRunner):
 
     def _closed_before(self) -> int:
         """The first epoch in which something may still come in, in this worker's view."""
+        if self._closed_known is None:
+            self._closed_known = self._find_closed()
+        return self._closed_known
+
+    def _find_closed(self) -> int:
         tracker, far = self._place.tracker, self._place.far
-        frontiers = [tracker.frontier(port) for port in self._entries]
-        words = [int(frontier[0]) for frontier in frontiers if frontier.shape[0]]
+        words = [word for port in self._entries if (word := tracker.first(port)) is not None]
         if not words:
             return FOREVER
         near = min(words)
@@ -312,6 +323,7 @@ class JointRegionRunner(RegionRunner):
         beats = [batch for _, location, _, batch in self.inbox if location == _BEAT]
         self.inbox = [message for message in self.inbox if message[1] != _BEAT]
         super().rebase(by)
+        self._closed_known = self._ended_known = None
         self.inbox += [(0, _BEAT, 0, beat.rebased(-by.step)) for beat in beats]
         for heard in self._heard.values():
             heard[:] = [beat.rebased(-by.step) for beat in heard]

@@ -31,7 +31,20 @@ from progress.arrays import Int64s
 from ...errors import PeerError
 from ...limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
 from ..batch import Frame
-from .ring import IS_POSSIBLE, L_PEER, L_SENT, L_TAKEN, LINE, InboundRing, OutboundRing, fence
+from .ring import (
+    IS_POSSIBLE,
+    L_KNOWN_READ,
+    L_PEER,
+    L_READ,
+    L_SENT,
+    L_SLEEPS,
+    L_TAKEN,
+    L_WRITTEN,
+    LINE,
+    InboundRing,
+    OutboundRing,
+    fence,
+)
 
 __all__ = ["Neighbours"]
 
@@ -40,6 +53,8 @@ _OFFER: Final = -1
 """In place of a number: the second frame is an offer."""
 _RING_BYTES_MIN: Final = 1 << 16
 _WAKES: Final = 4096
+_LENT: Final = struct.Struct(f"<{LINE}q")
+"""A line that is lent, in the order of `ring.py`."""
 _IN_VAIN_MAX: Final = 4
 _TRIES_APART: Final = 16
 _DESCRIPTORS: Final = 4
@@ -188,25 +203,24 @@ class Neighbours:
             self._lent = np.zeros((len(lines), LINE), np.int64)
         for place, peer in enumerate(sorted(lines)):
             line = lines[peer]
-            if line.ring is None or line.out is None or line.waiting:
+            ring, out = line.ring, line.out
+            if ring is None or out is None or line.waiting:
                 return None
-            lent = self._lent[place]
-            line.ring.lend(lent)
-            line.out.lend(lent)
-            lent[L_PEER], lent[L_SENT], lent[L_TAKEN] = peer, line.sent, line.taken
+            at = place * _LENT.size
+            _LENT.pack_into(self._lent.data, at, peer, *ring.lent(), line.taken, *out.lent(), line.sent, 0)
         return self._lent
 
     def take_back(self) -> tuple[int, int]:
         """What was lent is used no more; wakes who has to be woken. How many messages were sent and taken."""
         sent = taken = 0
-        for lent in self._lent:
-            line = self._lines[int(lent[L_PEER])]
+        for lent in _LENT.iter_unpack(self._lent.data):
+            line = self._lines[lent[L_PEER]]
             assert line.ring is not None and line.out is not None
-            line.ring.take_back(lent)
-            line.out.take_back(lent)
-            sent += int(lent[L_SENT]) - line.sent
-            taken += int(lent[L_TAKEN]) - line.taken
-            line.sent, line.taken = int(lent[L_SENT]), int(lent[L_TAKEN])
+            line.ring.take_back(lent[L_READ])
+            line.out.take_back(lent[L_WRITTEN], lent[L_KNOWN_READ], lent[L_SLEEPS])
+            sent += lent[L_SENT] - line.sent
+            taken += lent[L_TAKEN] - line.taken
+            line.sent, line.taken = lent[L_SENT], lent[L_TAKEN]
         if taken:
             self._has_heard = True
             self._in_vain = 0

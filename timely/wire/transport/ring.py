@@ -35,8 +35,6 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
-
 from ...errors import PeerError
 from ..batch import Frame, bytes_of
 
@@ -187,13 +185,13 @@ class InboundRing:
         self._words[HEAD] = self._head
         return frames
 
-    def lend(self, line: Int64s) -> None:
-        """Say in a line where it is, and how far it has been read."""
-        line[L_IN], line[L_IN_SIZE], line[L_READ] = self._address, self._size, self._head
+    def lent(self) -> tuple[int, int, int]:
+        """What a line says of it: where it is, and how far it has been read."""
+        return self._address, self._size, self._head
 
-    def take_back(self, line: Int64s) -> None:
+    def take_back(self, read: int) -> None:
         """It has been read so far by now."""
-        self._head = int(line[L_READ])
+        self._head = read
 
     def say_asleep(self, is_asleep: bool) -> None:
         """Ask for a byte in the pipe with the next record, or for none."""
@@ -300,15 +298,14 @@ class OutboundRing:
             self._wake_sleeper()
         return True
 
-    def lend(self, line: Int64s) -> None:
-        """Say in a line where it is, and how far it has been written."""
-        line[L_OUT], line[L_OUT_SIZE], line[L_SLEEPS] = self._address, self._size, 0
-        line[L_WRITTEN], line[L_KNOWN_READ] = self._tail, self._head
+    def lent(self) -> tuple[int, int, int, int]:
+        """What a line says of it: where it is, how far it has been written, and was known to be read."""
+        return self._address, self._size, self._tail, self._head
 
-    def take_back(self, line: Int64s) -> None:
-        """It has been written so far by now."""
-        self._tail, self._head = int(line[L_WRITTEN]), int(line[L_KNOWN_READ])
-        if line[L_SLEEPS] and self._words[ASLEEP]:
+    def take_back(self, written: int, known_read: int, sleeps: int) -> None:
+        """It has been written so far by now; `sleeps`: who reads it slept then."""
+        self._tail, self._head = written, known_read
+        if sleeps and self._words[ASLEEP]:
             self._wake_sleeper()
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from timely.wire.transport.ring import (
     DATA,
     HEAD,
     IS_POSSIBLE,
+    L_KNOWN_READ,
     L_READ,
     L_SENT,
     L_SLEEPS,
@@ -53,16 +54,13 @@ class Pair:
         self.sent = self.taken = 0
 
     def lend(self) -> None:
-        line = self.lines[0]
-        self.inbound.lend(line)
-        self.outbound.lend(line)
-        line[L_SENT], line[L_TAKEN] = self.sent, self.taken
+        self.lines[0] = 7, *self.inbound.lent(), self.taken, *self.outbound.lent(), self.sent, 0
 
     def take_back(self) -> None:
-        line = self.lines[0]
-        self.inbound.take_back(line)
-        self.outbound.take_back(line)
-        self.sent, self.taken = int(line[L_SENT]), int(line[L_TAKEN])
+        line = self.lines[0].tolist()
+        self.inbound.take_back(line[L_READ])
+        self.outbound.take_back(line[L_WRITTEN], line[L_KNOWN_READ], line[L_SLEEPS])
+        self.sent, self.taken = line[L_SENT], line[L_TAKEN]
 
     def write(self, words: int) -> bool:
         """A kernel's record without frames' sizes: words behind its own three."""
