@@ -14,9 +14,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import count
+from types import TracebackType
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ..errors import TimelyError, WaitTimeoutError
@@ -122,6 +122,24 @@ def together(refused: Sequence[TimelyError]) -> TimelyError:
     return refused[0]
 
 
+class _Doubt:
+    """While something is done that may be interrupted. A class: as a generator it took a microsecond more."""
+
+    __slots__ = ("_posts",)
+
+    def __init__(self, posts: Posts) -> None:
+        self._posts = posts
+
+    def __enter__(self) -> None:
+        self._posts.is_in_doubt = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None or issubclass(kind, TimelyError):
+            self._posts.is_in_doubt = False
+
+
 class Posts:
     """What one thread has posted: the one that makes this.
 
@@ -146,7 +164,7 @@ class Posts:
         self._expected: set[tuple[int, int]] = set()
         self._answers: dict[tuple[int, int], Reply | TimelyError] = {}
         self._lock = threading.Lock()
-        self._is_in_doubt = False
+        self.is_in_doubt = False
         """Whether an answer may be lost, which has come or never will, since who sent something or took an
         answer was interrupted (Ctrl-C).
         """
@@ -167,16 +185,16 @@ class Posts:
         """Send a request; `call` and `site` say what the user has called, and where."""
         # In very many pieces a small table goes another way than rows, and might change places with them.
         is_apart = rows is not None and memoryview(rows).nbytes > DIRECT_TABLE_BYTES_MAX
-        if len(self._waiting) >= POSTED_COUNT_MAX or self._is_in_doubt or is_apart:
+        if len(self._waiting) >= POSTED_COUNT_MAX or self.is_in_doubt or is_apart:
             self.settle()  # what is sent again is before what comes now
         with self._lock:
             # Who is interrupted as it sends may have lost the connection by which answers were to come.
-            is_in_doubt, self._is_in_doubt = self._is_in_doubt, True
+            is_in_doubt, self.is_in_doubt = self.is_in_doubt, True
             number = self._send(worker, request, rows)
             self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
             # Not before it is known that an answer to it is one: until then that would be thrown away.
-            self._is_in_doubt = is_in_doubt
+            self.is_in_doubt = is_in_doubt
         if is_apart:
             self.settle()
 
@@ -194,7 +212,7 @@ class Posts:
         """
         deadline = time.monotonic() + REPLY_SECONDS_MAX
         with self._lock:
-            if self._is_in_doubt:
+            if self.is_in_doubt:
                 self._settle(deadline)
             behind: list[Value] = [
                 post.number
@@ -225,7 +243,7 @@ class Posts:
             self._settle(deadline)
 
     def _settle(self, deadline: float) -> None:
-        if self._is_in_doubt:
+        if self.is_in_doubt:
             self._send_again()
         with self._doubting():
             while self._waiting:
@@ -244,16 +262,9 @@ class Posts:
                 self._expected.discard(at)
                 self._answers.pop(at, None)
 
-    @contextmanager
-    def _doubting(self) -> Iterator[None]:
+    def _doubting(self) -> _Doubt:
         """While something is sent, or answers are taken; an error is no interrupt."""
-        self._is_in_doubt = True
-        try:
-            yield
-        except TimelyError:
-            self._is_in_doubt = False
-            raise
-        self._is_in_doubt = False
+        return _Doubt(self)
 
     def _send_again(self) -> None:
         """All that no answer is known to. It has names, so that it counts once."""

@@ -484,10 +484,12 @@ def encode_error(number: int, error: TimelyError) -> list[Frame]:
 _MESSAGE_CHARS_MAX = 65_536
 
 
-def decode_reply(frames: Sequence[memoryview]) -> Reply | TimelyError:
-    """A worker's answer, or the error that it reports; `PeerError` for frames that are neither."""
+def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Reply | TimelyError:
+    """A worker's answer, or the error that it reports; `PeerError` for frames that are neither. `head` may
+    have been read before.
+    """
     try:
-        version, _, kind, body = _header(frames, FRAME_BYTES_MAX)
+        version, _, kind, body = _header(frames, FRAME_BYTES_MAX) if head is None else head
     except RequestError as error:
         raise PeerError(f"a worker's answer cannot be read: {error}") from error
     if version != PROTOCOL_VERSION:

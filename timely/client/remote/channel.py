@@ -31,7 +31,7 @@ from ...wire.requests import (
     check_size,
     decode_reply,
     encode_request,
-    number_of,
+    head_of,
 )
 from ...wire.transport.zeromq import ClientSockets
 from ..installed import Keeper
@@ -311,15 +311,15 @@ class Channel:
         failures: list[tuple[int, TimelyError]],
     ) -> None:
         # A worker may say more than a client: the stages of a large dataflow are a long text.
-        number = number_of(frames, FRAME_BYTES_MAX)
+        number, head = head_of(frames, FRAME_BYTES_MAX)
         position = pending.pop((worker, number), None)
         if position is None and number != FAREWELL:
             if self.posts.expects(worker, number):
-                self.posts.take(worker, number, decode_reply(frames))
+                self.posts.take(worker, number, decode_reply(frames, head))
             elif self._foreseen.expects(worker, number):
-                self._foreseen.take(worker, number, decode_reply(frames))
+                self._foreseen.take(worker, number, decode_reply(frames, head))
             return  # or it is the answer to a request that was given up
-        answer = decode_reply(frames)
+        answer = decode_reply(frames, head)
         if position is None:
             if isinstance(answer, PeerError):
                 failures.append((_KNOWS, answer))

@@ -57,6 +57,7 @@ from .tcp import peer_of, traffic
 __all__ = ["ClientSockets", "WorkerMesh"]
 
 _NAME: Final = b"naiad-worker-"
+_JUST_NOW_SECONDS: Final = 1e-3
 _BEAT_LOOKS: Final = 100
 """Before others may have the core: see `Lent`."""
 _LOOKS: Final = 64
@@ -109,9 +110,11 @@ class _Connection:
         self._peer: object = None
         self._listen_at = 0.0
         self._is_silent = False
+        self._looked_at = 0.0
 
     def look(self) -> None:
         """Take in what has happened since the last look."""
+        self._looked_at = time.monotonic()
         while has_come(self.monitor):
             news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
             event = news["event"]
@@ -184,8 +187,11 @@ class _Connection:
         return self._is_back
 
     def forgive(self) -> None:
-        """A connection that broke and came back while nothing was under way is as good as new."""
-        self.look()
+        """A connection that broke and came back while nothing was under way is as good as new. Both takes
+        longer than so little time as nobody need look again in.
+        """
+        if time.monotonic() - self._looked_at > _JUST_NOW_SECONDS:
+            self.look()
         if self._is_back:
             self.lost_since = None
 
