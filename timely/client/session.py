@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
-from ..operators.inputs.appends import ExpectedAppend, new_writer, place_of
+from ..operators.inputs.appends import ExpectedAppend, new_writer, nothing_follows, place_of
 from ..user_code.short_traces import told_shortly
 from ..wire.claims import shown
 from ..wire.requests import (
@@ -237,6 +237,8 @@ class FlowInput:
         self._writer = writer
         self._rows_writer = f"{writer}/rows"
         self._is_keyed = bool(form.keys)
+        self._is_closed = False
+        """Whether this client has closed it; another one may have, which only workers know."""
         # Where the order of calls counts, worker 0 makes it.
         self._place = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
@@ -340,10 +342,12 @@ class FlowInput:
         """Complete the open epoch of this input, for which no other follows: nothing can be added any more.
 
         What the dataflow kept only because rows might still come is given back. Returns the epoch that is
-        open at the other inputs, or, if all are closed, would be next.
+        open at the other inputs, or, if all are closed, would be next. From then on what is added is refused
+        with an `InputClosedError`: to this client at once, to another as whatever else is refused to it.
         """
         self._flow.settle(seals=True)
         self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
+        self._is_closed = True
         return self._flow.epoch
 
     def _add(
@@ -368,6 +372,8 @@ class FlowInput:
         if is_named or sequence is not None:
             place, writer, sequence = self._identity(writer, sequence)
         else:  # to where the epoch is sealed, so that the seal may go behind them
+            if self._is_closed:
+                self._refuse_as_closed()
             place, writer, sequence = 0, self._rows_writer, next(self._row_numbers)
             if flow.is_at_hand:
                 flow.insert_at_hand(self.form.name, writer, sequence, diff, rows)
@@ -392,6 +398,9 @@ class FlowInput:
         to a small table nobody waits, unless the caller has named it, or wants to (without `call`).
         """
         flow, workers = self._flow, self._flow.workers
+        # One with a name may repeat what came before the end; only workers know.
+        if self._is_closed and writer is None and sequence is None:
+            self._refuse_as_closed()
         if call is not None and writer is None and sequence is None and _is_small(table, workers):
             writer, sequence = self._rows_writer, next(self._row_numbers)
             small = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
@@ -438,6 +447,12 @@ class FlowInput:
         epoch = reply.integer("epoch")
         self._flow.note_epoch(epoch)
         return epoch
+
+    def _refuse_as_closed(self) -> NoReturn:
+        """Raise at once what workers would answer to rows that nobody waits for, and the next call tell."""
+        self._flow.settle()  # that the dataflow has ended, or what was refused before, is told first
+        with told_shortly():
+            raise nothing_follows(self.form.name)
 
     def _refuse(self, call: str) -> NoReturn:
         """Raise that `call` is none for an input of this kind."""
