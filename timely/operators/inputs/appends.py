@@ -54,8 +54,8 @@ def nothing_follows(name: str) -> InputClosedError:
     """What is said of rows for an input that is closed, by workers, and by a client that has closed it."""
     return InputClosedError(
         f"input {name!r} is closed: nothing can be added to it any more. To complete an epoch and go on, "
-        "write flow.seal() in place of close(), which is for behind the last rows; to begin again, uninstall the "
-        "dataflow and install it anew"
+        "write flow.seal() in place of close(), which is for behind the last rows; to begin again, uninstall "
+        "the dataflow and install it anew"
     )
 
 
