@@ -14,7 +14,7 @@ from progress.tracking.count_changes import Change
 
 from ...operators.vertex import Feeder
 
-__all__ = ["Checker", "Counts", "Frontiers", "Source", "Surroundings", "Woken_contra"]
+__all__ = ["Checker", "Counts", "Frontiers", "Source", "Surroundings"]
 
 Woken_contra = TypeVar("Woken_contra", contravariant=True)
 """Who has turns there."""
