@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
@@ -20,6 +20,7 @@ __all__ = [
     "explain_function",
     "explain_item",
     "explain_operator",
+    "meant",
     "of_another_library",
     "told_of",
     "written_as",
@@ -359,6 +360,22 @@ def explain_item(key: object) -> str:
     if isinstance(key, list | tuple):
         return f"a collection has no {list(key)!r:.80}. Write select({', '.join(map(repr, key))})"
     return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
+
+
+def meant(name: object, names: Sequence[str]) -> str:
+    """What to write in place of a column that is not among `names`, as a sentence with a space before it; ""
+    if nothing is like it.
+    """
+    if not isinstance(name, str):  # as users write it
+        return ""
+    if name == "*":
+        return " For all columns write select('*'), for all rows dd.count()."
+    if name == "window" and {"window_start", "window_end"} <= set(names):
+        return " Spark's window is two columns here: 'window_start' and 'window_end'."
+    import difflib
+
+    found = difflib.get_close_matches(name, names, n=1)
+    return f" Did you mean {found[0]!r}?" if found else ""
 
 
 def explain_operator(operator: str) -> str:
