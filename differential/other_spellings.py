@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
 
 from .errors import SchemaError
 
@@ -453,6 +454,6 @@ def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 ) from None
             return function(*args, **named)
 
-        return checked
+        return short(checked)
 
     return decorated

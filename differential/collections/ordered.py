@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import in_short
 
 from ..errors import SchemaError
 from ..expressions.expression import Ordering, col
@@ -73,6 +74,7 @@ class OrderOperators(CheckingOperators):
         return Ordered(self, (), orderings(by, "order_by"))
 
 
+@in_short
 @dataclass(frozen=True, eq=False)
 class Ordered(Generic[H]):
     """A collection, or its groups by `keys`, in an order. What is taken of it is a collection again."""

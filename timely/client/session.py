@@ -42,7 +42,7 @@ from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .iterations import iterations_of
 from .other_spellings import OF_FLOWS, OF_INPUTS, explain
-from .reading import FlowOutput, seconds_of
+from .reading import FlowOutput, epoch_of, seconds_of
 from .tables import InputForm, chunks
 
 __all__ = ["Flow", "FlowInput"]
@@ -132,7 +132,7 @@ class Flow(Installed):
                 return sealed
         # If rows have entered a later epoch than this client knew, that is the one to seal.
         self.settle(seals=True)
-        epoch = self.epoch if through is None else through
+        epoch = self.epoch if through is None else epoch_of(through, "seal(through=…)")
         if expected:
             self._check_arrived(epoch, expected)
         if epoch < self.epoch:
@@ -151,9 +151,12 @@ class Flow(Installed):
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
         embedded workers it comes at once where no other thread of the program could seal the epoch.
         """
-        wanted = self.epoch - 1 if epoch is None else epoch
-        seconds = seconds_of(timeout)
         with told_shortly():
+            if type(epoch) is int:  # as most often: who waits for each change pays for each call here
+                wanted = epoch
+            else:
+                wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
+            seconds = seconds_of(timeout)
             if self.is_at_hand and self.has_done(wanted):
                 return wanted
             self.ask_all(Wait(self.index, "", wanted, seconds), seconds)

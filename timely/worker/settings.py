@@ -201,7 +201,7 @@ def check_silence(seconds: object, what: str) -> float:
     )
 
 
-def check_workers(workers: int) -> None:
+def check_workers(workers: object) -> None:
     """Raise `MisuseError` unless a cluster can have so many workers."""
-    if not 1 <= workers <= WORKERS_MAX:
-        raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers}")
+    if not isinstance(workers, int) or not 1 <= workers <= WORKERS_MAX:
+        raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers!r:.80}")
