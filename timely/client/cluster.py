@@ -208,7 +208,33 @@ class Cluster:
         return found
 
     def stats(self) -> list[dict[str, Value]]:
-        """Counters of each worker, in order."""
+        """What each worker counts, in their order, as plain values: how things stand now, or, where that is
+        said, so far. The table in docs/workers.md says of each name what it means, and in which unit.
+
+        Of the worker: `worker`, `workers`, `process`; so far `steps`, `messages_sent`, `messages_recv`.
+        Of what words stand for: `symbols.entries`, `symbols.forgotten` and `symbols.passes` so far,
+        `symbols.full_at`, `symbols.kept_by`.
+        Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`.
+        Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
+        Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
+        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; so far
+        `dataflows.stages.activations`; of those that keep rows `dataflows.stages.trace_rows`,
+        `dataflows.stages.trace_bytes`, `dataflows.stages.importers`,
+        `dataflows.stages.rows_of_far_epochs`, `dataflows.stages.epochs_waiting`, `dataflows.stages.versions`,
+        `dataflows.stages.batches_kept`, `dataflows.stages.routing_versions`; and what `counters` and `report`
+        of a vertex of your own return.
+        Of what is kept once for several (a table of it: `Flow.arrangements`):
+        `dataflows.stages.arrangements.name`, `dataflows.stages.arrangements.rows`,
+        `dataflows.stages.arrangements.bytes`, of these `dataflows.stages.arrangements.run_bytes`,
+        `dataflows.stages.arrangements.head_bytes`, `dataflows.stages.arrangements.tail_bytes`,
+        `dataflows.stages.arrangements.merge_bytes` and `dataflows.stages.arrangements.pinned_bytes`;
+        `dataflows.stages.arrangements.since`; of each reader `dataflows.stages.arrangements.readers.name`,
+        `dataflows.stages.arrangements.readers.hold`, `dataflows.stages.arrangements.readers.lag`,
+        `dataflows.stages.arrangements.readers.holds_back`.
+        Of what leads from stage to stage, by their places: `dataflows.connectors.source`,
+        `dataflows.connectors.target`; so far `dataflows.connectors.rows`, `dataflows.connectors.messages`.
+        Of its loops (a table of it: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
+        """
         return [
             reply.values
             for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
