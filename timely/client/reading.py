@@ -120,6 +120,7 @@ class FlowOutput:
         """
         if snapshot and start is not None:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
+        start = None if start is None else epoch_of(start, "follow(start=…)")
         if snapshot:
             with told_shortly():
                 epoch, table = self._first_snapshot(timeout)
@@ -173,7 +174,7 @@ class FlowOutput:
         """This client needs no changes of epochs before `stop`, by default of all that it was given. The
         workers drop them as soon as no other client has its place there.
         """
-        end = self._place if stop is None else stop
+        end = self._place if stop is None else epoch_of(stop, "forget(stop)")
         self._place = max(self._place, end)
         self._flow.ask_all(Forget(self._flow.index, self.name, self._reader, end))
 

@@ -417,9 +417,7 @@ class FlowInput:
         (reply,) = flow.ask([(place, request, table)])
         return self._entered(reply)
 
-    def _identity(
-        self, writer: str | None, sequence: int | None, is_large: bool = False
-    ) -> tuple[int, str, int]:
+    def _identity(self, writer: object, sequence: object, is_large: bool = False) -> tuple[int, str, int]:
         """The worker that an insertion goes to, and its name.
 
         One that the caller has named is known on worker 0, whatever its size: all of a writer are one line of
@@ -427,6 +425,11 @@ class FlowInput:
         where the others go.
         """
         if writer is not None and sequence is not None:
+            if not isinstance(writer, str) or not isinstance(sequence, int):
+                raise MisuseError(
+                    "an insertion is known by a writer, a text, and a sequence, a whole number: not by "
+                    f"writer={writer!r:.80}, sequence={sequence!r:.80}"
+                )
             return 0, writer, sequence
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
