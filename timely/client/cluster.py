@@ -99,6 +99,7 @@ class Cluster:
             return Flow(self._workers, self._installed(build, arguments))
 
     def _installed(self, build: str | Builder, arguments: dict[str, Value]) -> Reply:
+        _check_build("install", build)
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
             here: Reply = install_here(*_built_here(build), arguments)
@@ -140,6 +141,7 @@ class Cluster:
         old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
         with told_shortly():
             try:
+                _check_build("replace", build)
                 return Flow(self._workers, self._replaced(old, build, arguments, timeout))
             except TimelyError as error:
                 if self._goes_on(old):
@@ -192,10 +194,11 @@ class Cluster:
         """A dataflow that is installed already, by another client or at the start: by its number, or by its
         name, of which the last part does (`mentions` for "my_queries:mentions").
         """
-        if isinstance(index, str):
-            index = _numbered(self.flows(), index)
-        (reply,) = self._workers.ask([(0, Describe(index), None)])
-        return Flow(self._workers, reply)
+        with told_shortly():
+            if isinstance(index, str):
+                index = _numbered(self.flows(), index)
+            (reply,) = self._workers.ask([(0, Describe(index), None)])
+            return Flow(self._workers, reply)
 
     def flows(self) -> dict[int, str]:
         """The installed dataflows: index and "module:function"."""
@@ -235,10 +238,9 @@ class Cluster:
         `dataflows.connectors.target`; so far `dataflows.connectors.rows`, `dataflows.connectors.messages`.
         Of its loops (a table of it: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
         """
-        return [
-            reply.values
-            for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
-        ]
+        with told_shortly():
+            replies = self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
+        return [reply.values for reply in replies]
 
     def append_target(self, dataflow: int = 0) -> append_target:
         """For appending from other processes; see `client.AppendClient`. Not for an embedded cluster."""
@@ -349,6 +351,15 @@ def _built_here(build: str | Builder) -> tuple[str, Builder]:
     if isinstance(build, str):
         return build, load_builder(build)
     return getattr(build, "__name__", "dataflow"), build
+
+
+def _check_build(call: str, build: object) -> None:
+    """Raise `MisuseError` unless it can be a builder."""
+    if not isinstance(build, str) and not callable(build):
+        raise MisuseError(
+            f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', not "
+            f"{build!r:.80}"
+        )
 
 
 def _numbered(flows: Mapping[int, str], name: str) -> int:

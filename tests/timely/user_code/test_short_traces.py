@@ -282,3 +282,27 @@ def test_an_interrupt_of_a_function_shows_where_it_was() -> None:
         assert ours == ["wait"] and users[-1] == "sleepy"
         with pytest.raises(timely.MisuseError, match="interrupted by KeyboardInterrupt"):
             flow.seal()
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_what_is_asked_of_a_cluster_and_is_refused_shows_the_call_and_no_more_of_us(embedded: bool) -> None:
+    def numbers(flow: timely.Dataflow) -> None:
+        dd.input(flow, "numbers", "n: int").output("all")
+
+    with timely.connect(workers=1, embedded=embedded) as cluster:
+        flow = cluster.install(numbers)
+        calls: dict[str, tuple[str, Callable[[], object]]] = {
+            "a number": ("flow", lambda: cluster.flow(77)),
+            "a name": ("flow", lambda: cluster.flow("nobody")),
+            "no builder": ("install", lambda: cluster.install(7)),  # type: ignore[arg-type]
+            "no new version": ("replace", lambda: cluster.replace(flow, None)),  # type: ignore[arg-type]
+        }
+        for what, (name, call) in calls.items():
+            with pytest.raises(timely.MisuseError) as caught:
+                call()
+            assert _frames(caught.value)[1] == [name], what
+            if what.startswith("no "):
+                assert f"{name} takes a function of a dataflow" in str(caught.value)
+    with pytest.raises(timely.MisuseError, match="this cluster is closed") as caught:
+        cluster.stats()
+    assert _frames(caught.value)[1] == ["stats"]
