@@ -33,7 +33,7 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
-from ..user_code.short_traces import told_shortly
+from ..user_code.short_traces import short, told_shortly
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers
 from .session import Flow
@@ -271,6 +271,7 @@ class Cluster:
         self._workers.close()
 
 
+@short
 def connect(
     *addresses: str,
     workers: int | None = None,

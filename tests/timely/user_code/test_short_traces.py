@@ -306,3 +306,20 @@ def test_what_is_asked_of_a_cluster_and_is_refused_shows_the_call_and_no_more_of
     with pytest.raises(timely.MisuseError, match="this cluster is closed") as caught:
         cluster.stats()
     assert _frames(caught.value)[1] == ["stats"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((("localhost",), {}), "'localhost' is no address of a worker: write host:port"),
+        (((2,), {}), r"write connect\(workers=2\)"),
+        (((), {"workers": 0}), "1 to 256 workers, not 0"),
+        (((), {"workers": "two"}), "1 to 256 workers, not 'two'"),
+    ],
+)
+def test_a_connection_that_is_refused_shows_the_call_and_no_more_of_us(
+    given: tuple[tuple[str, ...], dict[str, int]], said: str
+) -> None:
+    with pytest.raises(timely.MisuseError, match=said) as caught:
+        timely.connect(*given[0], **given[1])  # type: ignore[arg-type]
+    assert len(_frames(caught.value)[1]) == 1
