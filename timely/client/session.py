@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
+from numbers import Integral
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
@@ -425,12 +426,12 @@ class FlowInput:
         where the others go.
         """
         if writer is not None and sequence is not None:
-            if not isinstance(writer, str) or not isinstance(sequence, int):
+            if not isinstance(writer, str) or not isinstance(sequence, Integral):
                 raise MisuseError(
                     "an insertion is known by a writer, a text, and a sequence, a whole number: not by "
                     f"writer={writer!r:.80}, sequence={sequence!r:.80}"
                 )
-            return 0, writer, sequence
+            return 0, writer, int(sequence)
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:

@@ -93,8 +93,9 @@ def lay_out(
             try:
                 layout.rows[name] = epoch_rows(dated, diff=said, writers=writers, nullable=nullable)
             except InputFormatError as error:
-                if isinstance(error, DiffError) and diff is not None:
-                    raise _wrong_diffs(name, frame, diff) from None
+                told = _wrong_diffs(name, frame, diff) if isinstance(error, DiffError) and diff else None
+                if told is not None:
+                    raise told from None
                 raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
     except BaseException:
         layout.release()
@@ -142,13 +143,19 @@ def _how_often(name: str, frame: DataFrame, diff: str) -> Column:
     )
 
 
-def _wrong_diffs(name: str, frame: DataFrame, diff: str) -> InputFormatError:
-    """What is said of a column that does not say of all rows how often they come; costs a Spark job."""
+def _wrong_diffs(name: str, frame: DataFrame, diff: str) -> InputFormatError | None:
+    """What is said of a column that does not say of all rows how often they come; None if it does. Costs a
+    Spark job.
+    """
     how_often = _how_often(name, frame, diff)
     wrong = frame.where(how_often.isNull() | (how_often == 0))
     groups = wrong.groupBy(quoted(diff)).count().orderBy(F.desc("count"), quoted(diff)).limit(_SHOWN_MAX + 1)
-    listed = [(value, counted(rows, "row")) for value, rows in groups.collect()]
+    found = groups.collect()
+    if not found:
+        return None
+    listed = [(value, counted(rows, "row")) for value, rows in found[:_SHOWN_MAX]]
     said = ", ".join(f"{'null' if value is None else repr(value)} in {rows}" for value, rows in listed)
+    said += ", and others" if len(found) > _SHOWN_MAX else ""
     if isinstance(frame.schema[diff].dataType, T.StringType):
         word = next((value for value, _ in listed if value is not None), "new")
         words = (
