@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
 
 from .errors import SchemaError
 
@@ -20,6 +21,7 @@ __all__ = [
     "explain_function",
     "explain_item",
     "explain_operator",
+    "meant",
     "of_another_library",
     "told_of",
     "written_as",
@@ -361,6 +363,22 @@ def explain_item(key: object) -> str:
     return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
 
 
+def meant(name: object, names: Sequence[str]) -> str:
+    """What to write in place of a column that is not among `names`, as a sentence with a space before it; ""
+    if nothing is like it.
+    """
+    if not isinstance(name, str):  # as users write it
+        return ""
+    if name == "*":
+        return " For all columns write select('*'), for all rows dd.count()."
+    if name == "window" and {"window_start", "window_end"} <= set(names):
+        return " Spark's window is two columns here: 'window_start' and 'window_end'."
+    import difflib
+
+    found = difflib.get_close_matches(name, names, n=1)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
 def explain_operator(operator: str) -> str:
     """The message of the error for `a + b` of collections, and the like."""
     return f"collections have no {operator}. Write {_OPERATORS[operator]}"
@@ -436,6 +454,6 @@ def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 ) from None
             return function(*args, **named)
 
-        return checked
+        return short(checked)
 
     return decorated

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import in_short
 
 from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate
 from ..columns.schema import Schema, SchemaSpec
@@ -89,6 +90,7 @@ class GroupOperators(OrderOperators):
         return self.filter(condition)
 
 
+@in_short
 @dataclass(frozen=True, eq=False)
 class Grouped(Generic[C]):
     """A collection cut into groups by the columns `keys`."""

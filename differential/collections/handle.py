@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import in_short
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
@@ -37,6 +38,9 @@ class Handle:
     plan: Plan
     node: Node
     place: Place = ()
+
+    def __init_subclass__(cls) -> None:
+        in_short(cls)
 
     if not TYPE_CHECKING:
 

@@ -16,9 +16,10 @@ its place among those that begin alike, which takes some µs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import in_short
 
 from ..errors import SchemaError
 from ..expressions.expression import Ordering, col
@@ -73,6 +74,7 @@ class OrderOperators(CheckingOperators):
         return Ordered(self, (), orderings(by, "order_by"))
 
 
+@in_short
 @dataclass(frozen=True, eq=False)
 class Ordered(Generic[H]):
     """A collection, or its groups by `keys`, in an order. What is taken of it is a collection again."""
@@ -82,6 +84,16 @@ class Ordered(Generic[H]):
     by: tuple[Ordering, ...]
     _balance: Balance | None = None
     """Among how many units groups are divided."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(
+                f"an order has no {name!r}; take of it what you need, as a collection again: limit(10), "
+                "first(), last() or rank('place'). A collection itself has no order"
+            )
 
     def limit(
         self, n: int, offset: int = 0, *, rank: str | None = None, method: RankKind = "row_number"

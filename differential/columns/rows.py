@@ -114,6 +114,27 @@ def word_to_decimal(word: int, type_: ColumnType) -> Decimal:
     return Decimal((int(word < 0), tuple(map(int, str(abs(word)))), -type_.scale))
 
 
+_CONVERTED: Final = {
+    ("str", "int"): "int(x)",
+    ("str", "float"): "float(x)",
+    ("float", "int"): "int(x) or round(x)",
+    ("bool", "int"): "int(x)",
+    ("int", "string"): "str(x)",
+    ("float", "string"): "str(x)",
+    ("bytes", "string"): "x.decode()",
+    ("str", "bytes"): "x.encode()",
+    ("int", "timestamp"): "datetime.fromtimestamp(x, UTC) of seconds",
+    ("float", "timestamp"): "datetime.fromtimestamp(x, UTC) of seconds",
+    ("str", "timestamp"): "datetime.fromisoformat(x)",
+    ("date", "timestamp"): "datetime(x.year, x.month, x.day)",
+    ("str", "date"): "date.fromisoformat(x)",
+    ("datetime", "date"): "x.date()",
+    ("str", "decimal"): "Decimal(x)",
+    ("float", "decimal"): "Decimal(str(x))",
+}
+"""What to write for a value of one type where a column takes another."""
+
+
 def check_values(values: Sequence[object], place: Place) -> None:
     """Raise SchemaError about the first of `values` that a column of `place.type` does not take."""
     kind = place.type.kind
@@ -132,8 +153,10 @@ def check_values(values: Sequence[object], place: Place) -> None:
             or (isinstance(value, bool) and place.type.is_number)
             or (isinstance(value, dt.datetime) and kind == "date")  # in Python it is a date, too
         ):
-            mend = f"Convert it, or declare another type, such as any (now: {place.type})."
-            raise place.error(row, value, f"is a {type(value).__name__}, not {kind}", mend)
+            given = type(value).__name__
+            how = "".join(f", {each}" for (of, to), each in _CONVERTED.items() if (of, to) == (given, kind))
+            mend = f"Convert it{how}, or declare another type, such as any (now: {place.type})."
+            raise place.error(row, value, f"is a{'n' * (given[0] in 'aeio')} {given}, not {kind}", mend)
 
 
 def values_to_words(

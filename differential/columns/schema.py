@@ -35,6 +35,7 @@ from differential.columns.encoding import EncodedParts, decode_column, encode_co
 from differential.columns.foreign.schemas import foreign_fields
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
+from differential.other_spellings import meant
 
 __all__ = ["Column", "Schema", "SchemaSpec"]
 
@@ -282,7 +283,10 @@ class Schema:
         return len(self.columns)
 
     def _missing(self, name: str) -> SchemaError:
-        return SchemaError(f"there is no column {shown(name)}; there are: {self or 'none'}")
+        close = meant(name, self.names)
+        return SchemaError(
+            f"there is no column {shown(name)}; there are: {self or 'none'}{close and '.'}" + close
+        )
 
 
 SchemaSpec: TypeAlias = object

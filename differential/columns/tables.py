@@ -82,6 +82,12 @@ def _check_no_addresses(data: object, input_name: str) -> None:
 
 
 def _no_table(data: TableData, input_name: str) -> SchemaError:
+    if isinstance(data, np.ndarray) and data.ndim == 2:
+        return SchemaError(
+            f"input {input_name!r}: an array of {data.shape[0]:,} rows and {data.shape[1]} columns has no "
+            "names for these.\n  Give a dict of columns, {'name': array[:, 0], …}, or a structured array; a "
+            "few rows as tuples: map(tuple, array.tolist())."
+        )
     return SchemaError(
         f"input {input_name!r}: {type(data).__name__} is not a table.\n"
         "  Give an Arrow table, a DataFrame of pandas, Polars (lazy.collect(), series.to_frame()) or Spark,"

@@ -37,6 +37,7 @@ from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
 from differential.expressions.text import text_of
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
+from differential.other_spellings import meant
 from timely.user_code.call_site import call_site
 
 __all__ = ["check_condition", "constants_of", "type_of"]
@@ -54,7 +55,7 @@ def type_of(expr: Tree, schema: Schema) -> ColumnType:
         if expr.name not in schema:
             raise ExpressionError(
                 f"there is no column {expr.name!r} ({expr.site}); there are: {schema}."
-                + _similar(expr.name, schema.names)
+                + meant(expr.name, schema.names)
             )
         return schema[expr.name].type
     if isinstance(expr, LiteralTree):
@@ -288,12 +289,3 @@ def _values_of(expr: OperationTree) -> list[Tree]:
     if expr.op != "when":
         return list(expr.operands)
     return [*expr.operands[1::2], *([expr.operands[-1]] if len(expr.operands) % 2 else [])]
-
-
-def _similar(name: str, names: Sequence[str]) -> str:
-    import difflib
-
-    if name == "*":
-        return " For all columns write select('*'), for all rows dd.count()."
-    found = difflib.get_close_matches(name, names, n=1)
-    return f" Did you mean {found[0]!r}?" if found else ""

@@ -11,8 +11,14 @@ import pytest
 import differential as dd
 from differential import algorithms, col
 from differential.errors import ExpressionError, SchemaError
-from differential.other_spellings import ALGORITHMS, FUNCTIONS_ELSEWHERE, condition_of, explain_function
-from timely import Dataflow
+from differential.other_spellings import (
+    ALGORITHMS,
+    FUNCTIONS_ELSEWHERE,
+    condition_of,
+    explain_function,
+    meant,
+)
+from timely import Dataflow, TimelyError
 
 
 @pytest.mark.parametrize(
@@ -289,3 +295,17 @@ def test_columns_of_other_libraries_are_answered_where_they_are_given() -> None:
 
 def test_algorithms_are_answered_with_where_they_are() -> None:
     assert frozenset(algorithms.__all__) == ALGORITHMS
+
+
+def test_a_column_that_is_not_there_is_answered_with_one_like_it_wherever_it_is_named() -> None:
+    rows = dd.input(Dataflow("tested"), "rows", "user: string, amount: int")
+    for query in (
+        lambda: rows.group_by("usr"),
+        lambda: rows.select("usr"),
+        lambda: rows.drop("usr"),
+        lambda: rows.join(rows, on="usr"),
+        lambda: rows.order_by("usr").limit(1),
+    ):
+        with pytest.raises(TimelyError, match="no column 'usr'.*Did you mean 'user'"):
+            query()
+    assert meant(7, ["user"]) == meant("entirely", ["user"]) == ""

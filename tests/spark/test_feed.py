@@ -266,3 +266,10 @@ def test_sent_a_partition_without_rows_opens_no_connection(spark: SparkSession) 
     receipts = EpochFeed(few, "mentions", cannot_connect).send(range(3))
     assert receipts == {0: (), 1: (), 2: ()}
     assert few.frame.where(F.col("epoch") == 3).count() == 1
+
+
+def test_a_module_that_executors_lack_is_told_with_their_python() -> None:
+    told = feed_module._told("ModuleNotFoundError: No module named 'numpy'")
+    assert "No module named 'numpy'. Spark's executors run another Python" in told
+    assert f"PYSPARK_PYTHON, or spark.pyspark.python, to one that has it, as {sys.executable} here" in told
+    assert feed_module._told("ValueError: 7") == "ValueError: 7"

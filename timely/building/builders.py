@@ -24,6 +24,7 @@ from ..errors import MisuseError, TimelyError, VertexError
 from ..failure import add_note, is_interrupt
 from ..user_code.call_site import site_of
 from ..user_code.loaded_sources import check_unchanged, note_loaded
+from ..user_code.short_traces import users_frames
 from .dataflow import Dataflow
 
 __all__ = [
@@ -198,4 +199,6 @@ def spec_of(builder: Builder) -> str:
 
 
 def _traceback_of(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).rstrip()
+    """What is shown of an error of the user's: his lines, and what it says."""
+    lines = users_frames(error.__traceback__)
+    return "".join(traceback.format_exception(type(error), error, lines)).rstrip()

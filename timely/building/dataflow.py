@@ -68,6 +68,7 @@ class Dataflow(Declarations):
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
         """A named input of the root scope; without a codec its rows are Python records."""
+        _check_name("input", name)
         if name in self.inputs:
             raise GraphError(f"the dataflow {self.name!r} already has an input {name!r}; choose another name")
         declaration = self._declare(f"input {name}", "input", self.root, outputs=1)
@@ -113,6 +114,7 @@ class Dataflow(Declarations):
         self, name: str, stream: Stream, codec: OutputCodec | None = None, feeds: Sequence[Feed] | None = None
     ) -> None:
         """Capture `stream` (or several `feeds`) under a name that clients read."""
+        _check_name("output", name)
         if name in self.outputs:
             raise GraphError(
                 f"the dataflow {self.name!r} already has an output {name!r}; choose another name"
@@ -224,3 +226,11 @@ def _is_ours(vertex: Callable[[], Vertex]) -> bool:
     """Whether a factory is one of these packages, which describe what they make in the stage's detail."""
     module: str = getattr(vertex, "__module__", None) or ""
     return module.partition(".")[0] in ("timely", "differential")
+
+
+def _check_name(what: str, name: object) -> None:
+    """Raise GraphError unless it is a text that clients can ask for."""
+    if not isinstance(name, str) or not name:
+        raise GraphError(
+            f"{what} {name!r:.80} ({call_site()}): the name of an {what} is a text, such as 'rows'"
+        )

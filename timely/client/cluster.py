@@ -33,7 +33,7 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
-from ..user_code.short_traces import told_shortly
+from ..user_code.short_traces import short, told_shortly
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers
 from .session import Flow
@@ -99,6 +99,7 @@ class Cluster:
             return Flow(self._workers, self._installed(build, arguments))
 
     def _installed(self, build: str | Builder, arguments: dict[str, Value]) -> Reply:
+        _check_build("install", build)
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
             here: Reply = install_here(*_built_here(build), arguments)
@@ -140,6 +141,7 @@ class Cluster:
         old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
         with told_shortly():
             try:
+                _check_build("replace", build)
                 return Flow(self._workers, self._replaced(old, build, arguments, timeout))
             except TimelyError as error:
                 if self._goes_on(old):
@@ -192,10 +194,11 @@ class Cluster:
         """A dataflow that is installed already, by another client or at the start: by its number, or by its
         name, of which the last part does (`mentions` for "my_queries:mentions").
         """
-        if isinstance(index, str):
-            index = _numbered(self.flows(), index)
-        (reply,) = self._workers.ask([(0, Describe(index), None)])
-        return Flow(self._workers, reply)
+        with told_shortly():
+            if isinstance(index, str):
+                index = _numbered(self.flows(), index)
+            (reply,) = self._workers.ask([(0, Describe(index), None)])
+            return Flow(self._workers, reply)
 
     def flows(self) -> dict[int, str]:
         """The installed dataflows: index and "module:function"."""
@@ -208,11 +211,36 @@ class Cluster:
         return found
 
     def stats(self) -> list[dict[str, Value]]:
-        """Counters of each worker, in order."""
-        return [
-            reply.values
-            for reply in self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
-        ]
+        """What each worker counts, in their order, as plain values: how things stand now, or, where that is
+        said, so far. The table in docs/workers.md says of each name what it means, and in which unit.
+
+        Of the worker: `worker`, `workers`, `process`; so far `steps`, `messages_sent`, `messages_recv`.
+        Of what words stand for: `symbols.entries`, `symbols.forgotten` and `symbols.passes` so far,
+        `symbols.full_at`, `symbols.kept_by`.
+        Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`.
+        Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
+        Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
+        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; so far
+        `dataflows.stages.activations`; of those that keep rows `dataflows.stages.trace_rows`,
+        `dataflows.stages.trace_bytes`, `dataflows.stages.importers`,
+        `dataflows.stages.rows_of_far_epochs`, `dataflows.stages.epochs_waiting`, `dataflows.stages.versions`,
+        `dataflows.stages.batches_kept`, `dataflows.stages.routing_versions`; and what `counters` and `report`
+        of a vertex of your own return.
+        Of what is kept once for several (a table of it: `Flow.arrangements`):
+        `dataflows.stages.arrangements.name`, `dataflows.stages.arrangements.rows`,
+        `dataflows.stages.arrangements.bytes`, of these `dataflows.stages.arrangements.run_bytes`,
+        `dataflows.stages.arrangements.head_bytes`, `dataflows.stages.arrangements.tail_bytes`,
+        `dataflows.stages.arrangements.merge_bytes` and `dataflows.stages.arrangements.pinned_bytes`;
+        `dataflows.stages.arrangements.since`; of each reader `dataflows.stages.arrangements.readers.name`,
+        `dataflows.stages.arrangements.readers.hold`, `dataflows.stages.arrangements.readers.lag`,
+        `dataflows.stages.arrangements.readers.holds_back`.
+        Of what leads from stage to stage, by their places: `dataflows.connectors.source`,
+        `dataflows.connectors.target`; so far `dataflows.connectors.rows`, `dataflows.connectors.messages`.
+        Of its loops (a table of it: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
+        """
+        with told_shortly():
+            replies = self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
+        return [reply.values for reply in replies]
 
     def append_target(self, dataflow: int = 0) -> append_target:
         """For appending from other processes; see `client.AppendClient`. Not for an embedded cluster."""
@@ -243,6 +271,7 @@ class Cluster:
         self._workers.close()
 
 
+@short
 def connect(
     *addresses: str,
     workers: int | None = None,
@@ -323,6 +352,15 @@ def _built_here(build: str | Builder) -> tuple[str, Builder]:
     if isinstance(build, str):
         return build, load_builder(build)
     return getattr(build, "__name__", "dataflow"), build
+
+
+def _check_build(call: str, build: object) -> None:
+    """Raise `MisuseError` unless it can be a builder."""
+    if not isinstance(build, str) and not callable(build):
+        raise MisuseError(
+            f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', not "
+            f"{build!r:.80}"
+        )
 
 
 def _numbered(flows: Mapping[int, str], name: str) -> int:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from math import isnan
+from operator import index
 from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
 
@@ -31,7 +32,7 @@ from .installed import Installed
 from .other_spellings import OF_OUTPUTS, explain
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
 
-__all__ = ["FlowOutput", "seconds_of"]
+__all__ = ["FlowOutput", "epoch_of", "seconds_of"]
 
 _SNAPSHOTS_MAX = 5
 _PULSE_SECONDS = READER_SECONDS_MAX / 60
@@ -72,8 +73,9 @@ class FlowOutput:
         record). Without `start`: from the first epoch that this client was not given yet. Without `stop`: all
         that this client has sealed, and what else is complete by then.
         """
-        begin = self._place if start is None else start
         with told_shortly():
+            begin = self._place if start is None else epoch_of(start, "changes(start=…)")
+            stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
             if stop is not None:
                 table, end = self._read(begin, stop, timeout, start is None), stop
             else:
@@ -118,6 +120,7 @@ class FlowOutput:
         """
         if snapshot and start is not None:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
+        start = None if start is None else epoch_of(start, "follow(start=…)")
         if snapshot:
             with told_shortly():
                 epoch, table = self._first_snapshot(timeout)
@@ -171,7 +174,7 @@ class FlowOutput:
         """This client needs no changes of epochs before `stop`, by default of all that it was given. The
         workers drop them as soon as no other client has its place there.
         """
-        end = self._place if stop is None else stop
+        end = self._place if stop is None else epoch_of(stop, "forget(stop)")
         self._place = max(self._place, end)
         self._flow.ask_all(Forget(self._flow.index, self.name, self._reader, end))
 
@@ -283,11 +286,24 @@ class FlowOutput:
 _EPOCH_KEY = b"epoch"
 
 
+def epoch_of(given: object, call: str) -> int:
+    """The number of an epoch that a call takes; `call` is as it is written, for the error."""
+    try:
+        return index(given)  # type: ignore[arg-type]  # an integer of numpy is one, too
+    except TypeError:
+        raise MisuseError(f"{call} takes the number of an epoch, not {given!r:.80}") from None
+
+
 def seconds_of(timeout: float | None) -> float:
     """A time-out as requests carry it: none is negative; time that is over already is 0."""
     if timeout is None:
         return -1.0
-    seconds = max(0.0, float(timeout))
+    try:
+        seconds = max(0.0, float(timeout))
+    except (TypeError, ValueError):
+        raise MisuseError(
+            f"timeout takes seconds, or None to wait without a limit, not {timeout!r:.80}"
+        ) from None
     if isnan(timeout):
         raise MisuseError("timeout is not a number: give seconds, or None to wait without a limit")
     return seconds

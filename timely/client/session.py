@@ -11,13 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
+from numbers import Integral
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
-from ..operators.inputs.appends import ExpectedAppend, new_writer, place_of
+from ..operators.inputs.appends import ExpectedAppend, new_writer, nothing_follows, place_of
 from ..user_code.short_traces import told_shortly
 from ..wire.claims import shown
 from ..wire.requests import (
@@ -42,7 +43,7 @@ from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .iterations import iterations_of
 from .other_spellings import OF_FLOWS, OF_INPUTS, explain
-from .reading import FlowOutput, seconds_of
+from .reading import FlowOutput, epoch_of, seconds_of
 from .tables import InputForm, chunks
 
 __all__ = ["Flow", "FlowInput"]
@@ -132,7 +133,7 @@ class Flow(Installed):
                 return sealed
         # If rows have entered a later epoch than this client knew, that is the one to seal.
         self.settle(seals=True)
-        epoch = self.epoch if through is None else through
+        epoch = self.epoch if through is None else epoch_of(through, "seal(through=…)")
         if expected:
             self._check_arrived(epoch, expected)
         if epoch < self.epoch:
@@ -151,9 +152,12 @@ class Flow(Installed):
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
         embedded workers it comes at once where no other thread of the program could seal the epoch.
         """
-        wanted = self.epoch - 1 if epoch is None else epoch
-        seconds = seconds_of(timeout)
         with told_shortly():
+            if type(epoch) is int:  # as most often: who waits for each change pays for each call here
+                wanted = epoch
+            else:
+                wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
+            seconds = seconds_of(timeout)
             if self.is_at_hand and self.has_done(wanted):
                 return wanted
             self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
@@ -237,6 +241,8 @@ class FlowInput:
         self._writer = writer
         self._rows_writer = f"{writer}/rows"
         self._is_keyed = bool(form.keys)
+        self._is_closed = False
+        """Whether this client has closed it; another one may have, which only workers know."""
         # Where the order of calls counts, worker 0 makes it.
         self._place = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
@@ -340,10 +346,12 @@ class FlowInput:
         """Complete the open epoch of this input, for which no other follows: nothing can be added any more.
 
         What the dataflow kept only because rows might still come is given back. Returns the epoch that is
-        open at the other inputs, or, if all are closed, would be next.
+        open at the other inputs, or, if all are closed, would be next. From then on what is added is refused
+        with an `InputClosedError`: to this client at once, to another as whatever else is refused to it.
         """
         self._flow.settle(seals=True)
         self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
+        self._is_closed = True
         return self._flow.epoch
 
     def _add(
@@ -368,6 +376,8 @@ class FlowInput:
         if is_named or sequence is not None:
             place, writer, sequence = self._identity(writer, sequence)
         else:  # to where the epoch is sealed, so that the seal may go behind them
+            if self._is_closed:
+                self._refuse_as_closed()
             place, writer, sequence = 0, self._rows_writer, next(self._row_numbers)
             if flow.is_at_hand:
                 flow.insert_at_hand(self.form.name, writer, sequence, diff, rows)
@@ -392,6 +402,9 @@ class FlowInput:
         to a small table nobody waits, unless the caller has named it, or wants to (without `call`).
         """
         flow, workers = self._flow, self._flow.workers
+        # One with a name may repeat what came before the end; only workers know.
+        if self._is_closed and writer is None and sequence is None:
+            self._refuse_as_closed()
         if call is not None and writer is None and sequence is None and _is_small(table, workers):
             writer, sequence = self._rows_writer, next(self._row_numbers)
             small = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
@@ -405,9 +418,7 @@ class FlowInput:
         (reply,) = flow.ask([(place, request, table)])
         return self._entered(reply)
 
-    def _identity(
-        self, writer: str | None, sequence: int | None, is_large: bool = False
-    ) -> tuple[int, str, int]:
+    def _identity(self, writer: object, sequence: object, is_large: bool = False) -> tuple[int, str, int]:
         """The worker that an insertion goes to, and its name.
 
         One that the caller has named is known on worker 0, whatever its size: all of a writer are one line of
@@ -415,7 +426,12 @@ class FlowInput:
         where the others go.
         """
         if writer is not None and sequence is not None:
-            return 0, writer, sequence
+            if not isinstance(writer, str) or not isinstance(sequence, Integral):
+                raise MisuseError(
+                    "an insertion is known by a writer, a text, and a sequence, a whole number: not by "
+                    f"writer={writer!r:.80}, sequence={sequence!r:.80}"
+                )
+            return 0, writer, int(sequence)
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:
@@ -438,6 +454,12 @@ class FlowInput:
         epoch = reply.integer("epoch")
         self._flow.note_epoch(epoch)
         return epoch
+
+    def _refuse_as_closed(self) -> NoReturn:
+        """Raise at once what workers would answer to rows that nobody waits for, and the next call tell."""
+        self._flow.settle()  # that the dataflow has ended, or what was refused before, is told first
+        with told_shortly():
+            raise nothing_follows(self.form.name)
 
     def _refuse(self, call: str) -> NoReturn:
         """Raise that `call` is none for an input of this kind."""

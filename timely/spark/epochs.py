@@ -26,7 +26,7 @@ from timely.spark.errors import InputFormatError
 from timely.spark.frames import quoted
 from timely.spark.lost import java_watched
 
-__all__ = ["DIFF", "EPOCH", "EpochRows", "EpochSize", "chunks_of", "epoch_rows"]
+__all__ = ["DIFF", "EPOCH", "DiffError", "EpochRows", "EpochSize", "chunks_of", "epoch_rows"]
 
 EPOCH = "epoch"
 DIFF = "diff"
@@ -54,6 +54,10 @@ class EpochSize(NamedTuple):
     def rows(self) -> int:
         """Both together."""
         return self.entered + self.left
+
+
+class DiffError(InputFormatError):
+    """Rows that do not say how often they come: who knows what they say in place of that tells it better."""
 
 
 @dataclass(frozen=True)
@@ -197,16 +201,23 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
             sum(n or 0 for n in found[f"null {at}"]),
             F.isnull(quoted(name)),
             f"no value in column {name!r}",
+            DiffError if name == DIFF else InputFormatError,
         )
     _refuse(frame, sum(e is None for e in found[EPOCH]), F.isnull(EPOCH), "no epoch")
     _refuse(frame, sum(e is not None and e < 0 for e in found[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
-    _refuse(frame, sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0")
+    _refuse(frame, sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0", DiffError)
     sizes = zip(found[EPOCH], found["entered"], found["left"], strict=True)
     ordered = sorted((epoch, entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None)
     return {epoch: EpochSize(entered, left) for epoch, entered, left in ordered}
 
 
-def _refuse(frame: DataFrame, count: int, which: Column, what: str) -> None:
+def _refuse(
+    frame: DataFrame,
+    count: int,
+    which: Column,
+    what: str,
+    error: type[InputFormatError] = InputFormatError,
+) -> None:
     """Raise if there are such rows, showing the first of them."""
     if count == 0:
         return
@@ -214,7 +225,7 @@ def _refuse(frame: DataFrame, count: int, which: Column, what: str) -> None:
     row = ", ".join(f"{name} {value!r}" for name, value in shown.items())
     total = frame.where(which).count()
     rows = "1 row of the DataFrame has" if total == 1 else f"{total:,} rows of the DataFrame have"
-    raise InputFormatError(
+    raise error(
         f"{rows} {what}, for example:\n  {row}\n"
         "Every value has to be there, epochs are 0 or more, diffs are not 0: filter such rows out."
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class EpochFeed:
             answers: pa.Table = chosen.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
         except Exception as error:  # PySpark's own, Py4J's, or those of the socket between them
             which = f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r}"
-            raise PeerError(f"Spark could not send {which}: {_last_line(str(error))}") from error
+            raise PeerError(f"Spark could not send {which}: {_told(_last_line(str(error)))}") from error
         receipts: dict[int, list[Receipt]] = {epoch: [] for epoch in epochs}
         for answer in answers.to_pylist():
             if answer["error"] is not None:
@@ -233,6 +234,17 @@ def _as_batches(receipts: Sequence[Receipt], error: TimelyError | None) -> Itera
 
 def _batch(*columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns), _RECEIPT_COLUMNS)
+
+
+def _told(line: str) -> str:
+    """A module that is missing is missing in the Python of executors, which may be another one than this."""
+    if not line.startswith("ModuleNotFoundError"):
+        return line
+    return (
+        f"{line}. Spark's executors run another Python than this program, without it: before Spark starts "
+        f"set PYSPARK_PYTHON, or spark.pyspark.python, to one that has it, as {sys.executable} here; "
+        "timely.spark.session.local_session() does so"
+    )
 
 
 def _last_line(text: str) -> str:

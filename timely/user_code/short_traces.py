@@ -6,16 +6,26 @@ on purpose that something is wrong (`TimelyError`) is told so, and an interrupt 
 which says in a dozen frames by what means it did: ten lines each in a notebook. If a function of the user ran
 meanwhile its frames are shown. A bug of ours (`InternalError`), and all else that is raised, keeps all
 frames.
+
+In a script most is asked within `install`, which is told so; in a notebook a query is written cell by cell,
+and each call is one that the user has made. So all calls of a collection are: `in_short`.
 """
 
 from __future__ import annotations
 
-from types import FrameType, TracebackType
+from collections.abc import Callable
+from functools import wraps
+from types import FrameType, FunctionType, TracebackType
+from typing import ParamSpec, TypeVar
 
 from ..errors import InternalError, TimelyError
 from .call_site import is_users
 
-__all__ = ["told_shortly", "users_frames"]
+__all__ = ["in_short", "short", "told_shortly", "users_frames"]
+
+K = TypeVar("K", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class told_shortly:
@@ -32,6 +42,38 @@ class told_shortly:
         if isinstance(error, TimelyError | KeyboardInterrupt) and not isinstance(error, InternalError):
             # The first frame is that of the `with`: the call that the user made.
             error.__traceback__ = _behind(trace, users_frames(trace.tb_next))
+            _shorten_cause(error)
+
+
+def short(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, a call that users make, told shortly."""
+
+    @wraps(function)
+    def called(*args: P.args, **named: P.kwargs) -> R:
+        with told_shortly():
+            return function(*args, **named)
+
+    return called
+
+
+def in_short(kind: K) -> K:
+    """A decorator of classes: all public methods that it defines are calls that users make."""
+    for name, function in list(vars(kind).items()):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, short(function))
+    return kind
+
+
+def _shorten_cause(error: BaseException) -> None:
+    """Of what has led to `error`, which would be shown above it, only what that does not say itself: the same
+    error where it arose, on a worker in this process, has frames of ours and the same text.
+    """
+    cause = error.__cause__
+    if isinstance(cause, TimelyError) and not isinstance(cause, InternalError) and str(cause) in str(error):
+        error.__cause__ = cause.__cause__
+        error.__suppress_context__ = True
+    elif cause is not None and (lines := users_frames(cause.__traceback__)) is not None:
+        cause.__traceback__ = lines
 
 
 def users_frames(trace: TracebackType | None) -> TracebackType | None:

@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from numbers import Integral
 from pathlib import Path
 
 from ..cores import ANY_CORE
@@ -204,7 +205,7 @@ def check_silence(seconds: object, what: str) -> float:
     )
 
 
-def check_workers(workers: int) -> None:
+def check_workers(workers: object) -> None:
     """Raise `MisuseError` unless a cluster can have so many workers."""
-    if not 1 <= workers <= WORKERS_MAX:
-        raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers}")
+    if not isinstance(workers, Integral) or not 1 <= int(workers) <= WORKERS_MAX:
+        raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers!r:.80}")

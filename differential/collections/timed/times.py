@@ -38,7 +38,10 @@ H = TypeVar("H", bound=GroupOperators)
 class TimeOperators(GroupOperators):
     """What looks at times: at a column of them, or at epochs."""
 
-    @written_as("window('time', dd.tumbling(minutes=5)), or, by keys, dd.session(minutes=30, by='user')")
+    @written_as(
+        "window('time', dd.tumbling(minutes=5)), or, by keys, dd.session(minutes=30, by='user'); its own two "
+        "columns have the names start='window_start' and end='window_end', unless you give others"
+    )
     def window(
         self,
         time: Name,
@@ -47,22 +50,18 @@ class TimeOperators(GroupOperators):
         start: str = "window_start",
         end: str = "window_end",
     ) -> Self:
-        """Each row with the window around its `time` in two more columns; once for each, if it is in several.
+        """Each row with the window around its `time` in two more columns, called `start` and `end`: times of
+        the type of `time`, the second not in the window; a row once for each window that it is in.
 
         `window("at", dd.tumbling(minutes=5))`, then `group_by("window_start", …)`. Rows whose time is null
         are in none. Tumbling and sliding windows are linear: no state, what comes out is the work; sessions
         keep rows by key and time, and a change costs its session. Spark: `window(col, "5 minutes")`; Rust: a
-        `flat_map`. Raises SchemaError if the column holds no times, or the lengths are not those of its
-        type.
+        `flat_map`. Raises SchemaError if the column holds no times, if the lengths are not those of its
+        type, and if there is a column `start` or `end` already, as behind another window.
         """
         time = name_of(time, "window")
         type_ = time_type(self.schema, time, "window")
-        for name in (start, end):
-            if name in self.schema or start == end:
-                raise SchemaError(
-                    f"window ({call_site()}): there is a column {name!r} already; name the new ones by "
-                    "start=… and end=…"
-                )
+        _check_new(self.schema, time, {"start": start, "end": end})
         if isinstance(shape, Session):
             return self._sessions(time, shape, (start, end))
         if not isinstance(shape, Tumbling | Sliding):
@@ -312,6 +311,34 @@ def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[s
                     columns[f"({('left', 'right')[place]}) {column.name}"] = value
         parts.append(side.with_node(Select(side.node, tuple(columns.items()))))
     return parts[0].with_node(Concat((parts[0].node, parts[1].node)))
+
+
+def _check_new(schema: Schema, time: str, given: Mapping[str, object]) -> None:
+    """Raise SchemaError unless these can be the names of a window's own columns, by parameter."""
+    taken = [name for name in given.values() if isinstance(name, str) and name in schema]
+    for parameter, name in given.items():
+        if not isinstance(name, str) or not name:
+            raise SchemaError(
+                f"window ({call_site()}): {parameter}= is the name of a column that is to be made, as "
+                f"{parameter}='{time}_{parameter}', not {name!r:.80}"
+            )
+    if taken:
+        free = [_free(f"{time}_{parameter}", schema) for parameter in given]
+        there = " and ".join(map(repr, taken))
+        raise SchemaError(
+            f"window ({call_site()}): it adds two columns, and there is {there} already. Name its own "
+            f"otherwise: window({time!r}, …, start={free[0]!r}, end={free[1]!r})"
+        )
+    if len(set(given.values())) < len(given):
+        raise SchemaError(
+            f"window ({call_site()}): {' and '.join(f'{parameter}=' for parameter in given)} are both "
+            f"{next(iter(given.values()))!r}, and are the names of two columns"
+        )
+
+
+def _free(name: str, schema: Schema) -> str:
+    """`name`, or the next one like it that is none of a column."""
+    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 999))) if each not in schema)
 
 
 def _no_shape(given: object) -> SchemaError:

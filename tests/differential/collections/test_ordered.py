@@ -9,6 +9,7 @@ cost_*      how many rows of a large group are looked at
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -309,3 +310,13 @@ def test_cost_no_value_is_compared_where_long_texts_begin_alike(monkeypatch: pyt
         cluster.run()
     assert {row[1] for row in cluster.snapshot("found")} == {begin + "0002", begin + "0003"}
     assert not compared
+
+
+def test_an_order_that_is_used_as_a_collection_says_what_is_to_be_taken_of_it() -> None:
+    rows = dd.input(Dataflow(), "rows", "k: int, v: int")
+    for order in (rows.order_by("v"), rows.group_by("k").order_by("v")):
+        with pytest.raises(
+            AttributeError, match=r"an order has no 'output'; take of it .*limit\(10\), first"
+        ):
+            order.output("o")  # type: ignore[attr-defined]
+        assert copy.copy(order) is not order

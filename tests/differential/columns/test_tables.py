@@ -75,7 +75,12 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
         ([{"a": 1}], "row 0: .* has not exactly the keys a, b"),
         ([(True, "x")], r"column 'a' \(int\), row 0: True is a bool, not int"),
         ([(1, "x"), (2.0, "x")], r"column 'a' \(int\), row 1: 2\.0 is a float, not int"),
-        ([(1, 2)], r"column 'b' \(string\?\), row 0: 2 is a int, not string"),
+        ([(1, 2)], r"column 'b' \(string\?\), row 0: 2 is an int, not string\.\n  Convert it, str\(x\), or"),
+        ([("7", "x")], r"row 0: '7' is a str, not int\.\n  Convert it, int\(x\), or declare"),
+        (
+            np.zeros((7, 2)),
+            r"an array of 7 rows and 2 columns has no names.*\n.*\{'name': array\[:, 0\], …\}",
+        ),
         ([(None, "x")], r"column 'a' \(int\), row 0: None is null"),
         ([(2**63, "x")], "row 0: 9223372036854775808 is out of range"),
         ({"a": [1], "b": ["x", "y"]}, r"different lengths \(a: 1, b: 2\)"),
@@ -164,3 +169,18 @@ print(before, "pandas" in sys.modules)
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=path
     )
     assert result.stdout.split() == ["False", "False"], result.stderr + result.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "written"),
+    [
+        ("timestamp", 1_082_040_961, r"datetime\.fromtimestamp\(x, UTC\) of seconds"),
+        ("timestamp", "2024-01-01", r"datetime\.fromisoformat\(x\)"),
+        ("date", dt.datetime(2024, 1, 1), r"x\.date\(\)"),
+        ("decimal(9, 2)", 1.5, r"Decimal\(str\(x\)\)"),
+        ("float", object(), "Convert it, or declare"),
+    ],
+)
+def test_from_values_of_another_type_it_is_said_what_to_write(kind: str, value: object, written: str) -> None:
+    with pytest.raises(SchemaError, match=written):
+        to_table([(value,)], Schema.of({"x": kind}), "rows")

@@ -50,15 +50,50 @@ def test_diff_says_in_numbers_or_words_what_comes_and_goes(
     )
 
 
-def test_diff_of_another_word_or_type_is_refused(spark: SparkSession) -> None:
-    frame = spark.sql("SELECT 5 AS k, 1 AS at, 'perhaps' AS said")
-    with pytest.raises(
-        InputFormatError, match="input 'rows': 1 row .* has no value in column 'diff'"
-    ) as told:
+def test_diff_of_another_word_is_refused_with_those_that_are_taken(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "SELECT * FROM VALUES (5, 1, 'perhaps'), (6, 1, 'perhaps'), (7, 1, null), (8, 1, 'insert') "
+        "AS t(k, at, said)"
+    )
+    with pytest.raises(InputFormatError, match="input 'rows': the column 'said', which diff= names") as told:
         laid(frame, "said")
-    assert "\n" not in str(told.value)
-    with pytest.raises(InputFormatError, match="'said' is double. Whether a row comes or goes"):
-        laid(frame.selectExpr("k", "at", "1.5D AS said"), "said")
+    message = str(told.value)
+    assert "is 'perhaps' in 2 rows, null in 1 row. What comes is said by 'insert', '+'" in message
+    assert "what goes by 'remove', 'delete'" in message and "\n" not in message
+    assert "df.replace({'perhaps': 'insert'}, subset=['said'])" in message
+
+
+def test_diff_of_very_many_words_shows_the_most_frequent(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT id AS k, 1 AS at, concat('word', int(sqrt(id))) AS said FROM range(100)")
+    with pytest.raises(
+        InputFormatError, match=r"is 'word9' in 19 rows, .*'word6' in 13 rows, and others\. What"
+    ):
+        laid(frame, "said")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "written"),
+    [
+        ("double", "1.5D", r"col\('said'\)\.cast\('bigint'\)"),
+        ("boolean", "true", r"when\(col\('said'\), 1\)\.otherwise\(-1\)"),
+        ("date", "date'2024-01-01'", "…"),
+    ],
+)
+def test_diff_of_another_type_is_refused_with_what_to_write(
+    spark: SparkSession, kind: str, value: str, written: str
+) -> None:
+    frame = spark.sql(f"SELECT 5 AS k, 1 AS at, {value} AS said")
+    with pytest.raises(InputFormatError, match=f"'said', which diff= names, is {kind}.*{written}"):
+        laid(frame, "said")
+
+
+@pytest.mark.parametrize(("value", "told"), [("0", "is 0 in 1 row"), ("null", "is null in 1 row")])
+def test_diff_of_no_use_is_refused_by_the_name_that_the_user_knows(
+    spark: SparkSession, value: str, told: str
+) -> None:
+    frame = spark.sql(f"SELECT * FROM VALUES (5, 1, 1), (6, 1, {value}) AS t(k, at, said)")
+    with pytest.raises(InputFormatError, match=rf"{told}\. It says how often .*where\('said != 0'\)"):
+        laid(frame, "said")
 
 
 def test_nulls_are_taken_where_the_column_allows_them_and_refused_where_not(spark: SparkSession) -> None:
@@ -86,7 +121,7 @@ def test_condensed_a_row_that_does_not_say_how_often_it_comes_is_refused_beside_
     spark: SparkSession,
 ) -> None:
     frame = spark.sql("SELECT * FROM VALUES (5, 1, 1), (5, 1, null), (6, 2, 1) AS t(k, at, said)")
-    with pytest.raises(InputFormatError, match="1 row .* has no value in column 'diff'"):
+    with pytest.raises(InputFormatError, match="'said', which diff= names, is null in 1 row"):
         laid(frame, "said", condensed=1)
 
 

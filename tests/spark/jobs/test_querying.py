@@ -108,3 +108,15 @@ def test_a_lost_cluster_is_told_of_and_not_what_an_executor_knows_of_it(orders: 
         raise PeerError("worker 0 at tcp://127.0.0.1:1 is lost before it has answered")
     with pytest.raises(KeyError), installed(query, Lost()):
         raise KeyError("the user's own")
+
+
+def test_a_column_that_says_when_rows_come_and_is_missed_in_the_query_is_told_as_that(
+    orders: DataFrame,
+) -> None:
+    with pytest.raises(timely.TimelyError, match="no column 'day'") as told:
+        query_of(lambda orders: orders.group_by("day").agg(n=dd.count()), {"orders": orders}, ["day"])
+    assert any("'day' says when rows come" in note for note in told.value.__notes__)
+    assert any("df.withColumn('day_', df['day'])" in note for note in told.value.__notes__)
+    with pytest.raises(timely.TimelyError, match="no column 'days'") as told:
+        query_of(lambda orders: orders.select("days"), {"orders": orders}, ["day"])
+    assert not any("says when" in note for note in getattr(told.value, "__notes__", []))

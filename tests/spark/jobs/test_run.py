@@ -259,7 +259,12 @@ def test_errors_of_a_query_that_fails_keep_what_is_committed_and_end_what_was_st
         ({"inputs": {}}, "inputs are DataFrames by name"),
         ({"inputs": {"events": [1]}}, "input 'events' is a list, not a DataFrame of Spark"),
         ({"epochs": "month"}, "no input has the column 'month'"),
-        ({"diff": "sign"}, "no input has the column 'sign'"),
+        ({"diff": "sign"}, "no input has the column 'sign', which diff= names"),
+        ({"diff": "Siad"}, r"events has .*said.*\. Did you mean diff='said'\?"),
+        ({"diff": True}, r"the name of the column .* 'insert' and 'remove'\), not True: events has .*said"),
+        ({"diff": "a column"}, "diff= takes the name of the column .* not Column<'said'>"),
+        ({"diff": "day", "epochs": "day"}, "diff= and epochs= name one column, 'day'"),
+        ({"epochs": "a column"}, "epochs= takes the name of a column, as epochs='day'.* not Column<'day'>"),
         (
             {"diff": "said", "window": timely.spark.tumbling(10, on="day")},
             "leave a tumbling window by themselves",
@@ -278,6 +283,9 @@ def test_errors_of_a_call_say_what_to_write(
     call: dict[str, object] = {"query": totals, "inputs": {"events": frame}, **arguments}
     if call["inputs"] == "a b":
         call["inputs"] = {"a b": frame}
+    for name, column in (("diff", "said"), ("epochs", "day")):
+        if call.get(name) == "a column":  # which is made only while Spark is there
+            call[name] = F.col(column)
     with pytest.raises(MisuseError, match=message) as told:
         timely.spark.run(**call)  # type: ignore[arg-type]
     assert "\n" not in str(told.value)

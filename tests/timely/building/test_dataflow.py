@@ -66,3 +66,14 @@ def test_frozen_dataflows_take_nothing_more() -> None:
     assert dataflow.freeze() is dataflow.freeze()
     with pytest.raises(GraphError, match="'flow' is frozen; stage 'late' came too late"):
         numbers.stage("late", Vertex)
+
+
+@pytest.mark.parametrize("name", [3, None, "", True])
+def test_inputs_and_outputs_have_names_that_clients_can_ask_for(name: object) -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with pytest.raises(GraphError, match=r"test_dataflow\.py:\d+\): the name of an output is a text"):
+        dataflow.output(name, numbers)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="the name of an input is a text, such as 'rows'"):
+        dataflow.input(name)  # type: ignore[arg-type]
+    assert list(dataflow.inputs) == ["numbers"] and not dataflow.outputs

@@ -13,7 +13,7 @@ import timely
 from timely.client.connection import RemoteWorkers
 from timely.client.posting import Poster, Posts
 from timely.client.remote import channel
-from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX
+from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX, SPREAD_ROWS_MIN
 from timely.wire.batch import Frame
 from timely.wire.requests import Insert, InsertRows, Reply, Request, Seal
 
@@ -66,6 +66,31 @@ def test_a_refused_insertion_comes_with_the_next_call_and_nothing_is_sealed(pair
     assert mine.seal() == 0
     mine.wait()
     assert _read(mine) == {(1, 1, 1), (3, 1, 3)}
+
+
+@pytest.mark.parametrize("kind", [{"embedded": True}, {}], ids=["embedded", "processes"])
+def test_rows_for_an_input_that_this_client_has_closed_are_refused_at_once(kind: dict[str, bool]) -> None:
+    with timely.connect(workers=1, **kind) as cluster:  # type: ignore[arg-type]
+        flow = cluster.install(_counts)
+        rows, more = flow.input("rows"), flow.input("more")
+        more.insert([(1, 1)], writer="job", sequence=0)
+        assert more.close() == more.close() == 0
+        small = pa.table({"k": [2], "v": [2]})
+        large = pa.table({"k": range(SPREAD_ROWS_MIN), "v": range(SPREAD_ROWS_MIN)})
+        for data in ([(2, 2)], small, large, []):
+            for call in (more.insert, more.remove):
+                with pytest.raises(timely.InputClosedError, match=r"'more' is closed.*write flow\.seal\(\)"):
+                    call(data)
+        rows.insert([(3, 3)])
+        assert flow.seal() == 0, "nothing is left to be told"
+        flow.wait()
+        assert _read(flow) == {(1, 1, 1), (3, 1, 3)}
+        more.insert([(1, 1)], writer="job", sequence=0)  # which had arrived before
+        with pytest.raises(timely.InputClosedError, match="'more' is closed"):
+            more.insert([(1, 1)], writer="job", sequence=1)
+        flow.uninstall()
+        with pytest.raises(timely.UninstalledError):
+            more.insert([(2, 2)])
 
 
 def test_what_other_threads_have_inserted_is_in_the_epoch_that_this_one_seals(pair: timely.Cluster) -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -434,3 +435,26 @@ def test_a_timeout_that_is_over_already_is_none_to_wait_for_ever_with() -> None:
     assert [seconds_of(timeout) for timeout in (-5.0, -0.001, 0, 2)] == [0, 0, 0, 2]
     with pytest.raises(timely.MisuseError, match="timeout is not a number"):
         seconds_of(float("nan"))
+
+
+def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    output = flow.output("numbers")
+    flow.seal()
+    for call, said in {
+        lambda: flow.wait("x"): r"wait\(epoch\) takes the number of an epoch, not 'x'",
+        lambda: flow.seal(through=1.5): r"seal\(through=…\) takes .*, not 1\.5",
+        lambda: output.changes("a"): r"changes\(start=…\) takes",
+        lambda: output.changes(0, "b"): r"changes\(stop=…\) takes",
+        lambda: next(output.follow(start="x")): r"follow\(start=…\) takes",
+        lambda: output.forget("x"): r"forget\(stop\) takes",
+        lambda: flow.wait(timeout="soon"): "timeout takes seconds, .* not 'soon'",
+        lambda: flow.input("numbers").insert([(1,)], writer=3, sequence=0): "a text.* not by writer=3",
+        lambda: flow.input("numbers").insert([(1,)], writer="a", sequence="b"): "whole number.*sequence='b'",
+    }.items():
+        with pytest.raises(timely.MisuseError, match=said):
+            call()  # type: ignore[no-untyped-call]
+    flow.input("numbers").insert([(1,)], writer="a", sequence=np.int64(0))  # type: ignore[arg-type]
+    assert flow.wait(np.int64(0)) == 0 and output.changes(np.int64(0), np.int64(1)).num_rows == 0
+    with pytest.raises(timely.MisuseError, match="1 to 256 workers, not 'two'"):
+        timely.connect(workers="two")  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ The programs are run as files of a user: the tests themselves stand for him, too
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import os
 import signal
 import threading
@@ -19,7 +21,7 @@ import timely
 from differential import col
 from timely.errors import InternalError, MisuseError, VertexError
 from timely.own_files import OWN_FOLDERS
-from timely.user_code.short_traces import told_shortly, users_frames
+from timely.user_code.short_traces import in_short, told_shortly, users_frames
 
 
 def unknown_column(flow: timely.Dataflow) -> None:
@@ -130,6 +132,100 @@ def test_rows_that_are_refused_show_the_call_and_not_how_they_were_looked_at() -
     assert _frames(caught.value)[1] == ["insert", "_add"]
 
 
+CELLS = {"ipykernel": "/tmp/ipykernel_4711/{}.py", "ipython": "<ipython-input-{}-ab>", "typed": "<stdin>"}
+
+
+class Notebook:
+    """Cells that share their names, and are no files."""
+
+    def __init__(self, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._file = CELLS[kind]
+        self._monkeypatch = monkeypatch
+        self._count = 0
+        self.names: dict[str, object] = {"__name__": "__main__", "dd": dd, "col": col, "timely": timely}
+
+    def run(self, cell: str) -> str:
+        """What its file is called."""
+        self._count += 1
+        name = self._file.format(self._count)
+        known = (len(cell), None, cell.splitlines(keepends=True), name)
+        self._monkeypatch.setitem(linecache.cache, name, known)
+        exec(compile(cell, name, "exec"), self.names)
+        return name
+
+    def refused(self, cell: str) -> tuple[str, list[str], list[str]]:
+        """All that is shown of a cell that is refused; the user's functions on the way, and ours."""
+        with pytest.raises((timely.TimelyError, AttributeError)) as caught:
+            self.run(cell)
+        users, ours = _frames(caught.value)
+        return "".join(traceback.format_exception(caught.value)), users[2:], ours
+
+
+REFUSED = {
+    "select": "rows.select(\n    'k',\n    x=col.kk)",
+    "filter": "rows.filter(col.k == 'a')",
+    "group_by": "rows.group_by('kk')",
+    "agg": "rows.group_by('k').agg(n=dd.sum('kk'))",
+    "order": "rows.order_by('kk').limit(3)",
+    "join": "rows.join(rows, on='kk')",
+    "iterate": "rows.iterate(lambda inner: inner.select('kk'))",
+    "window": "rows.window('k', '5 minutes')",
+    "input": "dd.input(flow, 'others', 'k: itn')",
+    "unknown": "rows.groupby('k')",
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("call", REFUSED)
+def test_a_call_in_a_cell_that_is_refused_shows_its_line_and_one_frame_of_ours(
+    kind: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(kind, monkeypatch)
+    notebook.run("flow = timely.Dataflow('cells')\nrows = dd.input(flow, 'rows', 'k: int, s: string')")
+    shown, users, ours = notebook.refused(REFUSED[call])
+    assert users == ["<module>"] + ["<lambda>"] * (call == "iterate") and len(ours) == 1
+    assert f'File "{CELLS[kind].format(2)}", line 1, in <module>' in shown
+    assert shown.count("Traceback") == 1
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_query_of_cells_that_is_refused_or_fails_shows_its_lines_and_says_it_once(
+    kind: str, embedded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(kind, monkeypatch)
+    with timely.connect(workers=1, embedded=embedded) as notebook.names["cluster"]:
+        query = notebook.run(
+            "def query(flow):\n    rows = dd.input(flow, 'rows', 'k: int')\n"
+            "    rows.select(x=1 // col.k).output('o')\n\n"
+            "def misspelt(flow):\n    dd.input(flow, 'rows', 'k: int').groupby('k')"
+        )
+        shown, users, ours = notebook.refused("cluster.install(misspelt)")
+        assert users == ["<module>"] and ours == ["install"]
+        assert f'File "{query}", line 6, in misspelt' in shown and "Write instead: group_by" in shown
+        assert "builders.py" not in shown and "handle.py" not in shown
+        notebook.run("flow = cluster.install(query)\nflow.input('rows').insert([(0,)])")
+        shown, users, ours = notebook.refused("flow.wait(flow.seal())")
+        assert users == ["<module>"] and ours == ["wait"] and shown.count("divides by zero") == 1
+        assert f"1 // col.k ({query}:3)" in shown and shown.count("Traceback") == 1
+
+
+def test_calls_keep_their_names_and_what_they_say() -> None:
+    assert dd.Collection.select.__name__ == "select"
+    assert str(dd.Collection.top_k.__doc__)
+    assert "window_start" in str(inspect.signature(dd.Collection.window))
+
+
+def test_methods_that_are_not_calls_of_users_are_as_they_were() -> None:
+    def shown() -> None: ...
+
+    def _hidden() -> None: ...
+
+    kind = in_short(type("Kind", (), {"shown": shown, "_hidden": _hidden, "number": 3}))
+    assert vars(kind)["_hidden"] is _hidden and vars(kind)["number"] == 3
+    assert vars(kind)["shown"].__wrapped__ is shown
+
+
 def _interrupted(call: Callable[[], object]) -> KeyboardInterrupt:
     """By Ctrl-C, while it waits."""
     ended = threading.Event()
@@ -186,3 +282,44 @@ def test_an_interrupt_of_a_function_shows_where_it_was() -> None:
         assert ours == ["wait"] and users[-1] == "sleepy"
         with pytest.raises(timely.MisuseError, match="interrupted by KeyboardInterrupt"):
             flow.seal()
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_what_is_asked_of_a_cluster_and_is_refused_shows_the_call_and_no_more_of_us(embedded: bool) -> None:
+    def numbers(flow: timely.Dataflow) -> None:
+        dd.input(flow, "numbers", "n: int").output("all")
+
+    with timely.connect(workers=1, embedded=embedded) as cluster:
+        flow = cluster.install(numbers)
+        calls: dict[str, tuple[str, Callable[[], object]]] = {
+            "a number": ("flow", lambda: cluster.flow(77)),
+            "a name": ("flow", lambda: cluster.flow("nobody")),
+            "no builder": ("install", lambda: cluster.install(7)),  # type: ignore[arg-type]
+            "no new version": ("replace", lambda: cluster.replace(flow, None)),  # type: ignore[arg-type]
+        }
+        for what, (name, call) in calls.items():
+            with pytest.raises(timely.MisuseError) as caught:
+                call()
+            assert _frames(caught.value)[1] == [name], what
+            if what.startswith("no "):
+                assert f"{name} takes a function of a dataflow" in str(caught.value)
+    with pytest.raises(timely.MisuseError, match="this cluster is closed") as caught:
+        cluster.stats()
+    assert _frames(caught.value)[1] == ["stats"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((("localhost",), {}), "'localhost' is no address of a worker: write host:port"),
+        (((2,), {}), r"write connect\(workers=2\)"),
+        (((), {"workers": 0}), "1 to 256 workers, not 0"),
+        (((), {"workers": "two"}), "1 to 256 workers, not 'two'"),
+    ],
+)
+def test_a_connection_that_is_refused_shows_the_call_and_no_more_of_us(
+    given: tuple[tuple[str, ...], dict[str, int]], said: str
+) -> None:
+    with pytest.raises(timely.MisuseError, match=said) as caught:
+        timely.connect(*given[0], **given[1])  # type: ignore[arg-type]
+    assert len(_frames(caught.value)[1]) == 1

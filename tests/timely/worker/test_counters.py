@@ -1,8 +1,14 @@
-"""Counters are plain values that a client can read, and only grow."""
+"""Counters are plain values that a client can read, and only grow; each is said to users, and no other."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+import pytest
+from counted_flows import counted, reading
 from dataflows import word_count
+from house import ROOT
 
 import timely
 
@@ -22,3 +28,34 @@ def test_every_worker_reports_and_messages_between_them_are_counted() -> None:
     assert sum(int(str(stats["messages_sent"])) for stats in after) == sum(
         int(str(stats["messages_recv"])) for stats in after
     )
+
+
+def names_of(told: object, way: str = "") -> Iterator[str]:
+    """The ways to all values in it, without numbers of dataflows and places in lists."""
+    if isinstance(told, dict) and told and all(isinstance(key, int) for key in told):
+        told = list(told.values())
+    if isinstance(told, dict):
+        for name, value in told.items():
+            yield from names_of(value, f"{way}.{name}".lstrip("."))
+    elif isinstance(told, list) and told and all(isinstance(value, dict) for value in told):
+        for value in told:
+            yield from names_of(value, way)
+    else:
+        yield way
+
+
+@pytest.mark.parametrize("kind", [{"workers": 1, "embedded": True}, {"workers": 2}], ids=str)
+def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, int]) -> None:
+    with timely.connect(**kind) as cluster:  # type: ignore[arg-type]
+        flow, other = cluster.install(counted), cluster.install(reading)
+        flow.input("edges").insert([(n, n + 1, str(n)) for n in range(5)])
+        flow.input("numbers").insert([1, 2])
+        other.wait(flow.seal())
+        found = {name for worker in cluster.stats() for name in names_of(worker)}
+    # A list that is empty in one place has entries in another.
+    told = {name for name in found if not any(other.startswith(f"{name}.") for other in found)}
+    table = (ROOT / "docs" / "workers.md").read_text().partition("## What `stats()` says")[2]
+    assert set(re.findall(r"^\| `([\w.]+)` \| [^|]+ \| [^|]+ \|$", table, re.MULTILINE)) == told
+    listed = re.findall(r"`([a-z_.]+)`", str(timely.Cluster.stats.__doc__))
+    assert set(listed) - {"counters", "report"} == told
+    assert len(listed) == len(set(listed))

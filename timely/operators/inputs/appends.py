@@ -20,10 +20,18 @@ from bisect import bisect_right
 from collections import OrderedDict
 from typing import NamedTuple
 
-from ...errors import MisuseError
+from ...errors import InputClosedError, MisuseError
 from ...limits import GAPS_MAX, WRITERS_MAX
 
-__all__ = ["AppendId", "ExpectedAppend", "Numbers", "WriterNumbers", "new_writer", "place_of"]
+__all__ = [
+    "AppendId",
+    "ExpectedAppend",
+    "Numbers",
+    "WriterNumbers",
+    "new_writer",
+    "nothing_follows",
+    "place_of",
+]
 
 ExpectedAppend = tuple[str, str, int]
 """(input, writer, sequence) of an append that must have arrived before its epoch is sealed."""
@@ -40,6 +48,15 @@ def place_of(writer: str, sequence: int, workers: int) -> int:
     """The worker that an append goes to."""
     assert workers > 0
     return zlib.crc32(f"{writer}\0{sequence}".encode()) % workers
+
+
+def nothing_follows(name: str) -> InputClosedError:
+    """What is said of rows for an input that is closed, by workers, and by a client that has closed it."""
+    return InputClosedError(
+        f"input {name!r} is closed: nothing can be added to it any more. To complete an epoch and go on, "
+        "write flow.seal() in place of close(), which is for behind the last rows; to begin again, uninstall "
+        "the dataflow and install it anew"
+    )
 
 
 def new_writer() -> str:

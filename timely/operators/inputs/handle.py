@@ -34,7 +34,7 @@ from progress.times.time_words import TimeCode
 from ...dictionaries import Mark
 from ...limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
-from .appends import AppendId, WriterNumbers
+from .appends import AppendId, WriterNumbers, nothing_follows
 from .attempts import Attempts
 from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
 from .folded import Folded, Waiting
@@ -500,7 +500,7 @@ class InputHandle:
     def check_open(self) -> None:
         """Raise `InputClosedError` if nothing can be added any more."""
         if self.is_closed:
-            raise InputClosedError(f"input {self.name!r} is closed: nothing can be added to it any more")
+            raise nothing_follows(self.name)
 
     def _keep(self, epoch: int, batches: Iterable[Waiting], word: int | None) -> None:
         """`word`: that of the rows, for batches that are not folded."""

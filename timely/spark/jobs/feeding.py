@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from timely.counted import counted
 from timely.operators.inputs.appends import ExpectedAppend
-from timely.spark.epochs import DIFF, EPOCH, EpochRows, EpochSize, chunks_of, epoch_rows
+from timely.spark.epochs import DIFF, EPOCH, DiffError, EpochRows, EpochSize, chunks_of, epoch_rows
 from timely.spark.errors import InputFormatError
 from timely.spark.feed import EpochFeed, TargetFactory
 from timely.spark.frames import quoted
@@ -29,6 +30,9 @@ _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _COMES = ("insert", "+", "+1", "update_postimage", "update_after")
 _GOES = ("remove", "delete", "-", "-1", "update_preimage", "update_before")
 """What a column of texts may say of a row; the last two of each are those of change feeds."""
+
+_SHOWN_MAX = 4
+"""Other words that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,9 @@ def lay_out(
             try:
                 layout.rows[name] = epoch_rows(dated, diff=said, writers=writers, nullable=nullable)
             except InputFormatError as error:
+                told = _wrong_diffs(name, frame, diff) if isinstance(error, DiffError) and diff else None
+                if told is not None:
+                    raise told from None
                 raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
     except BaseException:
         layout.release()
@@ -127,7 +134,39 @@ def _how_often(name: str, frame: DataFrame, diff: str) -> Column:
     if isinstance(kind, T.StringType):
         said = F.lower(F.trim(column))
         return F.when(said.isin(*_COMES), F.lit(1)).when(said.isin(*_GOES), F.lit(-1)).cast("bigint")
+    whole = f"when(col({diff!r}), 1).otherwise(-1)" if isinstance(kind, T.BooleanType) else ""
+    whole = whole or (f"col({diff!r}).cast('bigint')" if isinstance(kind, T.NumericType) else "…")
     raise InputFormatError(
-        f"input {name!r}: the column {diff!r} is {kind.simpleString()}. Whether a row comes or goes is said "
-        "by a whole number (1, -1), or by the texts 'insert' and 'remove'"
+        f"input {name!r}: the column {diff!r}, which diff= names, is {kind.simpleString()}. Whether a row "
+        "comes or goes is said by a whole number (1, -1), or by the texts 'insert' and 'remove'. Write "
+        f"withColumn({diff!r}, {whole})"
     )
+
+
+def _wrong_diffs(name: str, frame: DataFrame, diff: str) -> InputFormatError | None:
+    """What is said of a column that does not say of all rows how often they come; None if it does. Costs a
+    Spark job.
+    """
+    how_often = _how_often(name, frame, diff)
+    wrong = frame.where(how_often.isNull() | (how_often == 0))
+    groups = wrong.groupBy(quoted(diff)).count().orderBy(F.desc("count"), quoted(diff)).limit(_SHOWN_MAX + 1)
+    found = groups.collect()
+    if not found:
+        return None
+    listed = [(value, counted(rows, "row")) for value, rows in found[:_SHOWN_MAX]]
+    said = ", ".join(f"{'null' if value is None else repr(value)} in {rows}" for value, rows in listed)
+    said += ", and others" if len(found) > _SHOWN_MAX else ""
+    if isinstance(frame.schema[diff].dataType, T.StringType):
+        word = next((value for value, _ in listed if value is not None), "new")
+        words = (
+            f"What comes is said by {_either(_COMES)}, what goes by {_either(_GOES)}. Rename another word: "
+            f"df.replace({{{word!r}: 'insert'}}, subset=[{diff!r}])"
+        )
+    else:
+        words = f"It says how often a row comes (1), or goes (-1). Leave others out: where('{diff} != 0')"
+    return InputFormatError(f"input {name!r}: the column {diff!r}, which diff= names, is {said}. {words}")
+
+
+def _either(words: Sequence[str]) -> str:
+    *first, last = map(repr, words)
+    return f"{', '.join(first)} or {last}"

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, cast
@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 import timely
 from timely.building.builders import Builder, build_dataflow, is_marked, load_builder, load_function
 from timely.errors import MisuseError, PeerError, TimelyError
+from timely.failure import add_note
 from timely.spark.scheduled.starting import ScheduledCluster
 from timely.user_code.call_site import site_of
 
@@ -77,11 +78,28 @@ def query_of(query: object, inputs: Mapping[str, DataFrame], beside: Iterable[st
     if callable(query):
         fields = {name: input_fields(name, frame, beside) for name, frame in inputs.items()}
         build = cast("Builder", _of_differential(f"{_QUERIES}:as_builder")(query, fields))
-        told = _described(build, build.__name__)
+        with _telling_of(beside):
+            told = _described(build, build.__name__)
         return Query(build, build.__name__, fields, told.outputs, told.identity)
     build = cast("Builder", _of_differential(f"{_QUERIES}:again")(query))
     told = _described(build, "query")
     return Query(build, "query", _fitting(told, inputs, beside), told.outputs, told.identity)
+
+
+@contextmanager
+def _telling_of(beside: Sequence[str]) -> Iterator[None]:
+    """A column that is missed in the query may be one that says when rows come: then that is said, too."""
+    try:
+        yield
+    except TimelyError as error:
+        for name in beside:
+            if f"no column {name!r}" in str(error):
+                add_note(
+                    error,
+                    f"{name!r} says when rows come, or whether (epochs=, window=, diff=), and is no column "
+                    f"of the collection. Give the query a copy: df.withColumn('{name}_', df[{name!r}])",
+                )
+        raise
 
 
 def _fitting(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from difflib import get_close_matches
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -62,8 +63,8 @@ def run(
                 stream: then micro-batches are, those of what it has by now, or all of `micro_batches()`.
     window      `timely.spark.sliding`, `tumbling` or `growing` over a column of times. Without either: one
                 epoch. An input that has no such column is there from the first epoch on.
-    diff        a column that says how often a row comes, negative if it goes: numbers, or 'insert' and
-                'remove'.
+    diff        the name of a column that says how often a row comes, negative if it goes: whole numbers, or
+                'insert' and 'remove'.
     outputs     where answers go: a folder, a function of (epoch, changes), `to_parquet`,
                 `to_table`, `to_callback`, or a list of these; for several outputs a dict by name. Without:
                 nowhere but into what is returned, in the driver's memory.
@@ -83,7 +84,8 @@ def run(
     with told_shortly(), told_alone(), java_watched(), Screen(progress) as screen:
         frames = _checked(inputs)
         _check_window(window)
-        _check_diff(frames, window, diff)
+        _check_epochs(epochs)
+        _check_diff(frames, epochs, window, diff)
         stream = stream_of(frames, epochs, window)
         beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
         asked = query_of(query, frames, beside)
@@ -158,12 +160,36 @@ def _checked(inputs: object) -> dict[str, DataFrame]:
     return {str(name): frame for name, frame in inputs.items()}
 
 
-def _check_diff(inputs: Mapping[str, DataFrame], window: Window | None, diff: str | None) -> None:
+def _check_epochs(epochs: object) -> None:
+    if epochs is not None and not isinstance(epochs, str | MicroBatches):
+        raise MisuseError(
+            f"epochs= takes the name of a column, as epochs='day', or micro_batches(), not {epochs!r:.80}; a "
+            "window over a column of times is given by window="
+        )
+
+
+def _check_diff(inputs: Mapping[str, DataFrame], epochs: object, window: Window | None, diff: object) -> None:
     if diff is None:
         return
+    have = "; ".join(f"{name} has {', '.join(frame.columns)}" for name, frame in inputs.items())
+    if not isinstance(diff, str):
+        raise MisuseError(
+            "diff= takes the name of the column that says whether a row comes or goes (1 and -1, or 'insert' "
+            f"and 'remove'), not {diff!r:.80}: {have}. If all rows come, leave it out"
+        )
     if all(diff not in frame.columns for frame in inputs.values()):
-        have = "; ".join(f"{name} has {', '.join(frame.columns)}" for name, frame in inputs.items())
-        raise InputFormatError(f"no input has the column {diff!r} that says what comes and goes: {have}")
+        names = {name.lower(): name for frame in inputs.values() for name in frame.columns}
+        close = [names[like] for like in get_close_matches(diff.lower(), names, 1)]
+        meant = f". Did you mean diff={close[0]!r}?" if close else ""
+        raise InputFormatError(
+            f"no input has the column {diff!r}, which diff= names for what says whether a row comes or goes: "
+            f"{have}{meant}"
+        )
+    if diff in (epochs, window and window.on):
+        raise MisuseError(
+            f"diff= and {'epochs=' if window is None else 'the window'} name one column, {diff!r}, which "
+            "cannot say both when a row comes or goes, and whether"
+        )
     if window is not None and window.length is not None:
         raise MisuseError(
             f"rows leave a {window.kind} window by themselves, so diff={diff!r} has no place there: filter "

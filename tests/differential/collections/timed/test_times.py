@@ -17,6 +17,7 @@ from reference.timed.plain import during
 from strategies_collections import BINARY, UNARY, examples, histories
 
 import differential as dd
+import timely
 from differential import col
 from differential.errors import SchemaError
 from differential.operators import reduce
@@ -251,3 +252,56 @@ def test_a_length_in_place_of_a_shape_is_answered_with_the_shape() -> None:
     clicks = dd.input(Dataflow("tested"), "clicks", "at: timestamp")
     with pytest.raises(SchemaError, match=r"not '1 hour'. Write dd.tumbling\('1 hour'\)"):
         clicks.window("at", "1 hour")  # type: ignore[arg-type]
+
+
+def test_the_columns_of_a_window_are_named_by_whoever_asks_for_it() -> None:
+    clicks = dd.input(Dataflow("tested"), "clicks", "at: timestamp")
+    windows = clicks.window("at", dd.tumbling(minutes=5))
+    assert windows.schema.names == ("at", "window_start", "window_end")
+    around = windows.window("at", dd.tumbling(hours=1), start="hour", end="hour_end")
+    assert around.schema.names == (*windows.schema.names, "hour", "hour_end")
+
+
+@pytest.mark.parametrize("shape", [dd.tumbling(5), dd.sliding(10, 5), dd.session(5, by="user")])
+def test_columns_of_a_window_that_are_there_already_are_refused_with_names_that_are_free(
+    shape: dd.Tumbling,
+) -> None:
+    clicks = dd.input(Dataflow("tested"), "clicks", "user: string, at: int, window_end: int, at_end: int")
+    written = r"window\('at', …, start='at_start', end='at_end_2'\)"
+    with pytest.raises(SchemaError, match=rf"test_times\.py:\d+.* there is 'window_end' already.*{written}"):
+        clicks.window("at", shape)
+    assert clicks.window("at", shape, start="at_start", end="at_end_2").schema.names[-2:] == (
+        "at_start",
+        "at_end_2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"start": "w", "end": "w"}, "start= and end= are both 'w', and are the names of two columns"),
+        ({"start": None}, "start= is the name of a column that is to be made, as start='at_start', not None"),
+        ({"end": True}, "end= is the name .*not True"),
+        ({"end": ""}, "end= is the name .*not ''"),
+        ({"start": col.w}, "start= is the name .*not col.w"),
+        ({"start": "at"}, "there is 'at' already"),
+        ({"alias": "w"}, "unexpected keyword argument 'alias'.*start='window_start' and end='window_end'"),
+    ],
+)
+def test_names_of_a_window_s_columns_that_are_none_are_refused_with_the_line(
+    names: dict[str, object], message: str
+) -> None:
+    clicks = dd.input(Dataflow("tested"), "clicks", "at: timestamp")
+    with pytest.raises(SchemaError, match=rf"test_times\.py:\d+.*{message}"):
+        clicks.window("at", dd.tumbling(minutes=5), **names)  # type: ignore[arg-type]
+
+
+def test_the_one_column_that_spark_makes_of_a_window_is_answered_with_the_two_here() -> None:
+    clicks = dd.input(Dataflow("tested"), "clicks", "at: timestamp").window("at", dd.tumbling(minutes=5))
+    for query in (
+        lambda: clicks.group_by("window").agg(n=dd.count()),
+        lambda: clicks.select("window"),
+        lambda: clicks.filter(col.window == 1),
+    ):
+        with pytest.raises(timely.TimelyError, match="two columns here: 'window_start' and 'window_end'"):
+            query()
