@@ -49,7 +49,7 @@ from timely.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1
-MATCHED_ROWS_MAX: Final = 1 << 16
+MATCHED_ROWS_MAX: Final = 1 << 15
 """About how many rows there are in a piece: 3 MiB, if they have five words, beside what is made of them."""
 
 _NO_TIMES: Final = np.empty(0, np.int64)

@@ -351,11 +351,11 @@ class WorkerProcess:
         known = self._posted.behind(client, request)
         answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
         if isinstance(answer, Reply):
-            frames = self._encoded(number, answer)
+            told = self._encoded(number, answer)
             if self._posted.note(client, number, request, answer):
-                self._keep(client, frames)
+                self._keep(client, told)
             else:
-                self._send(client, frames)
+                self._send(client, told)
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
