@@ -26,6 +26,12 @@ _MMAP_THRESHOLD: Final = -3
 """Parameters of glibc's `mallopt`."""
 
 
+_SAID_WEIGHT: Final = 4
+"""A row that goes out counts as much as so many that come in, and are packed: it stands here as words, as
+columns, and in a frame.
+"""
+
+
 class GivingBack:
     """Counts rows that have come in, or gone out; after many of them gives back what their work has left."""
 
@@ -39,9 +45,9 @@ class GivingBack:
         self._rows_at_once += rows
 
     def add_said(self, rows: int) -> None:
-        """So many went out in one answer, which leaves as much as rows that come in; a few leave little."""
-        if rows >= GIVE_BACK_AT_ONCE_ROWS_MIN:
-            self.add(rows)
+        """So many went out in one answer, which leaves more than rows that come in; a few leave little."""
+        if _SAID_WEIGHT * rows >= GIVE_BACK_AT_ONCE_ROWS_MIN:
+            self.add(_SAID_WEIGHT * rows)
 
     def look(self) -> bool:
         """Nothing is to be done now: give back, if many have come since the last time; whether it has. Cost:

@@ -107,7 +107,7 @@ def test_a_large_answer_counts_as_rows_that_come_in_and_small_ones_never_add_up(
     for _ in range(GIVE_BACK_ROWS_MIN // 1_000 + 1):
         giving.add_said(1_000)
     assert not giving.look() and not giving.look_behind()
-    giving.add_said(GIVE_BACK_AT_ONCE_ROWS_MIN)
+    giving.add_said(GIVE_BACK_AT_ONCE_ROWS_MIN // 4)
     assert giving.look_behind()
 
 
