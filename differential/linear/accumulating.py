@@ -18,6 +18,7 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.columns.overflow import component_overflow
 from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, joined, packed
 from differential.columns.schema import Schema
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import (
@@ -75,8 +76,8 @@ class Accumulate:
 
     def packed(self, blocks: Sequence[Block]) -> list[Block] | None:
         """What the step makes of packed rows, time and diff last, in order and packed, too; none for no rows.
-        None if that would have to be done with words: for few rows, or without a key, or if rows do not fit a
-        word each, or a sum leaves 64 bits, of which the function of `compile` says whose.
+        None if that has to be done with words: for few rows, or without a key, or if rows do not fit a word
+        each, or a sum leaves 64 bits, of which the function of `compile` says whose.
         """
         count, columns = sum(block.rows for block in blocks), blocks[0].columns
         if not self.key_words or count < MANY_ROWS:
@@ -130,17 +131,16 @@ def _together(parts: Iterator[Int64s]) -> Int64s | None:
     return made
 
 
-def _packed_in_order(parts: Iterable[Int64s]) -> list[Block] | None:
-    """All rows in blocks; None if they are not in order, as where rows of one key were in two parts."""
-    blocks: list[Block] = []
+def _packed_in_order(parts: Iterable[Int64s]) -> list[Block]:
+    """All rows in blocks, in order; equal ones of two parts are summed."""
+    blocks: list[Part] = []
     waiting: list[Int64s] = []
-    rows, last = 0, None
+    rows, last, are_in_order = 0, None, True
     for part in parts:
         if not part.shape[1]:  # all its rows have cancelled
             continue
         first = tuple(part[:-1, 0].tolist())
-        if not is_consolidated(part) or (last is not None and first <= last):
-            return None
+        are_in_order &= is_consolidated(part) and (last is None or last < first)
         last = tuple(part[:-1, -1].tolist())
         waiting.append(part)
         rows += part.shape[1]
@@ -149,4 +149,6 @@ def _packed_in_order(parts: Iterable[Int64s]) -> list[Block] | None:
             waiting, rows = [], 0
     if waiting:
         blocks.append(Block(np.concatenate(waiting, axis=1)))
-    return blocks
+    if are_in_order:
+        return [block for block in blocks if isinstance(block, Block)]
+    return list(packed(sort_consolidate(joined(blocks))))
