@@ -35,7 +35,7 @@ from progress.errors import PeerError
 from timely.operators.region import Going, Said, Went
 from timely.wire.batch import Batch
 
-__all__ = ["JointLoop"]
+__all__ = ["PACKED_ROWS_MIN", "JointLoop"]
 
 _ANY_NUMBER = 1 << 62
 
