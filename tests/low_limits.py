@@ -50,5 +50,6 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 0)
     for module in (folding, kept_changes, update_batch):
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(update_batch, "_PASSING_ROWS", 2)
     monkeypatch.setattr(pile, "PACKED_ROWS", 3)
     monkeypatch.setattr(folding, "PIECE_WORDS", 16)

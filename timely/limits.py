@@ -32,7 +32,7 @@ NAME_CHARS_MAX: Final = 4_096
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 
-PART_BYTES_MAX: Final = 4 * MIB
+PART_BYTES_MAX: Final = 2 * MIB
 """The same for each worker, where a large insertion is spread over worker processes: on its way a part is
 there three times, as the client packs it, as it travels, and as the worker reads it."""
 

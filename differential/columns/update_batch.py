@@ -53,6 +53,10 @@ __all__ = [
 PACKED_ROWS_MIN: Final = 1 << 16
 """So many rows of one time are packed where they are divided among workers."""
 
+_PASSING_ROWS: Final = 1 << 16
+"""So many packed rows are words at once where they are divided among workers: few enough for the processor's
+caches."""
+
 _KEEP_ALL: Final = (1 << 63) - 1
 _LEAST_DIFF: Final = -(1 << 63)
 
@@ -239,11 +243,14 @@ class PackedBatch(Large):
     def passing(self) -> Iterator[tuple[Int64s, int, int]]:
         """The rows, some at a time, as rows [start, stop) of a table, which lies where the one before lay."""
         columns = self._width + 2
-        room = room_for(1, columns * max(block.rows for block in self._blocks))[0]
+        rows = min(_PASSING_ROWS, max(block.rows for block in self._blocks))
+        room = room_for(1, columns * rows)[0]
         for block in self._blocks:
-            words = room[: columns * block.rows].reshape(columns, block.rows)
-            self._unpack((block,), words)
-            yield words, 0, block.rows
+            for start in range(0, block.rows, rows):
+                some = block if block.rows <= rows else block.between(start, min(start + rows, block.rows))
+                words = room[: columns * some.rows].reshape(columns, some.rows)
+                self._unpack((some,), words)
+                yield words, 0, some.rows
 
     @property
     def columns(self) -> int:

@@ -194,6 +194,13 @@ class LinearChain:
         """
         return projection_of(self.steps, self.schema_in, symbols)
 
+    def as_accumulation(self, symbols: SymbolTable) -> tuple[Projection, Accumulate] | None:
+        """How words move before the last step, which accumulates; None of a chain that is not like that."""
+        if not self.steps or not isinstance(last := self.steps[-1], Accumulate):
+            return None
+        moves = projection_of(self.steps[:-1], self.schema_in, symbols)
+        return None if moves is None else (moves, last)
+
     def compile(self, symbols: SymbolTable) -> RowFunction:
         """The one function: int64[schema_in.width + 2, n] → int64[schema_out.width + 2, m], or None for no
         rows.

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 import numpy as np
 
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, packed
 from differential.kernels.regions.gates import find_next_in, next_gate
 from differential.kernels.regions.layout import (
     DONE,
@@ -20,7 +25,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.sums.components import are_components
 from differential.operators.waiting.gathered import GATHERED_ROWS_MAX
-from differential.regions.beats import BeatBatch
+from differential.regions.beats import BeatBatch, column_of
 from differential.regions.by_rings import STOPS, ByRings
 from differential.regions.loop_region import LoopRegion
 from differential.regions.tables import Parts
@@ -29,9 +34,12 @@ from progress.errors import PeerError
 from timely.operators.region import Going, Said, Went
 from timely.wire.batch import Batch
 
-__all__ = ["JointLoop"]
+__all__ = ["PACKED_ROWS_MIN", "JointLoop"]
 
 _ANY_NUMBER = 1 << 62
+
+PACKED_ROWS_MIN: Final = 1 << 12
+"""So many rows for a slot of another worker go to it packed."""
 
 
 class JointLoop(LoopRegion):
@@ -111,14 +119,15 @@ class JointLoop(LoopRegion):
 
     def beat(self, said: Said, peer: int) -> Batch:
         """See `JointRegion`."""
-        rows: list[tuple[int, Int64s]] = []
+        parts: list[tuple[int, Part]] = []
         symbols: list[Int64s] = []
         for out in self._parts.outs:
             if out.peer == peer and self._slots.rows(out.slot):
-                words = self._slots.take(out.slot)
-                rows.append((out.target, words))
-                symbols += [words[word] for word in sorted(self._parts.symbol_words[out.target])]
-        return BeatBatch(said, tuple(rows), tuple(symbols))
+                words = sorted(self._parts.symbol_words[out.target])
+                for part in _to_send(self._slots.take_parts(out.slot)):
+                    parts.append((out.target, part))
+                    symbols += [column_of(part, word) for word in words]
+        return BeatBatch(said, tuple(parts), tuple(symbols))
 
     def said(self, beat: Batch) -> Said:
         """See `JointRegion`."""
@@ -152,16 +161,29 @@ class JointLoop(LoopRegion):
     def hear(self, beat: Batch) -> None:
         """See `JointRegion`."""
         assert isinstance(beat, BeatBatch)
-        for slot, words in beat.parts:
-            if slot not in self._targets or words.shape[0] != self._slots.table[slot, S_COLUMNS]:
+        for slot, part in beat.parts:
+            columns = part.columns if isinstance(part, Block) else part.shape[0]
+            if slot not in self._targets or columns != self._slots.table[slot, S_COLUMNS]:
                 raise PeerError(
-                    f"worker {beat.said.worker} sent rows of {words.shape[0]} words for slot {slot} of a "
-                    "loop, which are none of those that come from others"
+                    f"worker {beat.said.worker} sent rows of {columns} words for slot {slot} of a loop, "
+                    "which are none of those that come from others"
                 )
-            rows, components = np.ascontiguousarray(words), int(self._slots.table[slot, S_COMPONENTS])
-            if components and not are_components(rows, rows.shape[0] - 3, components):
+            components = int(self._slots.table[slot, S_COMPONENTS])
+            if components and not are_components(column_of(part, -3).reshape(1, -1), 0, components):
                 raise PeerError(
                     f"worker {beat.said.worker} sent rows for slot {slot} of a loop, which are of none of "
                     f"its {components:,} components"
                 )
-            self._slots.put(slot, rows)
+            if isinstance(part, Block):
+                self._slots.put_packed(slot, [part])
+            else:
+                self._slots.put(slot, np.ascontiguousarray(part))
+
+
+def _to_send(parts: list[Part]) -> Iterator[Part]:
+    """The same rows, packed where they are many: they are a few bytes each on their way, and there."""
+    for part in parts:
+        if isinstance(part, Block) or part.shape[1] < PACKED_ROWS_MIN:
+            yield part
+        else:
+            yield from packed(part)

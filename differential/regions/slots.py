@@ -7,12 +7,12 @@ a kernel, who therefore leaves the slot to Python, and need not know of the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
-from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, joined, packed
 from differential.kernels.regions.layout import (
     FAR,
@@ -38,7 +38,7 @@ _ROOM_KEPT: Final = 1 << 16
 _ROOM_AT_REST: Final = 1 << 12
 """For so many rows a slot keeps its room from one iteration to the next, and from one stretch to the next."""
 
-LOOSE_ROWS_MAX: Final = 1 << 17
+LOOSE_ROWS_MAX: Final = 1 << 15
 """More rows than these are packed."""
 
 
@@ -113,24 +113,36 @@ class Slots:
             table[slot, S_NEXT] = min(table.item(slot, S_NEXT), following)
 
     def _put_many(self, slot: int, words: Int64s) -> None:
-        """Pack what is there, and of the new rows all but the last ones."""
-        last = (words.shape[1] - ROWS_MAX - 1) // BLOCK_ROWS * BLOCK_ROWS
+        """Pack what is there, and, where the new rows are many themselves, all but the last of them."""
+        rows = words.shape[1]
+        last = rows - ROWS_MAX - 1 if rows > LOOSE_ROWS_MAX // 2 else 0
         blocks = self._packed.setdefault(slot, [])
         for part in (self.look(slot), words[:, :last]):
             blocks += packed(part)
         self.table[slot, S_ROWS] = 0
-        self.make_room(slot, words.shape[1] - last)
-        self._arrays[slot][:, : words.shape[1] - last] = words[:, last:]
-        self.table[slot, S_ROWS] = words.shape[1] - last
+        self.make_room(slot, rows - last)
+        self._arrays[slot][:, : rows - last] = words[:, last:]
+        self.table[slot, S_ROWS] = rows - last
 
-    def put_packed(self, slot: int, blocks: Sequence[Block]) -> None:
-        """Let rows of one time, in at least one block, wait as they are packed already."""
-        is_last_enough = blocks[-1].rows > ROWS_MAX or self.rows(slot) > ROWS_MAX
-        if sum(block.rows for block in blocks) > LOOSE_ROWS_MAX and is_last_enough:
-            self._packed.setdefault(slot, []).extend(blocks[:-1])
-            blocks = blocks[-1:]
+    def put_packed(self, slot: int, blocks: Iterable[Block]) -> None:
+        """Let rows wait as they are packed already; where they are few, as words."""
         for block in blocks:
-            self.put(slot, block.words())
+            held, rows = self.rows(slot), block.rows
+            if held + rows <= LOOSE_ROWS_MAX and slot not in self._packed:
+                self.put(slot, block.words())
+                continue
+            # So many are words, for a kernel to see that they are too many.
+            few = min(max(ROWS_MAX + 1 - held, 0), rows)
+            if few:
+                self.put(slot, block.between(0, few).words())
+            if few < rows:
+                self._put_block(slot, block.between(few, rows))
+
+    def _put_block(self, slot: int, block: Block) -> None:
+        self._packed.setdefault(slot, []).append(block)
+        least, following = least_in(_times_of(block), self.bound, self._counters)
+        line = self.table[slot]
+        line[S_LEAST], line[S_NEXT] = min(int(line[S_LEAST]), least), min(int(line[S_NEXT]), following)
 
     def find_packed(self) -> None:
         """After a kernel has looked, among the rows that are words, which counters wait first: among the
@@ -139,9 +151,7 @@ class Slots:
         for slot, blocks in self._packed.items():
             line = self.table[slot]
             for block in blocks:
-                times: Int64s = np.empty(block.rows, np.int64)
-                block.write(block.columns - 2, times)
-                line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(times))
+                line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(_times_of(block)))
 
     def next_of(self, times: Int64s) -> int:
         """The least counters of times of closed epochs, FAR if none is of any."""
@@ -245,3 +255,12 @@ class Slots:
     def _describe(self, slot: int) -> None:
         array = self._arrays[slot]
         self.table[slot, S_AT], self.table[slot, S_ROOM] = array.ctypes.data, array.shape[1]
+
+
+def _times_of(block: Block) -> Int64s:
+    """The times of rows, one for all if they have the same."""
+    if (only := block.only(-2)) is not None:
+        return np.array([only], np.int64)
+    times: Int64s = np.empty(block.rows, np.int64)
+    block.write(block.columns - 2, times)
+    return times

@@ -13,7 +13,7 @@ import numpy as np
 
 from differential.columns.overflow import row_overflow
 from differential.columns.packed.parts import Part, each_in, in_order, rows_in, words_in
-from differential.columns.update_batch import UpdateBatch, words_of
+from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.kernels.rows.sort import PackedRows
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
@@ -67,7 +67,9 @@ class Edge:
             slots.put(self.slot, words_of(carried[0]))
             return
         for slot, part in zip(self.outs, self.use.divided(*carried), strict=True):
-            if part is not None:
+            if isinstance(part, PackedBatch):
+                slots.put_packed(slot, part.packed())
+            elif part is not None:
                 slots.put(slot, words_of(part))
 
 

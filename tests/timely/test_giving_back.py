@@ -18,7 +18,7 @@ from bench.memory import resident_mib
 from timely import giving_back
 from timely.client.embedded import owed
 from timely.client.embedded.workers import EmbeddedWorkers
-from timely.giving_back import GivingBack
+from timely.giving_back import GivingBack, give_back_read
 from timely.limits import GIVE_BACK_AT_ONCE_ROWS_MIN, GIVE_BACK_ROWS_MIN
 from timely.mapped import has_kept, mapped, release_kept
 
@@ -100,6 +100,28 @@ def test_what_arrow_keeps_of_what_was_freed_is_given_back() -> None:
     assert giving.look()
     assert before - resident_mib() > 60
     assert all(buffer.to_pybytes()[7] == 1 for buffer in kept)
+
+
+def test_a_large_answer_counts_as_rows_that_come_in_and_small_ones_never_add_up() -> None:
+    giving = GivingBack()
+    for _ in range(GIVE_BACK_ROWS_MIN // 1_000 + 1):
+        giving.add_said(1_000)
+    assert not giving.look() and not giving.look_behind()
+    giving.add_said(GIVE_BACK_AT_ONCE_ROWS_MIN // 4)
+    assert giving.look_behind()
+
+
+def test_what_arrow_keeps_behind_an_answer_that_was_read_is_given_back_if_it_was_large() -> None:
+    held = [pa.allocate_buffer(1 << 24) for _ in range(4)]
+    for buffer in held:
+        np.frombuffer(buffer, np.uint8)[:] = 1
+    before = resident_mib()
+    held.clear()
+    del buffer
+    give_back_read(GIVE_BACK_AT_ONCE_ROWS_MIN - 1)
+    assert before - resident_mib() < 30
+    give_back_read(GIVE_BACK_AT_ONCE_ROWS_MIN)
+    assert before - resident_mib() > 60
 
 
 def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
+from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
 from ..user_code.short_traces import told_shortly
@@ -154,7 +155,10 @@ class FlowOutput:
         """
         with told_shortly():
             epoch, tables = self._snapshot(timeout)
-        return expanded(tables).replace_schema_metadata({_EPOCH_KEY: str(epoch)})
+            table = expanded(tables)
+            del tables
+            give_back_read(table.num_rows)
+        return table.replace_schema_metadata({_EPOCH_KEY: str(epoch)})
 
     @staticmethod
     def epoch_of(snapshot: pa.Table) -> int:
@@ -186,7 +190,9 @@ class FlowOutput:
         seconds = seconds_of(timeout)
         reader = self._reader if takes_place else ""
         request = Changes(self._flow.index, self.name, reader, start, max(stop, 0), False, seconds)
-        return merged_changes([reply.columns() for reply in self._flow.ask_all(request, seconds)])
+        table = merged_changes([reply.columns() for reply in self._flow.ask_all(request, seconds)])
+        give_back_read(table.num_rows)
+        return table
 
     def _read_open_ended(
         self, start: int, stop: int, timeout: float | None, takes_place: bool
@@ -206,6 +212,8 @@ class FlowOutput:
             for reply in replies
         ]
         table = merged_changes(tables)
+        del replies, tables
+        give_back_read(table.num_rows)
         if end == FOREVER:
             # Nothing will ever come any more; the place stays among the epochs that there are.
             end = max(stop, self._end(table))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from progress.errors import PeerError
 
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 _MAGIC = b"ND"
 _COMMON = struct.Struct("<2sBBI")
 _DATA = struct.Struct("<IqHq")

@@ -526,12 +526,27 @@ def _header(frames: Sequence[memoryview], bytes_max: int = HEADER_BYTES_MAX) -> 
     return parts[0], parts[1], parts[2], parts[3]
 
 
+_SIZED_BYTES_MIN: Final = 1 << 18
+"""The size of a larger table is found before it is written."""
+
+
 def table_to_frame(table: pa.Table) -> Frame:
     """The table as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
+    if table.nbytes < _SIZED_BYTES_MIN:
+        sink = pa.BufferOutputStream()
+        _write(table, sink)
+        return memoryview(sink.getvalue())
+    # A stream that grows takes up to three times as much on its way.
+    size = pa.MockOutputStream()
+    _write(table, size)
+    buffer = pa.allocate_buffer(size.size())
+    _write(table, pa.FixedSizeBufferWriter(buffer))
+    return memoryview(buffer)
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return memoryview(sink.getvalue())
 
 
 def frame_to_table(frame: memoryview) -> pa.Table:

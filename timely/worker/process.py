@@ -214,8 +214,8 @@ class WorkerProcess:
         self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
 
     def _is_expected(self) -> bool:
-        """Whether a client waits for something, or rows wait to be let in."""
-        return bool(self._waiting) or self._worker.has_rows_waiting()
+        """Whether a client waits for something, be it the rest of an answer, or rows wait to be let in."""
+        return bool(self._waiting) or self._worker.has_rows_waiting() or self._clients.is_sending
 
     def _forget(self) -> None:
         """Begin to forget what nothing refers to if there is much, and do it when all others know."""
@@ -354,10 +354,11 @@ class WorkerProcess:
         known = self._posted.behind(client, request)
         answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
         if isinstance(answer, Reply):
+            told = self._encoded(number, answer)
             if self._posted.note(client, number, request, answer):
-                self._keep(client, encode_reply(number, answer))
+                self._keep(client, told)
             else:
-                self._send(client, encode_reply(number, answer))
+                self._send(client, told)
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
@@ -368,6 +369,12 @@ class WorkerProcess:
         else:
             self._waiting.append((client, number, answer))
 
+    def _encoded(self, number: int, reply: Reply) -> list[Frame]:
+        """An answer as it goes."""
+        if reply.table is not None and reply.values.get("next", -1) == -1:  # nobody comes for more of it
+            self._giving_back.add_said(reply.table.num_rows)
+        return encode_reply(number, reply)
+
     def _answer_waiting(self) -> None:
         still: list[tuple[bytes, int, Later]] = []
         now = time.monotonic()
@@ -376,7 +383,7 @@ class WorkerProcess:
                 reply: Reply | None = later.ready()
                 if reply is None and now >= later.deadline:
                     raise later.late()
-                frames = None if reply is None else encode_reply(number, reply)
+                frames = None if reply is None else self._encoded(number, reply)
             except Exception as error:
                 told = as_told(error, f"while worker {self._settings.index} answered")
                 self._send(client, encode_error(number, told))

@@ -84,6 +84,15 @@ class Block:
         """Itself: it never changes."""
         return self
 
+    def between(self, start: int, stop: int) -> Block:
+        """The rows from `start` to `stop`, at least one, in the same memory."""
+        assert 0 <= start < stop <= self.rows
+        made = Block.__new__(Block)
+        made._line, made._memory = self._line.copy(), self._memory
+        made._line[ROWS] = stop - start
+        made._line[HEADER::3] += start * made._line[HEADER + 1 :: 3]
+        return made
+
     def with_columns(self, sources: Sequence[int], same: Sequence[int]) -> Block:
         """The same rows of other columns: each is column `source` of this one, or, where that is negative,
         the word of `same` in all rows. It takes no memory but for its description.

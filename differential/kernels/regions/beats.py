@@ -2,7 +2,7 @@
 
 A record with a beat that a kernel takes up has three frames: the header of a data message, which is the same
 for all of a call but for its time word; the header of a beat; rows. One with symbols has a fourth, and is
-Python's.
+Python's; so is one with packed rows, whose columns are said as below zero.
 """
 
 from __future__ import annotations

@@ -163,6 +163,20 @@ def test_packed_rows_are_those_of_the_update_batch(some: list[Row], diff: int | 
     assert np.array_equal(np.concatenate([words_of(one) for one in arrived], axis=1), plain.words[[1, 2, 3]])
 
 
+@given(rows(2, wide=True).filter(len), st.sampled_from([1, None]), st.integers(1, 4))
+def test_packed_rows_pass_some_at_a_time_where_the_ones_before_lay(
+    some: list[Row], diff: int | None, many: int
+) -> None:
+    packed, plain = packed_and_plain(some, 5, diff)
+    found: list[Row] = []
+    with pytest.MonkeyPatch.context() as limits:
+        limits.setattr(update_batch, "_PASSING_ROWS", many)
+        for words, start, stop in packed.passing():
+            assert start == 0 and 1 <= stop == words.shape[1] <= many and words.flags.c_contiguous
+            found += rows_of(words)
+    assert found == rows_of(plain.words)
+
+
 @given(
     rows(2, wide=True).filter(len),
     st.sampled_from([1, -1, None, -(2**63)]),

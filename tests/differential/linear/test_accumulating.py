@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -120,3 +121,65 @@ def test_blocks_do_not_divide_a_key_that_fits(rows_a_key: int) -> None:
     assert len({int(key) for block in blocks for key in {*block[0].tolist()}}) == sum(
         len({*block[0].tolist()}) for block in blocks
     )
+
+
+def _blocks_of(words: Int64s) -> list[Block]:
+    """In blocks of different sizes."""
+    bounds = [0, 1, words.shape[1] // 3, words.shape[1]]
+    return [
+        Block(np.ascontiguousarray(words[:, start:stop]))
+        for start, stop in itertools.pairwise(bounds)
+        if start < stop
+    ]
+
+
+def _keyed(count: int, keys: int, value_max: int = 1_000) -> Int64s:
+    rng = np.random.default_rng(keys)
+    found: Int64s = np.stack(
+        [
+            rng.integers(0, keys, count),
+            rng.integers(-value_max, value_max, count),
+            np.full(count, 7),
+            rng.choice([-1, 1, 1], count),
+        ]
+    )
+    return found
+
+
+@pytest.mark.parametrize("keys", [10_000, 3, 1])
+def test_many_packed_rows_add_up_to_packed_rows_in_order(keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of few keys are in several pieces, whose sums add up."""
+    monkeypatch.setattr(accumulating, "_BLOCK_ROWS", 5_000)
+    monkeypatch.setattr(accumulating, "_PACKED_ROWS", 7_000)
+    words = _keyed(MANY_ROWS + 123, keys, MANY_ROWS)
+    made = Accumulate(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words))
+    assert made is not None and (len(made) > 1) == (keys == 10_000)
+    assert [row for block in made for row in rows_of(block.words())] == _plainly(rows_of(words), 1)
+
+
+def test_packed_rows_that_cancel_leave_no_block() -> None:
+    words = _keyed(MANY_ROWS, 10_000)
+    both = np.concatenate([words, words * np.array([[1], [1], [1], [-1]])], axis=1)
+    assert Accumulate(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(both)) == []
+
+
+@pytest.mark.parametrize(
+    ("key_words", "count", "keys", "value_max"),
+    [
+        (0, MANY_ROWS, 9, 1_000),
+        (1, MANY_ROWS - 1, 9, 1_000),
+        (1, MANY_ROWS, 9, 2**62),
+    ],
+    ids=["no key", "few", "rows of more than a word"],
+)
+def test_what_packed_rows_add_up_to_is_left_to_who_has_words(
+    key_words: int, count: int, keys: int, value_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accumulating, "_BLOCK_ROWS", 5_000)
+    words = _keyed(count, keys, value_max)
+    assert Accumulate(key_words, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words)) is None
+
+
+def test_a_sum_of_packed_rows_beyond_64_bits_is_left_to_who_says_whose_it_is() -> None:
+    words = np.repeat(as_words([(1, 2**40, 0, 2**62)], 4), MANY_ROWS, axis=1)
+    assert Accumulate(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words)) is None

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from differential import col
-from differential.columns.update_batch import UpdateBatch
+from differential.columns.packed.block import Block
+from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
+from differential.kernels.rows.sort import MANY_ROWS
+from differential.kernels.sums.components import ROWS as ROWS_OF
+from differential.kernels.sums.components import WHOLE
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
 from progress.errors import InternalError
@@ -60,3 +64,33 @@ def test_it_says_which_of_the_words_that_it_makes_are_symbols() -> None:
     words = np.array([[7], SYMBOLS.intern(["ada"]), [0], [1]], dtype=np.int64)
     result = transform(UpdateBatch(words, (1,)))
     assert isinstance(result, UpdateBatch) and result.symbol_words == (0,)
+
+
+@pytest.mark.parametrize("same_diff", [None, 2])
+@pytest.mark.parametrize("keys", [1, 5_000])
+def test_very_many_packed_rows_are_accumulated_as_their_words_are(keys: int, same_diff: int | None) -> None:
+    chain = CHAIN.select({"v": col.v, "k": col.k})
+    if same_diff is not None:
+        chain = chain.negate()
+    transform = LinearTransform.of(chain.accumulate(["k"], [(ROWS_OF, 0, -1, 0), (WHOLE, 1, -1, 1)]))
+    assert transform is not None
+    rng = np.random.default_rng(keys)
+    count = MANY_ROWS + 50
+    words = np.stack([rng.integers(0, keys, count), np.arange(count) - 99, rng.choice([1, 1, 3], count)])
+    kept = words if same_diff is None else words[:2]
+    blocks = [Block(np.ascontiguousarray(part)) for part in np.array_split(kept, 3, axis=1)]
+    batch = PackedBatch(tuple(blocks), 2, 40, same_diff, (), 8)
+    made = transform(batch)
+    meant = transform(UpdateBatch(batch.words))
+    assert isinstance(made, PackedBatch) and isinstance(meant, UpdateBatch)
+    assert made.words.tolist() == meant.words.tolist()
+    assert (made.only_time(), made.moved) == (40, 8)
+
+
+def test_very_many_packed_rows_that_cancel_are_no_batch() -> None:
+    transform = LinearTransform.of(CHAIN.accumulate(["k"], [(ROWS_OF, 0, -1, 0)]))
+    words = np.zeros((3, MANY_ROWS), np.int64)
+    words[0] = np.arange(MANY_ROWS) % 9_000
+    words[2] = 1
+    both = tuple(Block(words * np.array([[1], [1], [sign]])) for sign in (1, -1))
+    assert transform is not None and transform(PackedBatch(both, 2, 40, None)) is None

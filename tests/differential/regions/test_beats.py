@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from words_seen import Seen
 
+from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.columns.packed.parts import Part
 from differential.columns.worker_symbols import SYMBOLS
 from differential.regions.beats import BeatBatch
 from progress.errors import InternalError, PeerError
+from timely.dictionaries import Mark
 from timely.operators.region import Said
 from timely.wire.batch import absorb, decode
 
@@ -22,10 +28,12 @@ WORD = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
 @st.composite
-def _parts(draw: st.DrawFn) -> tuple[int, np.ndarray]:
+def _parts(draw: st.DrawFn) -> tuple[int, Part]:
     columns, rows = draw(st.integers(2, 5)), draw(st.integers(1, 6))
-    words = draw(st.lists(WORD, min_size=columns * rows, max_size=columns * rows))
-    return draw(st.integers(0, 99)), np.array(words, np.int64).reshape(columns, rows)
+    word = draw(st.sampled_from([WORD, st.integers(0, 300), st.just(7)]))
+    found = draw(st.lists(word, min_size=columns * rows, max_size=columns * rows))
+    words = np.array(found, np.int64).reshape(columns, rows)
+    return draw(st.integers(0, 99)), Block(words) if draw(st.booleans()) else words
 
 
 BEATS = st.builds(BeatBatch, SAID, st.lists(_parts(), max_size=3).map(tuple))
@@ -35,8 +43,13 @@ def _frames(beat: BeatBatch) -> list[memoryview]:
     return [memoryview(frame) for frame in beat.to_frames(1)]
 
 
+def _words(part: Part) -> np.ndarray:
+    return part.words() if isinstance(part, Block) else part
+
+
 def _shown(beat: BeatBatch) -> object:
-    return beat.said, [(slot, words.tolist()) for slot, words in beat.parts]
+    parts = [(slot, isinstance(part, Block), _words(part).tolist()) for slot, part in beat.parts]
+    return beat.said, parts
 
 
 @given(BEATS)
@@ -45,8 +58,8 @@ def test_what_is_sent_is_what_arrives(beat: BeatBatch) -> None:
     arrived = decode(BeatBatch.KIND, frames, 1)
     assert isinstance(arrived, BeatBatch)
     assert _shown(arrived) == _shown(beat)
-    assert arrived.rows == sum(words.shape[1] for _, words in beat.parts)
-    assert all(words.flags.writeable for _, words in arrived.parts)
+    assert arrived.rows == sum(_words(part).shape[1] for _, part in beat.parts)
+    assert all(isinstance(part, Block) or part.flags.writeable for _, part in arrived.parts)
     later = decode(BeatBatch.KIND, absorb(BeatBatch.KIND, frames, 1), 1)
     assert isinstance(later, BeatBatch) and _shown(later) == _shown(beat)
 
@@ -65,7 +78,65 @@ def test_a_damaged_beat_is_refused_or_is_another_beat(beat: BeatBatch, data: st.
         assert "worker 1 sent a beat" in str(error)
     else:
         assert isinstance(arrived, BeatBatch)
-        assert sum(words.nbytes for _, words in arrived.parts) == len(rows)
+        again = BeatBatch(arrived.said, arrived.parts)  # whatever it is now, all of it can be read
+        assert _shown(again) == _shown(arrived)
+
+
+def _beat_of(part: Part) -> tuple[bytes, bytearray]:
+    header, rows = BeatBatch(Said(0, 0, 0, 0, -1, 0, False, True, b""), ((3, part),)).to_frames(1)
+    return bytes(header), bytearray(rows)
+
+
+_PACKED = np.array([[1, 300, 5], [7, 7, 7], [0, 1, 70_000]], np.int64)
+"""Columns of two bytes, of none and of three."""
+
+
+@given(st.data())
+def test_damaged_bytes_of_packed_rows_are_refused_or_are_other_rows(data: st.DataObject) -> None:
+    """Whatever is said of them, nothing outside of what came is read."""
+    header, rows = _beat_of(Block(_PACKED))
+    at = data.draw(st.integers(0, len(rows) - 1))
+    if data.draw(st.booleans()):
+        del rows[at:]
+    else:
+        at -= at % 8
+        rows[at : at + 8] = data.draw(WORD).to_bytes(8, "little", signed=True)
+    try:
+        arrived = decode(BeatBatch.KIND, [memoryview(header), memoryview(rows)], 1)
+    except PeerError as error:
+        assert "worker 1 sent a beat whose header does not say what is in it" in str(error)
+    else:
+        assert isinstance(arrived, BeatBatch)
+        ((slot, block),) = arrived.parts
+        assert slot == 3 and isinstance(block, Block) and block.words().shape == _PACKED.shape
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        (0, 0), (0, -8), (0, 1 << 62), (0, 15),  # bytes in all; there are 74
+        (1, -1), (1, 1 << 40), (2, 5), (2, -1),  # where the first column lies, and how wide it is
+        (7, 65), (8, 8),  # the third, which ends with the last byte but the one to spare
+    ],
+)  # fmt: skip
+def test_packed_rows_of_which_anything_would_lie_elsewhere_are_refused(word: int, value: int) -> None:
+    header, rows = _beat_of(Block(_PACKED))
+    fine = decode(BeatBatch.KIND, [memoryview(header), memoryview(bytes(rows))], 1)
+    assert isinstance(fine, BeatBatch)
+    rows[8 * word : 8 * word + 8] = value.to_bytes(8, "little", signed=True)
+    with pytest.raises(PeerError, match="worker 1 sent a beat whose header does not say what is in it"):
+        decode(BeatBatch.KIND, [memoryview(header), memoryview(rows)], 1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"), [(-1, 3), (0, 3), (-3, 0), (-3, BLOCK_ROWS + 1), (-4, 3), (-3, 4)]
+)
+def test_packed_rows_of_another_shape_are_refused(columns: int, rows: int) -> None:
+    header, packed = _beat_of(Block(_PACKED))
+    assert header[-16:] == struct.pack("<2q", -3, 3)
+    header = header[:-16] + struct.pack("<2q", columns, rows)
+    with pytest.raises(PeerError, match="worker 1 sent a beat whose header does not say what is in it"):
+        decode(BeatBatch.KIND, [memoryview(header), memoryview(packed)], 1)
 
 
 @pytest.mark.parametrize("frames", [[], [b""], [b"", b""], [b"", b"", b"", b""]])
@@ -76,18 +147,31 @@ def test_what_is_no_beat_is_refused(frames: list[bytes]) -> None:
 
 @given(BEATS, st.integers(0, 1000))
 def test_times_move_and_nothing_else_does(beat: BeatBatch, step: int) -> None:
-    for _, words in beat.parts:
+    parts: list[tuple[int, Part]] = []
+    for slot, part in beat.parts:
+        words = _words(part).copy()
         words[-2] %= 1 << 40
-    before = [(slot, words.copy()) for slot, words in beat.parts]
-    moved = beat.rebased(step)
+        parts.append((slot, Block(words) if isinstance(part, Block) else words))
+    before = BeatBatch(beat.said, tuple(parts))
+    moved = before.rebased(step)
     assert moved.said == beat.said
-    for (slot, now), (slot_before, then) in zip(moved.parts, before, strict=True):
-        assert slot == slot_before
-        then[-2] += step
-        np.testing.assert_array_equal(now, then)
+    for (slot, now), (slot_before, then) in zip(moved.parts, before.parts, strict=True):
+        assert slot == slot_before and isinstance(now, Block) == isinstance(then, Block)
+        later = _words(then).copy()
+        later[-2] += step
+        np.testing.assert_array_equal(_words(now), later)
     assert moved.latest(0, (1 << 41) - 1) == max(
-        (int(words[-2].max()) for _, words in moved.parts), default=0
+        (int(_words(part)[-2].max()) for _, part in moved.parts), default=0
     )
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_all_words_of_the_rows_are_shown_as_symbols_but_time_and_difference(is_packed: bool) -> None:
+    seen = Seen()
+    words = np.array([[11, 12], [13, 13], [5, 6], [1, 2]], np.int64)
+    beat = BeatBatch(Said(0, 0, 0, 0, -1, 0, False, True, b""), ((0, Block(words) if is_packed else words),))
+    beat.symbols(Mark([seen]))
+    assert seen.words == {11, 12, 13}
 
 
 def test_symbols_travel_along_once() -> None:

@@ -6,8 +6,9 @@ same_*   random inputs at all workers, epochs, and orders of what workers do, co
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from views_of_progress import Views
 
 import differential as dd
 from differential.columns.packed.block import Block
-from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, ROWS_MAX, S_COLUMNS, S_COMPONENTS
+from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, ROWS_MAX, S_COLUMNS, S_COMPONENTS, S_NEXT
 from differential.regions import joint_loop, slots
 from differential.regions.beats import BeatBatch
 from differential.regions.joint_loop import JointLoop
@@ -85,6 +86,15 @@ def installed(
     return cluster
 
 
+@contextmanager
+def sent_packed(are_packed: bool) -> Iterator[None]:
+    """Whether all rows that Python sends to other workers go packed, however few they are."""
+    with pytest.MonkeyPatch.context() as limits:
+        if are_packed:
+            limits.setattr(joint_loop, "PACKED_ROWS_MIN", 1)
+        yield
+
+
 def check(
     build: Two,
     plain: TwoPlainly,
@@ -139,9 +149,13 @@ def test_same_as_is_meant_with_two_and_three_workers_in_any_order(name: str) -> 
         st.sampled_from([2, 2, 3]).flatmap(lambda count: st.tuples(st.just(count), steps(count))),
         st.integers(0, 1 << 30),
         st.sampled_from([None, few]),
+        st.booleans(),
     )
-    def holds(drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None) -> None:
-        check(*BODIES[name], *drawn, seed, bits)
+    def holds(
+        drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None, are_packed: bool
+    ) -> None:
+        with sent_packed(are_packed):
+            check(*BODIES[name], *drawn, seed, bits)
 
     holds()
 
@@ -159,18 +173,54 @@ def test_same_where_regions_go_on_by_themselves_from_ring_to_ring(name: str) -> 
         st.integers(0, 1 << 30),
         st.sampled_from([None, few]),
         st.sampled_from([1 << 12, 1 << 13, 1 << 16]),
+        st.booleans(),
     )
-    def holds(drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None, size: int) -> None:
+    def holds(
+        drawn: tuple[int, list[Step]], seed: int, bits: tuple[int, ...] | None, size: int, are_packed: bool
+    ) -> None:
         nonlocal went
         network = RingNetwork(drawn[0], size, seed)
         try:
-            check(*BODIES[name], *drawn, seed, bits, network)
+            with sent_packed(are_packed):
+                check(*BODIES[name], *drawn, seed, bits, network)
         finally:
             network.close()
         went += network.lent
 
     holds()
     assert went > 0
+
+
+@pytest.mark.parametrize("name", ["distances", "closure", "counted"])
+@pytest.mark.parametrize("by_rings", [False, True])
+def test_same_where_many_rows_go_packed_and_wait_so_at_their_gates(
+    name: str, by_rings: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_rings and not IS_POSSIBLE:
+        pytest.skip("a host without rings")
+    monkeypatch.setattr(joint_loop, "PACKED_ROWS_MIN", 100)
+    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    kept: list[int] = []
+    put_block = slots.Slots._put_block
+    monkeypatch.setattr(
+        slots.Slots, "_put_block", lambda self, slot, block: (kept.append(slot), put_block(self, slot, block))
+    )
+    rng = random.Random(7)
+    first = [(0, rng.randrange(400), 1) for _ in range(300)]
+    second = [(rng.randrange(400), rng.randrange(400), 1) for _ in range(3_000)]
+    if name == "closure":
+        first, second = [(n, n + 1, 1) for n in range(110)], []
+    changes = [(0, rng.randrange(2), 0, (k, v), diff) for k, v, diff in first]
+    changes += [(1, rng.randrange(2), 0, (k, v), diff) for k, v, diff in second]
+    every = [(n, at) for n in range(2) for at in range(2)]
+    fewer = [(which, at, ahead, row, -diff) for which, at, ahead, row, diff in changes[::7]]
+    network = RingNetwork(2, 1 << 16, 7) if by_rings else None
+    try:
+        check(*BODIES[name], 2, [Step(changes, every, ALL), Step(fewer, every, ALL)], 7, None, network)
+    finally:
+        if network is not None:
+            network.close()
+    assert kept, "none of them was much"
 
 
 @pytest.mark.parametrize("leap", [7, 1 << 50])
@@ -251,7 +301,7 @@ def test_rows_that_have_come_in_rest_until_they_are_very_many_packed_or_not(
     assert region.rests()
     monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 1)
     region._slots.put_packed(slot, [Block(words[:, :ROWS_MAX].copy()), Block(words[:, ROWS_MAX:].copy())])
-    assert region._slots.packed_rows == ROWS_MAX and not region.rests()
+    assert region._slots.packed_rows == ROWS_MAX + 1 and not region.rests()
     region.pass_on()
     assert region.rests() and region._slots.rows(slot) == region._slots.packed_rows == 0
 
@@ -322,21 +372,64 @@ def test_a_beat_takes_all_rows_of_one_worker_along() -> None:
     assert region.beat(_said(), 2).rows == 0
 
 
+def test_many_rows_of_one_worker_go_packed_and_few_as_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint_loop, "PACKED_ROWS_MIN", 4)
+    region = _loop()
+    (out, *_) = region._parts.outs
+    columns = len(region._slots.look(out.slot))
+    sent: list[list[bool]] = []
+    for rows in (3, 4):
+        region._slots.put(out.slot, _rows(columns, 0, rows))
+        beat = region.beat(_said(), out.peer)
+        assert isinstance(beat, BeatBatch) and beat.rows == rows
+        sent.append([isinstance(part, Block) for _, part in beat.parts])
+    assert sent == [[False], [True]]
+
+
+@pytest.mark.parametrize("held", [0, ROWS_MAX + 1])
+def test_rows_that_come_packed_wait_as_they_came_where_many_do(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also then so many are words that a kernel leaves the slot to Python."""
+    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    region = _loop()
+    region.close(0, 1 << region._parts.epoch_shift)
+    target = region._parts.outs[0].target
+    columns = len(region._slots.look(target))
+    if held:
+        region._slots.put(target, _rows(columns, 9, held))
+    words = _rows(columns, 7, 3 * ROWS_MAX)
+    words[0] = range(3 * ROWS_MAX)
+    words[-2, 100], words[-2, 2 * ROWS_MAX] = 5, 3
+    region.hear(BeatBatch(_said(), ((target, Block(words)),)))
+    table = region._slots.table[target]
+    assert region._slots.rows(target) == ROWS_MAX + 1
+    assert region._slots.packed_rows == 3 * ROWS_MAX + held - ROWS_MAX - 1
+    assert region._slots.least(target) == 3 and table[S_NEXT] == region._slots.next_in(target) == 3
+    found = region._slots.take(target)
+    meant = np.concatenate([words, _rows(columns, 9, held)], axis=1) if held else words
+    assert Counter(map(tuple, found.T.tolist())) == Counter(map(tuple, meant.T.tolist()))
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("wrong", ["slot", "columns"])
-def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str) -> None:
+def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str, is_packed: bool) -> None:
     region = _loop()
     target = region._parts.outs[0].target
     columns = len(region._slots.look(target))
     fine = (target, _rows(columns, 0))
     region.hear(BeatBatch(_said(), (fine,)))
     assert region._slots.least(target) == 0 != FAR
-    bad = (region._parts.outs[0].slot, fine[1]) if wrong == "slot" else (target, _rows(columns + 1, 0))
+    slot = region._parts.outs[0].slot if wrong == "slot" else target
+    words = _rows(columns + (wrong == "columns"), 0)
+    bad = (slot, Block(words) if is_packed else words)
     with pytest.raises(PeerError, match=r"worker 1 sent rows of \d words for slot \d+ of a loop"):
         region.hear(BeatBatch(_said(), (bad,)))
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("component", [-1, 99, 1 << 62])
-def test_rows_of_no_component_of_a_sum_are_refused(component: int) -> None:
+def test_rows_of_no_component_of_a_sum_are_refused(component: int, is_packed: bool) -> None:
     """A kernel would write where they say."""
     region = _loop("counted")
     table = region._slots.table
@@ -349,7 +442,7 @@ def test_rows_of_no_component_of_a_sum_are_refused(component: int) -> None:
     wrong = rows.copy()
     wrong[-3, 4] = component
     with pytest.raises(PeerError, match=r"worker 1 sent rows for slot \d+ .* of none of its 3 components"):
-        region.hear(BeatBatch(_said(), ((target, wrong),)))
+        region.hear(BeatBatch(_said(), ((target, Block(wrong) if is_packed else wrong),)))
     assert region._slots.rows(target) == 5
 
 

@@ -194,7 +194,6 @@ def test_the_same_where_rows_that_wait_are_packed(
     case: str, bits: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 600)
-    monkeypatch.setattr(slots, "BLOCK_ROWS", 64)
     monkeypatch.setattr(parts, "PACKED_ROWS", 64)
     packed: list[int] = []
     whole = Slots._put_many

@@ -44,6 +44,7 @@ class Clients:
         self.sent: list[tuple[bytes, list[int]]] = []
         self.answers: dict[tuple[bytes, int], Reply | timely.TimelyError] = {}
         self.gone: list[bytes] = []
+        self.is_sending = False
 
     def asks(self, client: bytes, *requests: tuple[int, Request]) -> None:
         for number, request in requests:
@@ -121,6 +122,27 @@ def test_something_is_expected_while_rows_wait_to_be_let_in_or_a_client_waits(
     clients.asks(A, (3, Wait(0, "", 1, 60.0)))
     process._serve()
     assert process._is_expected(), "somebody waits for the next epoch"
+
+
+def test_something_is_expected_until_an_answer_has_left(process: WorkerProcess, clients: Clients) -> None:
+    clients.is_sending = True
+    assert process._is_expected()
+    clients.is_sending = False
+    assert not process._is_expected()
+
+
+@pytest.mark.parametrize(
+    ("following", "counts"),
+    [(None, True), (-1, True), (1_000, False)],
+    ids=["no piece", "the last piece", "a piece with others behind it"],
+)
+def test_a_large_answer_is_counted_for_who_gives_back_memory_once_its_reader_has_all_of_it(
+    process: WorkerProcess, following: int | None, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[int] = []
+    monkeypatch.setattr(process._giving_back, "add_said", added.append)
+    process._encoded(1, Reply({} if following is None else {"next": following}, LINES))
+    assert added == ([LINES.num_rows] if counts else [])
 
 
 def test_answers_to_insertions_leave_with_the_next_one_and_before_it(

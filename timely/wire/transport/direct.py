@@ -228,6 +228,11 @@ class DirectDoor:
         except BrokenLineError:
             self._hang_up(client)
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether a part of some answer has found no room yet."""
+        return any(line.unsent_bytes for line in self._lines.values())
+
     def close(self) -> None:
         """Hang up on all, and let nobody in any more. Twice is once."""
         if self._poll.closed:

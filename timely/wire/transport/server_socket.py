@@ -144,6 +144,11 @@ class ServerSocket:
             for frames in answers:
                 send(self.socket, [client, *frames])
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether a part of an answer is still here, as far as this knows: ZeroMQ does not say."""
+        return self._direct is not None and self._direct.is_sending
+
     def close(self) -> None:
         """Send what is queued, for a quarter of a second at most, and let go of the socket. Twice is once."""
         if self._door is not None:

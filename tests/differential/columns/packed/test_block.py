@@ -34,6 +34,21 @@ def test_a_block_piece_by_piece_is_all_its_rows_in_the_same_memory(some: list[Ro
     assert found == some and len(places) == 1
 
 
+@given(rows(2, wide=True).filter(len), st.data())
+def test_some_rows_of_a_block_are_a_block_in_the_same_memory(some: list[Row], data: st.DataObject) -> None:
+    block = Block(as_words(some, 4))
+    start = data.draw(st.integers(0, len(some) - 1))
+    stop = data.draw(st.integers(start + 1, len(some)))
+    part = block.between(start, stop)
+    assert (rows_of(part.words()), part.rows, part.bytes) == (some[start:stop], stop - start, block.bytes)
+    columns, memory = part.lying()
+    copied = memoryview(bytes(memory))
+    assert rows_of(Block.within(part.rows, columns, copied).words()) == some[start:stop]
+    first = data.draw(st.integers(0, part.rows - 1))
+    assert rows_of(part.between(first, part.rows).words()) == some[start + first : stop]
+    assert rows_of(block.words()) == some
+
+
 def test_a_block_knows_a_column_in_which_all_words_are_the_same() -> None:
     block = Block(np.array([[5, 5], [1, 2], [-(2**63), -(2**63)], [0, 2**62]]))
     assert [block.only(column) for column in range(-4, 4)] == 2 * [5, None, -(2**63), None]

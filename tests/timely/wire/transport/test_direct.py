@@ -97,13 +97,16 @@ def test_an_answer_of_any_size_arrives_whole_and_wakes_the_door_until_it_is_gone
     line.send([b"?"])
     ((client, _),) = door.recv_nowait(9)
     answer = bytes(range(251)) * 40_000
+    assert not door.is_sending
     door.send(client, [b"head", answer])
     heard: list[list[memoryview]] = []
     while not heard:
+        assert door.is_sending
         assert door.recv_nowait(9) == []
         heard += line.recv()
     assert texts(heard[0]) == [b"head", answer]
     assert door.recv_nowait(9) == [] and not is_awake(door), "it does not wait for room that it does not need"
+    assert not door.is_sending
 
 
 def test_who_does_not_read_is_not_heard_until_he_does(door: DirectDoor, address: str) -> None:
