@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from differential.columns.packed import parts as parts_module
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import words_in
 from differential.kernels.regions.layout import FAR, S_NEXT, S_ROOM, STATE, X_BOUND, X_COUNTERS, X_NOW
@@ -112,7 +113,7 @@ def test_many_rows_are_packed_and_are_all_there(steps: list[tuple[list[Row], str
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slots_module, "LOOSE_ROWS_MAX", 12)
         patch.setattr(slots_module, "ROWS_MAX", 4)
-        patch.setattr(slots_module, "BLOCK_ROWS", 7)
+        patch.setattr(parts_module, "PACKED_ROWS", 7)
         slots, every = Slots(COUNTERS), list[Row]()
         slots.bound = 4
         slot = slots.add(3)
@@ -148,7 +149,7 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than 12 rows are packed, by blocks of 7; a kernel takes 4."""
     monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 12)
     monkeypatch.setattr(slots_module, "ROWS_MAX", 4)
-    monkeypatch.setattr(slots_module, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(parts_module, "PACKED_ROWS", 7)
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -160,7 +161,7 @@ def test_words_of_packed_rows_count_from_a_later_epoch(earliest: int) -> None:
     rows[earliest][3] = (9, 9, 1)
     for each in rows:
         slots.put(slot, _words(each))
-    assert slots._packed[slot] and slots.rows(slot) == 7 and slots.least(slot) == 9
+    assert slots._packed[slot] and slots.rows(slot) == 5 and slots.least(slot) == 9
     slots.rebase(Rebase(2, 2), slot)
     assert slots.least(slot) == 1
     moved = [(a, time - 8, c) for a, time, c in rows[0] + rows[1]]
