@@ -111,8 +111,8 @@ class ByRings:
         self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
         self._ended[1] = np.frombuffer(going.ended, np.uint8)
         joint[J_PHASE], joint[J_TURNS] = WORKS if going.begins else LISTENS, _BEATS_MAX
-        if going.begins:
-            self._state[X_TURNS] = 0  # no gate opens before all have said what waits at them
+        # No gate opens before all have said what waits at them: whoever opened the last one took its turn.
+        assert not going.begins or self._state[X_TURNS] == 0
         joint[J_LOOKS] = lent.looks
         joint[J_ANCHOR], joint[J_SHIFT] = going.anchor, self._parts.epoch_shift
         joint[J_WORD], joint[J_ENDED] = going.word, len(going.ended)
