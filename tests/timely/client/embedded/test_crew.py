@@ -26,6 +26,12 @@ from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 
 
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sleeps looks around after a moment, and not only after a second."""
+    monkeypatch.setattr(crews, "_LOOK_SECONDS", 0.02)
+
+
 @contextmanager
 def interrupted_once(begun: threading.Event) -> Iterator[None]:
     """Ctrl-C, once that has begun; it must come out of the block."""
