@@ -26,12 +26,6 @@ from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 
 
-@pytest.fixture(autouse=True)
-def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever sleeps looks around after a moment, and not only after a second."""
-    monkeypatch.setattr(crews, "_LOOK_SECONDS", 0.02)
-
-
 @contextmanager
 def interrupted_once(begun: threading.Event) -> Iterator[None]:
     """Ctrl-C, once that has begun; it must come out of the block."""
@@ -267,7 +261,7 @@ def test_what_a_call_took_is_noted_of_the_way_in_which_it_began(in_turn: bool) -
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
 def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(
-    who: int, kind: type[BaseException], in_turn: bool
+    who: int, kind: type[BaseException], in_turn: bool, looks_often: None
 ) -> None:
     crew, workers = passing(3, 3, in_turn=in_turn)
 
@@ -410,7 +404,7 @@ def test_a_crew_may_be_closed_twice() -> None:
     assert not crew.is_at_work
 
 
-def test_who_forgets_a_crew_lets_its_threads_end() -> None:
+def test_who_forgets_a_crew_lets_its_threads_end(looks_often: None) -> None:
     crew, workers = passing(3, 1)
     workers[1].waiting += [9]
     crew.work()

@@ -11,16 +11,9 @@ import pytest
 from dataflows import fails_on, word_count
 
 import timely
-from timely.client.embedded import others
 from timely.client.embedded.others import Others
 
 SOON = 60
-
-
-@pytest.fixture
-def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever sleeps looks around after a moment, and not only after a second."""
-    monkeypatch.setattr(others, "_LOOK_SECONDS", 0.02)
 
 
 @pytest.fixture(params=[False, True], ids=["in turn", "threads"])
