@@ -26,7 +26,7 @@ and stands apart in `word_order.py`: who describes a dataflow, or packs a time f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -156,8 +156,12 @@ class TimeCode:
         assert self.unit & ~self.valid == 0, "one iteration fits"
 
     def anchored(self, anchor: Anchor) -> TimeCode:
-        """The same for words that count from `anchor`, wherever that moves."""
-        return replace(self, anchor=anchor)
+        """The same for words that count from `anchor`, wherever that moves; what is known of its words, which
+        does not depend on that, is not found out again.
+        """
+        made = object.__new__(TimeCode)
+        made.__dict__.update(self.__dict__, anchor=anchor)
+        return made
 
     @cached_property
     def fields(self) -> tuple[tuple[int, int], ...]:

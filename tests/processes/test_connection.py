@@ -199,7 +199,7 @@ def test_a_worker_that_computes_for_long_is_waited_for_and_that_is_said(
     """It is reached, by the host and by the sockets, though nobody there is free to answer."""
     monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.4)
     with timely.connect(workers=2) as cluster:
-        flow = cluster.install("dataflows:sleeps_on", seconds=6.0)
+        flow = cluster.install("dataflows:sleeps_on", seconds=3.0)
         flow.input("words").insert(["slow"])
         flow.seal()
         started = time.monotonic()

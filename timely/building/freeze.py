@@ -149,7 +149,8 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
     if not real:
         raise GraphError(f"the dataflow {dataflow.name!r} is empty: give it at least one input")
     stage_of = {stage.index: position for position, stage in enumerate(real)}
-    codes = tuple(TimeCode(layout, stage.scope.shape) for stage in real)
+    code_of = {shape: TimeCode(layout, shape) for shape in {stage.scope.shape for stage in real}}
+    codes = tuple(code_of[stage.scope.shape] for stage in real)
     specs: list[ConnectorSpec] = []
     connectors: list[PhysicalConnector] = []
     counted: set[tuple[int, int, int]] = set()

@@ -99,9 +99,10 @@ class AtHand(Protocol):
         """As `Seal` of worker 0: the epoch that is open then."""
         ...
 
-    def has_done(self, dataflow: int, epoch: int) -> bool:
+    def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
         """Whether `Wait` for an epoch of all outputs is answered by all workers once they have done what
-        there is to do. If not, it may still come by what others do: that is for a request.
+        there is to do, or as much of it as they could in so many seconds; below 0: all. If not, it may still
+        come by what others do: that is for a request.
         """
         ...
 
@@ -268,13 +269,15 @@ class Installed:
         self.note_epoch(opened)
         return epoch
 
-    def has_done(self, epoch: int) -> bool:
-        """Let workers that are at hand do what there is to do: whether an epoch is complete then."""
+    def has_done(self, epoch: int, seconds: float) -> bool:
+        """Let workers that are at hand do what there is to do, for so many seconds at most, or without limit
+        below 0: whether an epoch is complete then.
+        """
         if self._end is not None:
             self.settle()
         assert self._at_hand is not None
         try:
-            return self._at_hand.has_done(self.index, epoch)
+            return self._at_hand.has_done(self.index, epoch, seconds)
         except TimelyError as error:
             self._hear(error)
             raise

@@ -150,17 +150,21 @@ class Flow(Installed):
         """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
 
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
-        embedded workers it comes at once where no other thread of the program could seal the epoch.
+        embedded workers it comes at once where no other thread of the program could seal the epoch, and
+        after the step in which the time is over; the next call goes on from there.
         """
         with told_shortly():
             if type(epoch) is int:  # as most often: who waits for each change pays for each call here
                 wanted = epoch
             else:
                 wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
-            seconds = seconds_of(timeout)
-            if self.is_at_hand and self.has_done(wanted):
-                return wanted
-            self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
+            left = seconds = seconds_of(timeout)
+            if self.is_at_hand:
+                until = time.monotonic() + seconds
+                if self.has_done(wanted, seconds):
+                    return wanted
+                left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
+            self.ask_all(Wait(self.index, "", wanted, seconds), left)
         return wanted
 
     def arrangements(self) -> pa.Table:

@@ -4,14 +4,22 @@ later epoch before anybody has read.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import differential as dd
 import timely
+from differential.columns.schema import Schema
+from differential.columns.update_batch import UpdateBatch
 from differential.errors import MultiplicityOverflowError
 from differential.operators.edge import collected
-from progress.times.time_words import TimeLayout
+from differential.operators.table_io import TableLog
+from differential.testing import assert_updates
+from progress.times.anchor import Anchor, Rebase
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import ROOT
+from timely.operators.capture import FOREVER
 from timely.running import instance as instance_module
 from timely.running.core import Worker
 
@@ -158,3 +166,42 @@ def test_what_is_read_after_each_change_does_not_wait_for_ever(monkeypatch: pyte
             flow.wait(flow.seal())
             assert flow.output("same").snapshot().num_rows == epoch + 1
             assert instance.output("same").log._rows._rows_waiting <= 12
+
+
+def _few_in_a_log(*rows: tuple[int, int, int]) -> tuple[TableLog, TimeCode]:
+    """A log in which few rows wait, each a value, an epoch and how often it is there."""
+    code = TimeCode(TimeLayout.default(1), ROOT).anchored(Anchor())
+    log = TableLog(Schema.of("n: int"))
+    log.start(code)
+    for value, epoch, diff in rows:
+        log.add(epoch, UpdateBatch(np.array([[value], [code.pack((epoch,))], [diff]])))
+    assert log._few_rows == len(rows)
+    return log, code
+
+
+def test_log_goes_on_with_few_rows_that_nobody_has_read() -> None:
+    old, _ = _few_in_a_log((1, 0, 1), (2, 1, 1))
+    new, _ = _few_in_a_log((2, 1, 1), (3, 1, 1), (4, 2, 1))
+    for log in (old, new):
+        log.note_complete(3)
+    assert new.take_over(old, 2)
+    wanted = "n | epoch | diff\n 1 | 0 | +1\n 2 | 1 | +1\n 1 | 2 | -1\n 3 | 2 | +1\n 4 | 2 | +1"
+    assert_updates(new.changes(0, FOREVER), wanted)
+
+
+def test_log_forgets_few_rows_that_nobody_has_read() -> None:
+    log, _ = _few_in_a_log((1, 0, 1), (2, 1, 1), (3, 2, 1))
+    log.note_complete(3)
+    log.forget(2)
+    assert list(log._changes) == [2]
+    assert_updates(log.changes(2, FOREVER), "n | epoch | diff\n 3 | 2 | +1")
+    assert log.snapshot(2).num_rows == 3
+
+
+def test_log_lets_words_of_few_rows_count_from_a_later_epoch() -> None:
+    log, code = _few_in_a_log((1, 5, 1), (2, 6, 1))
+    shift = code.layout.shifts[0]
+    code.anchor.epoch += 4
+    log.rebase(Rebase(4, shift))
+    log.note_complete(6)
+    assert_updates(log.changes(0, FOREVER), "n | epoch | diff\n 1 | 5 | +1")

@@ -25,7 +25,7 @@ from ...building.builders import Builder
 from ...errors import MisuseError, TimelyError, VertexError
 from ...failure import add_note, again, story_of
 from ...giving_back import GivingBack
-from ...limits import APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
+from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
 from ...wire.requests import (
     Append,
@@ -97,6 +97,7 @@ class EmbeddedWorkers:
         self._others = Others()
         self._owed = Owed(self)
         self._giving_back = GivingBack()
+        self._is_late = False  # whether the time was over before the work was done
         self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
         self._failed_installs: set[int] = set()
         for worker, server in zip(self._workers, self._servers, strict=True):
@@ -127,7 +128,9 @@ class EmbeddedWorkers:
         What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here, or
         out of the next call that asks the dataflow for anything. What does not come by working is waited for
         only if another thread may bring it (`others.py`); else it is an error at once, whatever the timeout.
+        What is not done when the time is over is left to whoever asks next.
         """
+        until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
         answers: _Answers | None = None
         news: threading.Event | None = None
         while True:
@@ -135,14 +138,16 @@ class EmbeddedWorkers:
                 try:
                     self._begin_turn()
                     if answers is None:
-                        answers = self._begin(requests)
+                        answers = self._begin(requests, until - ANSWER_SECONDS_MAX)
                         if not all(isinstance(request, _ONLY_LOOKS) for _, request, _ in requests):
                             self._others.wake()
                     else:
                         self._check()
-                        self._work_off()
-                    if self._settle(answers):
+                        self._work_off(until - ANSWER_SECONDS_MAX)
+                    if self._settle(answers, until):
                         return answers.replies
+                    if time.monotonic() > until:
+                        raise answers.late()
                     news = self._others.lie_down(timeout_seconds >= PATIENCE_SECONDS)
                     seconds = self._patience(answers)
                 except BaseException as error:
@@ -232,13 +237,14 @@ class EmbeddedWorkers:
                 self._busy = 0
                 end_turn(self)
 
-    def has_done(self, dataflow: int, epoch: int) -> bool:
+    def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
         """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
+        until = inf if seconds < 0 else time.monotonic() + seconds
         with self._turn():
             try:
                 self._begin_turn()
                 self._check()
-                self._work_off()
+                self._work_off(until)
                 try:
                     for server in self._servers:
                         if not server.has_done(dataflow, epoch):
@@ -314,8 +320,8 @@ class EmbeddedWorkers:
         self._others.have_asked.add(thread)
 
     def _note(self, error: BaseException) -> None:
-        """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
-        What has ended a dataflow, and those that read it, need not be told once more.
+        """After an interrupt something may be half done: there is nothing to go on with. What has ended a
+        dataflow, and those that read it, need not be told once more.
         """
         if not isinstance(error, Exception):
             self._broken = error
@@ -348,15 +354,16 @@ class EmbeddedWorkers:
             return []
         return None if self._network.in_flight() else self._workers
 
-    def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]]) -> _Answers:
+    def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]], until: float) -> _Answers:
         """Hand out requests, after the work that their answers depend on."""
         self._check()
-        waits = asks_else = False
+        waits = looks = asks_else = False
         for _, request, _ in requests:
             waits = waits or not isinstance(request, _OF_NO_WORK)
+            looks = looks or isinstance(request, _ONLY_LOOKS)
             asks_else = asks_else or not isinstance(request, Wait)
-        if waits:
-            self._work_off(asks_else)
+        if waits:  # who was told that there is more to do, and asks for none of it, is answered as it is now
+            self._work_off(until if looks or not self._is_late else 0.0, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
@@ -368,7 +375,7 @@ class EmbeddedWorkers:
 
     def _pay_for(self, dataflow: int) -> None:
         """Do what is owed, which is too much, for who has completed something of a dataflow."""
-        self._work_off()
+        self._work_off(time.monotonic() + REPLY_SECONDS_MAX)
         self._check_running(dataflow)
 
     def _note_owed(self, request: Request, table: pa.Table | None) -> None:
@@ -400,7 +407,7 @@ class EmbeddedWorkers:
             try:
                 self._begin_turn()
                 self._check()
-                self._work_off()
+                self._work_off(time.monotonic() + REPLY_SECONDS_MAX)
                 old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
                 dataflow = self._servers[0].installations.reserve()
                 answers = [
@@ -425,9 +432,7 @@ class EmbeddedWorkers:
                 end_turn(self)
 
     def close(self) -> None:
-        """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some
-        call has raised it before.
-        """
+        """Do what is owed; then nothing can be asked. Raises what has ended a dataflow, if no call has."""
         if not self._is_here():
             return
         self._is_closed, is_within = True, self._is_within()
@@ -484,15 +489,17 @@ class EmbeddedWorkers:
             for worker in self._workers:
                 worker.take_in()
 
-    def _work_off(self, asks_else: bool = False) -> None:
-        """Work until nothing is left to do. `asks_else`: for who asks for something else than just that. If
-        no rows have come meanwhile, who has loaded before did not wait for what it has left to be given back.
+    def _work_off(self, until: float = inf, asks_else: bool = False) -> None:
+        """Work until nothing is left to do, or until then. `asks_else`: for who asks for more. If no rows
+        have come since, who has loaded before did not wait for what it has left to be given back.
         """
         if self._broken is None:
             if asks_else and not self._owed.rows:
                 self._giving_back.look_behind()
             self._giving_back.add(self._owed.rows)
-            self._run_until_idle()
+            self._is_late = not self._run_until_idle(until)
+            if self._is_late:
+                return  # what is left is still owed
             self._giving_back.look()
         self._owed.clear()
 
@@ -528,17 +535,16 @@ class EmbeddedWorkers:
             raise answers.late()
         return seconds
 
-    def _run_until_idle(self) -> None:
-        if self._crew is not None:
-            self._step()
-            while self._crew.has_paused:
-                self._step()
-        elif self.count > 1:
-            while self._step():
-                pass
-        else:  # what a lone worker has left to do it knows without another step
-            while self._step() and not self._workers[0].is_at_rest():
-                pass
+    def _run_until_idle(self, until: float) -> bool:
+        """Work until nothing is left to do, or until then; whether nothing is."""
+        worker = self._workers[0]
+        while self._step(until):
+            # A lone worker knows by itself that nothing is left, a crew if it has not paused.
+            if worker.is_at_rest() if self.count == 1 else self._crew and not self._crew.has_paused:
+                break
+            if time.monotonic() > until:
+                return False
+        return True
 
     def _step(self, until: float = inf) -> bool:
         """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was

@@ -87,6 +87,5 @@ class Ahead:
         return words if not words.size or (told.size and told[0] < words[0]) else told
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor."""
+        """Words count from a later anchor. Who asks for `first` looks again before."""
         self._words = [by.early(words) for words in self._words]
-        self.first = None if self.first is None else by.early_word(self.first)

@@ -380,9 +380,7 @@ class RegionRunner:
         if self._held is not None:
             self._held = by.word(self._held)
         self._closed = None
-        if self._ahead is not None:
-            self._ahead.rebase(by)
-            self.is_ahead = False
+        self.is_ahead = False
         self._since = by.early_word(self._since)
         assert self.region is not None
         self.region.rebase(by)

@@ -42,7 +42,7 @@ def feeders(
 def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> None:
     """On a worker that is alone: let stages outside of loops follow the inputs from which alone rows come."""
     for stage, runner in enumerate(runners):
-        if runner.vertex is None or runner.code.shape.coordinates > 1:
+        if runner.code.shape.coordinates > 1:
             continue
         leading = [
             sources_of(frozen, [c.index for c in frozen.connectors if c.target == stage and c.port == port])
@@ -53,16 +53,11 @@ def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> No
 
 
 def sources_of(frozen: FrozenDataflow, connectors: Sequence[int]) -> list[int]:
-    """The stages for inputs from which these connectors lead, at the epochs that rows have there; none if
-    one of them leads from a vertex.
+    """The stages for inputs from which these connectors lead, each once; none if one of them leads from a
+    vertex. Epochs stay as they are on the way: from an input nothing leads but into loops.
     """
-    layout = frozen.layout
-    epochs = layout.limit - 1 & -(1 << layout.shifts[0])
-    specs = [frozen.connectors[index] for index in connectors]
-    for spec in specs:
-        if spec.source not in frozen.open_stages or spec.keep & epochs != epochs or spec.add & epochs:
-            return []
-    return list(dict.fromkeys(spec.source for spec in specs))
+    sources = dict.fromkeys(frozen.connectors[index].source for index in connectors)
+    return list(sources) if sources.keys() <= set(frozen.open_stages) else []
 
 
 def upstream_of(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> frozenset[int]:

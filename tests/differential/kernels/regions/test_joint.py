@@ -47,8 +47,8 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
     rng = random.Random(seed)
     lines = np.zeros((2, LINE), np.int64)
     lines[:, L_PEER], lines[:, L_IN_SIZE] = [1, 2], 1 << 16
+    region = _region(name)
     for _ in range(30):
-        region = _region(name)
         shift, slots = region._parts.epoch_shift, region._slots
         bound, anchor = 3, 40
         region.close(1 << shift, bound << shift)
@@ -70,3 +70,5 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
         assert found[W_FIRST] == anchor + outstanding
         assert found[W_PASSES] == region.passes() and found[W_IS_EMPTY] == (first is None)
         assert found[W_ENDED] == (3 if first is None else 0)
+        for slot in places:
+            slots.take(slot)

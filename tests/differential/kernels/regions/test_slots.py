@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,16 @@ from hypothesis import strategies as st
 from differential.columns.packed import parts as parts_module
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import words_in
-from differential.kernels.regions.layout import FAR, S_NEXT, S_ROOM, STATE, X_BOUND, X_COUNTERS, X_NOW
+from differential.kernels.regions.layout import (
+    FAR,
+    S_LEAST,
+    S_NEXT,
+    S_ROOM,
+    STATE,
+    X_BOUND,
+    X_COUNTERS,
+    X_NOW,
+)
 from differential.kernels.regions.slots import drop_rows_at, next_of, rows_at, rows_of
 from differential.regions import slots as slots_module
 from differential.regions.slots import Slots
@@ -65,6 +77,72 @@ def test_rows_of_one_iteration_and_all_closed_epochs_are_taken_out_and_the_other
     assert (
         slots.table[slot, S_NEXT] == slots.least(slot) == FAR and slots.rows(slot) == 0 and slots.rows(0) == 0
     )
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_the_least_of_all_is_that_of_what_waits_in_any_slot(order: tuple[int, ...]) -> None:
+    slots = Slots(COUNTERS)
+    for slot in range(3):
+        assert slots.add(3) == slot
+    for number, slot in enumerate(order):
+        assert slots.least_of_all() == (FAR if number == 0 else 20 - number + 1)
+        slots.put(slot, _words([(1, 30, 1), (2, 20 - number, 1)]))
+    for number, slot in enumerate(order[::-1]):
+        assert slots.least_of_all() == 18 + number
+        slots.take(slot)
+    assert slots.least_of_all() == FAR
+
+
+@pytest.mark.parametrize("held", [0, 1, 40])
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_what_fills_the_room_of_a_slot_to_the_last_row_or_is_one_too_many_is_there(
+    held: int, over: int
+) -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    room = int(slots.table[slot, S_ROOM])
+    rows = [(number, 4 + number, 1) for number in range(room + over)]
+    slots.put(slot, _words(rows[:held]))
+    slots.put(slot, _words(rows[held:]))
+    assert slots.table[slot, S_ROOM] > room if over > 0 else slots.table[slot, S_ROOM] == room
+    assert _rows(rows_of(slots.table, slot)) == rows
+
+
+@pytest.mark.parametrize("time", [-1, -2, 1])
+def test_times_are_in_the_column_that_is_said(time: int) -> None:
+    slots = Slots(COUNTERS)
+    slots.bound = 16
+    slot = slots.add(4)
+    words = np.array([[1, 1], [31, 30], [41, 40], [51, 50]])
+    words[time] = 9, 14
+    slots.put(slot, words, time)
+    assert slots.table[slot, S_LEAST] == 9 and slots.table[slot, S_NEXT] == 1
+
+
+@given(ROWS, st.sampled_from([0b1100, 0b1000, 0b1111, 0]), st.sampled_from([0, 4, 3]))
+def test_rows_that_leave_are_moved_and_summed_as_long_as_they_are_few(
+    rows: list[Row], keep: int, add: int
+) -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    slots.put(slot, _words(rows))
+    want: dict[tuple[int, int], int] = defaultdict(int)
+    for word, time, diff in rows:
+        want[word, (time & keep) + add] += diff
+    moved = slots.take_moved(slot, keep, add)
+    assert moved is not None
+    found, least = moved
+    assert _rows(found) == [(*row, diff) for row, diff in sorted(want.items()) if diff]
+    assert least == min([row[1] for row in _rows(found)], default=FAR)
+    assert slots.rows(slot) == 0 and slots.least(slot) == slots.table[slot, S_NEXT] == FAR
+
+
+def test_rows_that_leave_and_are_too_often_there_are_refused() -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    slots.put(slot, _words([(1, 4, 2**62), (1, 5, 2**62)]))
+    with pytest.raises(OverflowError):
+        slots.take_moved(slot, 0b1100, 0)
 
 
 def test_memory_of_many_rows_is_given_back() -> None:
@@ -178,5 +256,6 @@ def test_what_is_left_as_words_is_too_much_for_a_kernel_however_many_rows_come(r
     slots.put(put, many)
     slots.put_packed(put_packed, [Block(many[:, at : at + 7].copy()) for at in range(0, rows, 7)])
     for slot in (put, put_packed):
+        assert slots.take_moved(slot, -1, 0) is None, "that is for few"
         assert slots.rows(slot) > 4 and (slot in slots._packed or slots.rows(slot) < 13 + 7)
     assert slots.take(put).shape[1] == rows + 10 and slots.take(put_packed).shape[1] == rows

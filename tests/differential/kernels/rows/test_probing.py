@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,16 +33,20 @@ def _table(runs: list[list[Row]]) -> tuple[Int64s, list[Run]]:
 def _check(runs: list[list[Row]], keys: list[tuple[int, ...]], kw: int, at_once: int) -> None:
     table, held = _table(runs)
     cursors = cursors_of(table)
+    places: list[defaultdict[tuple[int, ...], list[int]]] = []
+    for rows_of_run in runs:
+        places.append(defaultdict(list))
+        for row, each in enumerate(rows_of_run):
+            places[-1][each[:kw]].append(row)
     for start in range(0, len(keys), at_once):
         some = keys[start : start + at_once]
         words = as_words(some, kw) if kw else np.empty((0, len(some)), np.int64)
         found: Int64s = np.full((2 * len(some), len(runs)), -1, np.int64)
         locate_keys(table, cursors, words, len(some), kw, found)
         for number, key in enumerate(some):
-            for run, rows_of_run in enumerate(runs):
-                wanted = [row for row, each in enumerate(rows_of_run) if each[:kw] == key]
+            for run, of_key in enumerate(places):
                 first, last = found[2 * number : 2 * number + 2, run].tolist()
-                assert list(range(first, last)) == wanted, (key, run)
+                assert list(range(first, last)) == of_key[key], (key, run)
     assert all(run.rows for run in held), "held until here"
 
 

@@ -39,6 +39,18 @@ def test_any_values_of_all_64_bits(case: tuple[int, list[Row]]) -> None:
     assert rows_of(sort_consolidate(as_words(some, columns))) == consolidated(some)
 
 
+@pytest.mark.parametrize("more", range(9))
+def test_a_sum_may_leave_64_bits_on_its_way_and_not_at_its_end(more: int) -> None:
+    """However few rows there are; whichever way is taken for them."""
+    others: list[Row] = [(number, 0, 1) for number in range(more)]
+    back = [(7, 3, 2**62), (7, 3, 2**62), *others, (7, 3, -(2**62))]
+    assert rows_of(sort_consolidate(as_words(back, 3))) == consolidated(back)
+    for sign in (1, -1):
+        beyond = [(7, 3, sign * 2**62), *others, (7, 3, sign * 2**62), (7, 3, sign)]
+        with pytest.raises(OverflowError):
+            sort_consolidate(as_words(beyond, 3))
+
+
 @given(rows(2, wide=True, rows_max=80).filter(len))
 def test_any_sorting_by_index_is_the_same(some: list[Row]) -> None:
     words = as_words(some, 4)

@@ -201,6 +201,30 @@ def test_what_has_ended_a_dataflow_is_told_with_its_cause_and_from_then_on(
 
 
 @every_call
+@pytest.mark.parametrize("key", range(4))
+def test_on_whichever_worker_it_has_ended_the_cause_is_told(
+    cluster: timely.Cluster, call: str, key: int
+) -> None:
+    """Keys have different workers, and one of them decides for all."""
+
+    def bears_nothing(key: object, rows: list[object]) -> list[object]:
+        raise ValueError(f"cannot bear {key}: {rows}")
+
+    def build(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, v: int")
+        rows.group_by("k").reduce(bears_nothing, "n: int").output("counts")
+
+    flow, other = cluster.install(build), cluster.install(counts)
+    flow.input("rows").insert([(key, 1)])
+    flow.seal()
+    other.wait(other.seal())
+    with pytest.raises(timely.TimelyError, match="cannot bear") as caught:
+        CALLS[call](flow)
+    assert isinstance(caught.value.__cause__, timely.TimelyError)
+    assert isinstance(caught.value.__cause__.__cause__, ValueError)
+
+
+@every_call
 def test_uninstalled_by_another_it_is_told(cluster: timely.Cluster, call: str) -> None:
     flow = cluster.install(counts)
     cluster.flow(flow.index).uninstall()

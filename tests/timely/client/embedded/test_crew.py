@@ -261,7 +261,7 @@ def test_what_a_call_took_is_noted_of_the_way_in_which_it_began(in_turn: bool) -
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("kind", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
 def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(
-    who: int, kind: type[BaseException], in_turn: bool
+    who: int, kind: type[BaseException], in_turn: bool, looks_often: None
 ) -> None:
     crew, workers = passing(3, 3, in_turn=in_turn)
 
@@ -404,7 +404,7 @@ def test_a_crew_may_be_closed_twice() -> None:
     assert not crew.is_at_work
 
 
-def test_who_forgets_a_crew_lets_its_threads_end() -> None:
+def test_who_forgets_a_crew_lets_its_threads_end(looks_often: None) -> None:
     crew, workers = passing(3, 1)
     workers[1].waiting += [9]
     crew.work()

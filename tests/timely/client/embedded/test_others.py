@@ -162,6 +162,7 @@ def test_an_interrupt_of_who_only_waits_breaks_nothing(
     assert flow.output("counts").changes() == [(0, ("a", 1))]
 
 
+@pytest.mark.usefixtures("looks_often")
 @pytest.mark.parametrize("how", ["wait", "follow", "changes"])
 def test_who_would_wait_for_who_waits_is_told_and_the_others_once_it_is_gone(
     cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch, how: str
@@ -191,6 +192,7 @@ def test_who_would_wait_for_who_waits_is_told_and_the_others_once_it_is_gone(
             first.result(SOON)
 
 
+@pytest.mark.usefixtures("looks_often")
 def test_who_waits_for_a_thread_that_ends_without_a_word_is_told() -> None:
     with timely.connect(embedded=True) as cluster:
         flow = cluster.install(word_count)

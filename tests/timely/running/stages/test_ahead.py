@@ -217,6 +217,15 @@ def test_truth_what_progress_tracking_knows_better_counts() -> None:
     assert ahead.or_later(0, told).tolist() == []
 
 
+def test_truth_what_was_seen_counts_from_where_words_count_now() -> None:
+    ahead = Ahead([[Input(5 << 3)], [Input(None)], [Input(2 << 3)]], 1 << 20)
+    ahead.look()
+    ahead.rebase(Rebase(3, 3))
+    assert [ahead.frontier(port).tolist() for port in range(3)] == [[2 << 3], [], [0]]
+    told = np.array([3 << 3])
+    assert ahead.or_later(0, told) is told, "not what would have been later before"
+
+
 def test_truth_who_asks_for_notifications_has_them_of_progress_tracking() -> None:
     """It looks at requests when that says so, and would not come back to what it has seen before."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import differential as dd
 import timely
 from bench.dataflow.bfs import build
+from differential import col
 from differential.columns.update_batch import UpdateBatch
 from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
@@ -15,6 +17,7 @@ from timely.operators.capture import FOREVER
 from timely.running.actions import Resume
 from timely.running.core import Worker
 from timely.running.instance import Instance
+from timely.running.stages.regions import RegionRunner
 
 
 def _worker() -> tuple[Worker, Instance]:
@@ -25,7 +28,9 @@ def _worker() -> tuple[Worker, Instance]:
 
 
 def _send(instance: Instance, name: str, epoch: int, *rows: tuple[int, ...]) -> None:
-    words = np.array([(*row, _word(instance, epoch), 1) for row in rows], np.int64).T.copy()
+    words = np.array(
+        [(*row, _word(instance, epoch - instance.anchor.epoch), 1) for row in rows], np.int64
+    ).T.copy()
     instance.input(name).append(epoch, UpdateBatch(words))
 
 
@@ -171,3 +176,172 @@ def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch:
     assert region._held == words[1]
     assert [word for word, delta in counted if delta == 1] == [words[1]] * len(region._leaving)
     assert [word for word, delta in counted if delta == -1] == words
+
+
+def test_what_comes_in_later_of_an_earlier_epoch_is_held_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    worker.run_until_idle()
+    monkeypatch.setattr(LoopRegion, "take", lambda self, stage, port, batch: None)
+    location = next(iter(region._ports)) + region._first_connector
+    batch = UpdateBatch(np.zeros((4, 1), np.int64))
+    held = []
+    for epoch in (7, 8, 5, 6):
+        region.inbox = [(0, location, _word(instance, epoch), batch)]
+        region.activate()
+        held.append(region._held)
+    assert held == [_word(instance, epoch) for epoch in (7, 7, 5, 5)]
+
+
+def _two_behind_stages(flow: timely.Dataflow) -> None:
+    """A loop into which no input leads by itself."""
+    edges = dd.input(flow, "edges", "src: int, dst: int").distinct()
+    roots = dd.input(flow, "roots", "src: int, dst: int").distinct()
+    steps = roots.select(src=col.src, to=col.dst)
+    edges.iterate(
+        lambda x: x.join(steps, on="src").select(src=col.to, dst=col.dst).concat(x).distinct()
+    ).output("found")
+
+
+@pytest.mark.parametrize("closes", [False, True])
+@pytest.mark.parametrize("leads", ["edges", "roots"])
+@pytest.mark.parametrize("bits", [None, 4])
+def test_behind_other_stages_a_region_never_goes_back_nor_ahead(
+    bits: int | None, leads: str, closes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows come in without news of what is closed, which is no reason to think that less is. With few bits
+    words count from a later epoch every few epochs.
+    """
+    flow = timely.Dataflow("tested", level_bits=None if bits is None else (bits, 9))
+    _two_behind_stages(flow)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    (region,) = instance.regions
+    assert region._ahead is None and len(region._entries) > 1
+    run, shift = LoopRegion.run, instance.frozen.layout.shifts[0]
+    (follows,) = {"edges", "roots"} - {leads}
+    bounds: list[int] = []
+    seen: list[tuple[int, int]] = []
+
+    def epoch_of(word: int) -> int:
+        return instance.anchor.epoch + (word >> shift)
+
+    def noted(inner: LoopRegion, bound: int) -> bool:
+        bounds.append(epoch_of(bound))
+        assert bound == instance.frozen.layout.limit or bounds[-1] <= instance.input(follows).epoch
+        return run(inner, bound)
+
+    monkeypatch.setattr(LoopRegion, "run", noted)
+    for step in range(32):
+        for name, epoch in ((leads, step), (follows, step - 2)):
+            handle = instance.input(name)
+            if handle.is_closed or not 0 <= epoch < 30:
+                continue
+            _send(instance, name, epoch, (epoch, 1))
+            if closes and epoch == 20 and name == leads:
+                handle.close()
+            else:
+                handle.seal()
+            while actions := worker.enabled():
+                worker.perform(actions[-1])
+                seen.append((epoch_of(region._since), epoch_of(region._held or 1 << 50)))
+    assert bounds == sorted(bounds) and [since for since, _ in seen] == sorted(since for since, _ in seen)
+    assert all(since <= held for since, held in seen)
+    assert instance.epochs_done() == 30 and region._closed == _word(instance, 30 - instance.anchor.epoch)
+    assert (instance.anchor.epoch > 0) == (bits is not None)
+
+
+def test_more_rows_of_an_open_epoch_than_may_wait_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    worker.run_until_idle()
+    monkeypatch.setattr(loop_region, "ROWS_MAX", 3)
+    assert isinstance(region.region, LoopRegion)
+    waiting = []
+    for epoch, count in enumerate((3, 1, 2)):
+        _send(instance, "edges", epoch, *[(node, node + 1) for node in range(count)])
+        instance.input("edges").seal()
+        worker.run_until_idle()
+        waiting.append(sum(region.region._slots.rows(slot) for slot in region.region._parts.passing))
+    assert waiting == [3, 0, 2]
+
+
+def test_what_is_told_is_closed_up_to_the_first_of_all_that_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, instance = _worker()
+    (region,) = instance.regions
+    assert len(region._entries) > 1
+    for early in region._entries:
+        for late in (_word(instance, 5), None):
+            firsts = dict.fromkeys(region._entries, late) | {early: _word(instance, 3) + 1}
+            with monkeypatch.context() as patched:
+                patched.setattr(type(instance.tracker), "first", lambda _, port, firsts=firsts: firsts[port])
+                assert region._bound_told() == _word(instance, 3)
+            assert region._entries_closed == (len(region._entries) - 1 if late is None else 0)
+
+
+def test_an_input_that_ends_is_heard_of_also_if_no_epoch_is_closed_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, instance = _worker()
+    (region,) = instance.regions
+    worker.run_until_idle()
+    told: list[tuple[int, bool]] = []
+    monkeypatch.setattr(LoopRegion, "on_since", lambda _, since, has_ended: told.append((since, has_ended)))
+    instance.input("roots").close()
+    worker.run_until_idle()
+    assert told == [(0, True)] and instance.epochs_done() == 0
+    assert [len(region.frontier(port)) for port in region._entries].count(0) == 1
+
+
+def test_as_long_as_rows_go_round_nothing_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    worker, instance = _worker()
+    (region,) = instance.regions
+    _send(instance, "edges", 0, *[(node, node + 1) for node in range(6)])
+    _send(instance, "roots", 0, (0,))
+    for handle in instance.inputs.values():
+        handle.close()
+    under_way = since = 0
+    while actions := worker.enabled():
+        worker.perform(actions[0])
+        assert since <= region._since
+        since = region._since
+        assert region.region is not None
+        if region.region.first() is not None:
+            under_way += 1
+            assert not region._ended
+    assert under_way > 2 and region._ended == set(region._watched)
+    worker.run_until_idle()
+    found = instance.output("distances").log.snapshot(0)
+    assert sorted(zip(*(found.column(name).to_pylist() for name in ("node", "distance")), strict=True)) == [
+        (node, node) for node in range(7)
+    ]
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_rows_and_the_end_of_their_epoch_are_one_turn(closes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an input has ended, another turn only hears of that."""
+    worker, instance = _worker()
+    _send(instance, "roots", 0, (0,))
+    _seal(instance)
+    if closes:
+        instance.input("roots").close()
+    worker.run_until_idle()
+    turns: list[tuple[int, int | None]] = []
+    activate = RegionRunner.activate
+
+    def noted(region: RegionRunner) -> None:
+        came = len(region.inbox)
+        activate(region)
+        turns.append((came, region._closed))
+
+    monkeypatch.setattr(RegionRunner, "activate", noted)
+    for epoch in range(1, 4):
+        turns.clear()
+        _send(instance, "edges", epoch, (epoch - 1, epoch))
+        for handle in instance.inputs.values():
+            if not handle.is_closed:
+                handle.seal()
+        worker.run_until_idle()
+        assert instance.epochs_done() == epoch + 1
+        assert turns == [(1, _word(instance, epoch + 1)), (0, _word(instance, epoch + 1))][: 1 + closes]

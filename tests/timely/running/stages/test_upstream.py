@@ -73,6 +73,36 @@ def test_a_loop_behind_something_else_than_inputs_follows_none() -> None:
         assert (region._ahead is None) == counts_before
 
 
+def test_an_input_that_leads_into_a_loop_in_two_ways_is_one_source() -> None:
+    dataflow = Dataflow()
+    edges = dd.input(dataflow, "edges", "src: int, dst: int")
+    steps = edges.select(src=dd.col.src, to=dd.col.dst)
+    edges.iterate(
+        lambda x: x.join(steps, on="src").select(src=dd.col.to, dst=dd.col.dst).concat(x).distinct()
+    ).output("found")
+    instance = Worker().install(dataflow.freeze())
+    (region,) = instance.regions
+    assert len(region._entries) > 1 and region._ahead is not None
+    (source,) = [runner for runner in instance.runners if runner.followers]
+    assert source.name == "input edges" and source.followers == [region]
+
+
+def test_who_sends_to_a_port_says_whether_batches_arrive_as_they_are() -> None:
+    found = {}
+    for name in ("as they are", "filtered", "by key"):
+        dataflow = Dataflow()
+        rows = dd.input(dataflow, "rows", "k: int, v: int")
+        if name == "filtered":
+            rows = rows.filter(dd.col.v > 0)
+        elif name == "by key":
+            rows = rows.group_by("k").agg(n=dd.count())
+        rows.output("out")
+        instance = Worker().install(dataflow.freeze())
+        stages = range(len(instance.runners))
+        found[name] = [each.is_plain for stage in stages for each in instance.feeding(stage, 0)]
+    assert found == {"as they are": [True], "filtered": [False], "by key": [False, True]}
+
+
 def test_all_from_which_something_may_come() -> None:
     instance = running()
     frozen, stages = instance.frozen, len(instance.runners)

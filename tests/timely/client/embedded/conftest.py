@@ -1,0 +1,14 @@
+"""What tests of threads share."""
+
+from __future__ import annotations
+
+import pytest
+
+from timely.client.embedded import crew, others
+
+
+@pytest.fixture
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sleeps looks around after a moment, and not only after a second."""
+    for module in (crew, others):
+        monkeypatch.setattr(module, "_LOOK_SECONDS", 0.02)
