@@ -160,9 +160,10 @@ RECV_COUNT_MAX: Final = 1_024
 RECV_BYTES_MAX: Final = 64 * MIB
 """Bytes after which no further message is taken from a socket at once."""
 
-RING_BYTES_MAX: Final = MIB
+RING_BYTES_MAX: Final = MIB // 4
 """Shared memory for messages from one worker to another of the same host; those of more than an eighth of
-it, and those for which there is no room just now, go through a socket.
+it, and those for which there is no room just now, go through a socket. All of it is soon touched, by both, so
+that it counts as resident twice; with four times as much loads take as long.
 """
 
 RINGS_BYTES_MAX: Final = 16 * MIB

@@ -38,7 +38,7 @@ _ROOM_KEPT: Final = 1 << 16
 _ROOM_AT_REST: Final = 1 << 12
 """For so many rows a slot keeps its room from one iteration to the next, and from one stretch to the next."""
 
-LOOSE_ROWS_MAX: Final = 1 << 15
+LOOSE_ROWS_MAX: Final = 1 << 14
 """More rows than these are packed."""
 
 

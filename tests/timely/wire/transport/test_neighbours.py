@@ -360,7 +360,13 @@ def test_with_many_peers_each_has_less(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(neighbours, "InboundRing", counted)
     _allow_descriptors(monkeypatch, resource.RLIM_INFINITY)
-    for count, size in ((1, RING_BYTES_MAX), (16, RING_BYTES_MAX), (17, RING_BYTES_MAX // 2), (255, 1 << 16)):
+    most = RINGS_BYTES_MAX // RING_BYTES_MAX
+    for count, size in (
+        (1, RING_BYTES_MAX),
+        (most, RING_BYTES_MAX),
+        (most + 1, RING_BYTES_MAX // 2),
+        (255, 1 << 16),
+    ):
         made.clear()
         worker = Neighbours(0, lambda peer, frames: None)
         worker.join(range(1, count + 1))
