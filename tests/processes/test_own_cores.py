@@ -32,6 +32,14 @@ def test_two_workers_on_two_cores_have_one_each(two_cores: list[int]) -> None:
         assert _kept_to(cluster) == expected
 
 
+def test_what_was_there_before_a_worker_keeps_to_its_core_may_run_on_all(two_cores: list[int]) -> None:
+    """Threads of sockets do; and so who looks out for its neighbour had counted the cores of all by then."""
+    with timely.connect(workers=2) as cluster:
+        for worker in launcher_of(cluster).pids:
+            others = [int(task) for task in os.listdir(f"/proc/{worker}/task") if int(task) != worker]
+            assert others and all(os.sched_getaffinity(task) == set(two_cores) for task in others)
+
+
 def test_one_worker_may_run_on_both(two_cores: list[int]) -> None:
     with timely.connect(workers=1) as cluster:
         assert _kept_to(cluster) == [set(two_cores)]

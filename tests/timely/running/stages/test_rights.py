@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 from acting import Acts, acting, seal
 
+from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, TimeRegressionError, Vertex
 from timely.running.core import Worker
@@ -57,6 +58,35 @@ def test_holds_are_counted_and_keep_the_right_to_later_times() -> None:
     runner.release(five)
     with pytest.raises(TimeRegressionError, match="no time at all"):
         runner.hold(five)
+
+
+def test_what_is_held_at_the_first_epoch_that_no_word_says_gives_a_right_once_words_do() -> None:
+    _, runner, _ = running()
+    zero, one = (runner.code.pack((epoch,)) for epoch in (0, 1))
+    limit = runner.code.layout.limit
+    runner.hold(limit)
+    for word in (zero, zero, one):
+        runner.release(word)
+    assert runner.held_words() == {limit: 1}
+    for word in (one, limit):
+        with pytest.raises(TimeRegressionError, match="no time at all"):
+            runner.hold(word)
+    by = Rebase(1, runner.code.layout.shifts[0])
+    runner.rebase_rights(by)
+    assert by.word(limit) < limit and runner.held_words() == {by.word(limit): 1}
+    now = by.word(limit)
+    runner.hold(now)
+    runner.hold(limit + by.step)
+    runner.rebase_rights(Rebase(1, runner.code.layout.shifts[0]))
+    now -= by.step
+    assert runner.held_words() == {now: 2, limit: 1}
+    runner.release(now)
+    runner.release(now)
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        runner.hold(limit + by.step)
+    runner.release(limit)
+    with pytest.raises(TimeRegressionError, match="does not hold"):
+        runner.release(limit)
 
 
 def test_a_place_is_called_by_stage_and_worker() -> None:
