@@ -111,6 +111,17 @@ def test_only_the_last_events_are_kept() -> None:
     assert len(instance.runners[1].events) < 10
 
 
+def test_events_are_told_by_their_epoch_wherever_the_anchor_is() -> None:
+    _, runner, _ = running()
+    for word in list(runner.held_words()):
+        for _ in range(runner.held_words()[word]):
+            runner.release(word)
+    five, shift = runner.code.pack((5,)), runner.code.layout.shifts[0]
+    runner.events.append(("on_recv", five))
+    runner.rebase_rights(Rebase(3, shift))
+    assert runner.events[-1] == ("on_recv", five - (3 << shift))
+
+
 def test_rights_of_a_notification_end_with_it() -> None:
     refused: list[str] = []
 
