@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -36,8 +37,10 @@ def test_what_was_there_before_a_worker_keeps_to_its_core_may_run_on_all(two_cor
     """Threads of sockets do; and so who looks out for its neighbour had counted the cores of all by then."""
     with timely.connect(workers=2) as cluster:
         for worker in launcher_of(cluster).pids:
-            others = [int(task) for task in os.listdir(f"/proc/{worker}/task") if int(task) != worker]
-            assert others and all(os.sched_getaffinity(task) == set(two_cores) for task in others)
+            tasks = [int(task.name) for task in Path(f"/proc/{worker}/task").iterdir()]
+            others = [task for task in tasks if task != worker]
+            assert others
+            assert all(os.sched_getaffinity(task) == set(two_cores) for task in others)
 
 
 def test_one_worker_may_run_on_both(two_cores: list[int]) -> None:
