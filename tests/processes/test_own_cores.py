@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,16 @@ def test_two_workers_on_two_cores_have_one_each(two_cores: list[int]) -> None:
     with timely.connect(workers=2) as cluster:
         expected = [{core} for core in two_cores] if len(two_cores) == 2 else [set(two_cores)] * 2
         assert _kept_to(cluster) == expected
+
+
+def test_what_was_there_before_a_worker_keeps_to_its_core_may_run_on_all(two_cores: list[int]) -> None:
+    """Threads of sockets do; and so who looks out for its neighbour had counted the cores of all by then."""
+    with timely.connect(workers=2) as cluster:
+        for worker in launcher_of(cluster).pids:
+            tasks = [int(task.name) for task in Path(f"/proc/{worker}/task").iterdir()]
+            others = [task for task in tasks if task != worker]
+            assert others
+            assert all(os.sched_getaffinity(task) == set(two_cores) for task in others)
 
 
 def test_one_worker_may_run_on_both(two_cores: list[int]) -> None:

@@ -322,6 +322,34 @@ def test_server_a_broken_connection_is_noticed_by_the_client(tmp_path: Path) -> 
     client.close()
 
 
+def test_what_broke_and_came_back_unseen_before_a_request_is_forgiven_and_what_breaks_after_it_is_not(
+    tmp_path: Path,
+) -> None:
+    def heard(server: ServerSocket) -> None:
+        deadline = time.monotonic() + 10
+        while not server.recv_nowait():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    first = ServerSocket(f"ipc://{tmp_path}/c0")
+    client = ClientSockets([first.address])
+    client.send(0, [b"x"])
+    heard(first)
+    assert client.is_joined(0)
+    first.close()
+    client.send(0, [b"y"])
+    second = ServerSocket(first.address)
+    heard(second)
+    client.forgive(0)
+    assert client.loss(0) == "" and not client.is_losing() and client.losses(0) == 1
+    second.close()
+    while not client.is_losing():
+        client.wait(0.05)
+    client.forgive(0)
+    assert client.is_losing(), "nobody is back"
+    client.close()
+
+
 def test_a_server_that_ends_while_a_client_comes_is_lost_though_nobody_ends_the_next_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         client = ClientSockets([f"tcp://127.0.0.1:{listening.getsockname()[1]}"])

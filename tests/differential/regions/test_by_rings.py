@@ -23,15 +23,42 @@ from words_seen import Seen
 
 import differential as dd
 from differential.columns.packed.block import Block
-from differential.kernels.regions.layout import ROWS_MAX, S_COMPONENTS, S_NEXT, S_ROOM, S_ROWS, T_INSERTED
+from differential.kernels.regions.beats import HEADER_BYTES
+from differential.kernels.regions.layout import (
+    J_ANCHOR,
+    J_ARE_ALIKE,
+    J_ENDED,
+    J_FIRST_OF_ALL,
+    J_LOOKS,
+    J_PHASE,
+    J_SAID,
+    J_SHIFT,
+    J_TURNS,
+    J_WORD,
+    LISTENS,
+    ROWS_MAX,
+    S_COMPONENTS,
+    S_NEXT,
+    S_ROOM,
+    S_ROWS,
+    T_INSERTED,
+    W_ENDED,
+    W_IS_EMPTY,
+    W_PARTS,
+    W_PASSES,
+    WAITS,
+    WORKS,
+    X_TURNS,
+)
 from differential.regions import by_rings
 from differential.regions import slots as slots_module
 from differential.regions.beats import BeatBatch
+from differential.regions.by_rings import _BEATS_MAX
 from differential.regions.joint_loop import JointLoop
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
-from timely.operators.region import Going, Stop, Went
+from timely.operators.region import Going, Said, Stop, Went
 from timely.running.progress_messages import DataHeader, read_header, write_control_header
 from timely.running.stages.joint_regions import JointRegionRunner
 from timely.wire.transport import Lent
@@ -410,6 +437,44 @@ def test_a_slot_without_room_gets_it(waiting: Waiting) -> None:
     waiting.send([waiting.frames[0], *map(bytes, larger.to_frames(0))])
     assert waiting.go_on().beats == 1
     assert int(slots.table[slot, S_ROOM]) > room
+
+
+def test_a_kernel_is_told_all_each_time_whatever_it_was_told_before(waiting: Waiting) -> None:
+    """Word by word, by the names of `layout.py`; what is not written anew is what was written last."""
+    lines, said = waiting.network.workers[0].lend(), waiting.runner._saying
+    assert lines is not None and said is not None
+    rings, region, ports = waiting.region._by_rings, waiting.region, waiting.runner._watched
+    state = region._state
+    calls: list[tuple[set[int], bytes, bool]] = [
+        ({ports[0]}, bytes(range(1, len(ports) + 1)), False),
+        (set(), b"", True),
+        (set(ports), b"\1", False),
+        (set(ports), bytes(len(ports)), True),
+        ({ports[-1]}, b"", False),
+        (set(), b"", False),
+    ]
+    for number, (ended, ended_said, begins) in enumerate(calls):
+        given_said = Said(1, 20 + number, 31, 32, 33, 34, number % 2 == 0, number % 3 == 0, ended_said)
+        going = waiting.runner._going(Lent(lines, lambda _: False, 41 + number), given_said, ended, begins)
+        header = bytes(range(number, number + HEADER_BYTES))
+        going = going._replace(word=51 + number, anchor=61 + number, header=header)
+        state[X_TURNS] = 9
+        rings.begin(going)
+        told = rings._joint.tolist()
+        assert told[J_PHASE] == (WORKS if begins else LISTENS) and state[X_TURNS] == (0 if begins else 9)
+        assert (told[J_LOOKS], told[J_WORD], told[J_ANCHOR]) == (41 + number, 51 + number, 61 + number)
+        assert (told[J_SHIFT], told[J_ENDED]) == (region._parts.epoch_shift, len(ports))
+        assert told[J_TURNS] == _BEATS_MAX and not told[J_FIRST_OF_ALL] and not told[J_ARE_ALIKE]
+        assert told[J_SAID : J_SAID + W_PARTS + 1] == [1, 20 + number, 31, 32, 33, 34, 0]
+        assert (
+            told[J_SAID + W_PASSES] == given_said.passes and told[J_SAID + W_IS_EMPTY] == given_said.is_empty
+        )
+        assert told[J_SAID + W_ENDED] == len(ended_said)
+        assert rings._ended[0, : len(ended_said)].tolist() == [*ended_said]
+        assert rings._ended[1].tolist() == [port in ended for port in ports], "as of now"
+        assert rings._header.tobytes()[:HEADER_BYTES] == header
+        assert rings.went(WAITS).said == given_said
+    waiting.network.workers[0].take_back()
 
 
 # What the runner makes of how far it went.

@@ -297,6 +297,9 @@ def test_rows_that_have_come_in_rest_until_they_are_very_many_packed_or_not(
     words = _rows(len(region._slots.look(slot)), 0, ROWS_MAX + 1)
     region._slots.put(slot, words)
     assert region.rests(), "their epoch is open"
+    for most, rests in ((ROWS_MAX + 1, False), (ROWS_MAX + 2, True)):
+        monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", most)
+        assert region.rests() == rests
     monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", 2 * ROWS_MAX + 1)
     assert region.rests()
     monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 1)
@@ -315,6 +318,23 @@ def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:
     assert region.next_gate() is None and region.first() == 1 << shift
     region.close(1 << shift, 2 << shift)
     assert region.next_gate() == (gate, 5)
+
+
+def test_rows_for_each_other_worker_are_found_when_their_epoch_is_closed() -> None:
+    """For gates and for what needs none, and in each the least counters of those that are closed by then."""
+    region = _loop(workers=3)
+    shift, slots = region._parts.epoch_shift, region._slots
+    outs = [out.slot for out in region._parts.outs]
+    assert len(outs) == 2, "one for each of the others"
+    region.close(0, 1 << shift)
+    for number, out in enumerate(outs):
+        for time in (2 << shift | 3, 1 << shift | 7 + number, 1 << shift | 9 + number):
+            slots.put(out, _rows(len(slots.look(out)), time))
+    assert all(slots.table[out, S_NEXT] == FAR for out in outs)
+    region.close(1 << shift, 2 << shift)
+    assert slots.table[outs, S_NEXT].tolist() == [7 + number for number in range(len(outs))]
+    region.close(1 << shift, 3 << shift)
+    assert slots.table[outs, S_NEXT].tolist() == [3] * len(outs)
 
 
 def test_what_a_gate_keeps_outside_of_slots_counts_once_its_epoch_is_closed() -> None:

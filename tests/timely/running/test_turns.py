@@ -271,3 +271,68 @@ def test_when_all_is_dropped_nobody_is_kept() -> None:
     instance.runners[2].resume()
     turns.drop()
     assert vars(turns) == vars(Turns())
+
+
+class Acts:
+    """In the place of a vertex: writes down when it acts."""
+
+    def __init__(self, stage: int, log: list[int], is_patient: bool = False) -> None:
+        self.stage = stage
+        self.is_patient = is_patient
+        self.is_queued = self.may_resume = False
+        self.inbox: list[object] = []
+        self._log = log
+
+    def activate(self) -> None:
+        self._log.append(self.stage)
+
+
+def turns_of(count: int, patient: int = -1) -> tuple[Turns, list[Acts], list[int]]:
+    """Of so many, one of them patient; and who has acted."""
+    log: list[int] = []
+    actors = [Acts(stage, log, stage == patient) for stage in range(count)]
+    turns = Turns()
+    turns.actors += actors  # type: ignore[arg-type]
+    return turns, actors, log
+
+
+def test_all_others_keep_their_order_when_one_is_run_out_of_it() -> None:
+    turns, actors, log = turns_of(6)
+    for stage in (0, 3, 1, 4, 5, 2):
+        turns.wake(actors[stage])  # type: ignore[arg-type]
+    turns.activate(0)
+    assert turns.run(9) == 5
+    assert log == [0, 1, 2, 3, 4, 5]
+
+
+def test_who_was_left_waiting_comes_first_and_has_no_second_turn() -> None:
+    turns, actors, log = turns_of(3)
+    for actor in actors:
+        turns.wake(actor)  # type: ignore[arg-type]
+    assert turns.run(1) == 1
+    turns.wake(actors[0])  # type: ignore[arg-type]
+    assert turns.run(9) == 3 and log == [0, 1, 2, 0]
+    assert turns.run(9) == 0 and len(log) == 4
+
+
+def test_who_is_patient_waits_for_so_many_runs_each_time() -> None:
+    turns, actors, log = turns_of(2, patient=1)
+    for _ in range(2):
+        turns.enqueue(actors[1], 0, 0, 0, None)  # type: ignore[arg-type]
+        for waited in range(1, PATIENCE_STEPS + 1):
+            assert log.count(1) == 0, waited
+            turns.wake(actors[0])  # type: ignore[arg-type]
+            turns.run(9)
+        assert log.count(1) == 1
+        log.clear()
+
+
+def test_steps_go_on_at_once_unless_somebody_waits_for_what_comes_between() -> None:
+    turns, actors, _ = turns_of(2)
+    assert not turns.goes_on()
+    turns.wake(actors[0])  # type: ignore[arg-type]
+    assert turns.goes_on()
+    turns.resume_later(actors[1])  # type: ignore[arg-type]
+    assert not turns.goes_on()
+    turns.run(1)
+    assert turns.goes_on(), "it had been let go on with the others, and waits for its turn"

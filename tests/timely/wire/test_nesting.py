@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 from timely.limits import NESTING_LEVELS_MAX
@@ -26,6 +28,11 @@ def test_the_limit_itself_is_allowed_and_one_more_is_not(kind: str) -> None:
 
 def test_keys_count_as_well() -> None:
     assert is_too_deep({((1,),): 2}, 2) and not is_too_deep({((1,),): 2}, 3)
+
+
+@pytest.mark.parametrize("form", [dict, MappingProxyType])
+def test_each_entry_of_a_mapping_of_any_kind_counts(form: type) -> None:
+    assert is_too_deep(form({"flat": 1, "deep": [[1]]}), 2) and not is_too_deep(form({"a": 1, "b": [[1]]}), 3)
 
 
 def test_what_holds_itself_is_too_deep() -> None:

@@ -386,3 +386,27 @@ def test_nothing_but_a_beat_is_taken_in_the_place_of_one() -> None:
     region.check(BeatBatch(said, ()), 1)
     with pytest.raises(PeerError, match="worker 1 sent a Records in the place of a beat of a loop"):
         region.check(Records([]), 1)
+
+
+def test_an_input_that_ends_between_two_stretches_has_ended_with_all_once_one_leaves_no_rows() -> None:
+    """So what was kept only because its rows might still come is given back."""
+    cluster = _cluster()
+    _load(cluster, 5)
+    cluster.seal()
+    cluster.run()
+    regions = _regions(cluster)
+    assert all(region._done == 1 and region._ended == set() for region in regions)
+    for index, instance in enumerate(cluster.instances):
+        with cluster.turn_of(index):
+            instance.input("roots").close()
+    cluster.run()
+    for changes in ([((0, 1), -1), ((0, 2), 1)], [((7, 8), 1)]):
+        cluster.change("edges", changes)
+        for index, instance in enumerate(cluster.instances):
+            with cluster.turn_of(index):
+                instance.input("edges").seal()
+        cluster.run()
+    for region, instance in zip(regions, cluster.instances, strict=True):
+        ended = {port for port in region._watched if instance.tracker.first(port) is None}
+        assert ended and region._ended == ended
+        assert all(region.first(port) is None for port in ended)

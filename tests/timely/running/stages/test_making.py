@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from timely.operators.imported import Exported, ImportHandle, Taken
 from timely.operators.inputs.handle import InputHandle
 from timely.running.core import Worker
 from timely.running.instance import Instance
+from timely.running.stages.making import take_hold
 from timely.wire.transport.memory import MemoryNetwork
 
 
@@ -139,3 +141,26 @@ def test_imports_are_held_all_or_none() -> None:
     with pytest.raises(MisuseError, match="not that"):
         importing(codec, "one", "two", "refused", "three")
     assert [opened.is_closed for opened in codec.opened] == [True, True]
+
+
+def test_what_inputs_are_fed_with_is_held_all_or_none_with_what_is_imported() -> None:
+    codec = Reads()
+    instance = importing(codec, "one")
+    frozen = instance.frozen
+    declared = SimpleNamespace(
+        stage=frozen.inputs["numbers"].stage, codec=SimpleNamespace(as_import=lambda: codec)
+    )
+    fed = SimpleNamespace(
+        name="reader",
+        imports=frozen.imports,
+        inputs=dict.fromkeys(["numbers", "refused"], declared),
+        stage_of=frozen.stage_of,
+    )
+    feeds = {name: Exported(7, "owner", name, "", Vertex()) for name in ("numbers", "refused")}
+    with pytest.raises(MisuseError, match="not that"):
+        take_hold(Exports(), fed, instance.runners, feeds, 4)  # type: ignore[arg-type]
+    assert [opened.is_closed for opened in codec.opened] == [False, True, True], "the first is another one's"
+    del feeds["refused"]
+    imports, held = take_hold(Exports(), fed, instance.runners, feeds, 4)  # type: ignore[arg-type]
+    assert [handle.exported.name for handle in imports] == ["one"] and list(held) == ["numbers"]
+    assert instance.runners[frozen.stage_of[declared.stage]].source is held["numbers"]

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 from acting import Acts, acting, seal
 
+from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, TimeRegressionError, Vertex
 from timely.running.core import Worker
@@ -59,6 +60,35 @@ def test_holds_are_counted_and_keep_the_right_to_later_times() -> None:
         runner.hold(five)
 
 
+def test_what_is_held_at_the_first_epoch_that_no_word_says_gives_a_right_once_words_do() -> None:
+    _, runner, _ = running()
+    zero, one = (runner.code.pack((epoch,)) for epoch in (0, 1))
+    limit = runner.code.layout.limit
+    runner.hold(limit)
+    for word in (zero, zero, one):
+        runner.release(word)
+    assert runner.held_words() == {limit: 1}
+    for word in (one, limit):
+        with pytest.raises(TimeRegressionError, match="no time at all"):
+            runner.hold(word)
+    by = Rebase(1, runner.code.layout.shifts[0])
+    runner.rebase_rights(by)
+    assert by.word(limit) < limit and runner.held_words() == {by.word(limit): 1}
+    now = by.word(limit)
+    runner.hold(now)
+    runner.hold(limit + by.step)
+    runner.rebase_rights(Rebase(1, runner.code.layout.shifts[0]))
+    now -= by.step
+    assert runner.held_words() == {now: 2, limit: 1}
+    runner.release(now)
+    runner.release(now)
+    with pytest.raises(TimeRegressionError, match="no time at all"):
+        runner.hold(limit + by.step)
+    runner.release(limit)
+    with pytest.raises(TimeRegressionError, match="does not hold"):
+        runner.release(limit)
+
+
 def test_a_place_is_called_by_stage_and_worker() -> None:
     _, runner, vertex = running()
     assert runner.title() == repr(vertex) == "'keeps' (stage 2, worker 0 of 1)"
@@ -79,6 +109,17 @@ def test_only_the_last_events_are_kept() -> None:
         instance.input("numbers").seal()
     worker.run_until_idle()
     assert len(instance.runners[1].events) < 10
+
+
+def test_events_are_told_by_their_epoch_wherever_the_anchor_is() -> None:
+    _, runner, _ = running()
+    for word in list(runner.held_words()):
+        for _ in range(runner.held_words()[word]):
+            runner.release(word)
+    five, shift = runner.code.pack((5,)), runner.code.layout.shifts[0]
+    runner.events.append(("on_recv", five))
+    runner.rebase_rights(Rebase(3, shift))
+    assert runner.events[-1] == ("on_recv", five - (3 << shift))
 
 
 def test_rights_of_a_notification_end_with_it() -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,21 @@ from timely.limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX
 from timely.wire.batch import Frame
 from timely.wire.transport import neighbours
 from timely.wire.transport.neighbours import Neighbours
-from timely.wire.transport.ring import IS_POSSIBLE, L_PEER, L_READ, L_TAKEN, InboundRing
+from timely.wire.transport.ring import (
+    IS_POSSIBLE,
+    L_IN,
+    L_IN_SIZE,
+    L_KNOWN_READ,
+    L_OUT,
+    L_OUT_SIZE,
+    L_PEER,
+    L_READ,
+    L_SENT,
+    L_SLEEPS,
+    L_TAKEN,
+    L_WRITTEN,
+    InboundRing,
+)
 
 SMALL_RING = 1 << 12
 
@@ -423,8 +438,71 @@ def test_what_was_lent_is_taken_back_as_far_as_it_was_used(host: Host) -> None:
     length = first._lines[1].ring._header()[0]
     lines[0, L_READ] += length
     lines[0, L_TAKEN] += 1
+    first.spins = True
+    assert not first.spin(), "nothing was taken by then"
     assert first.take_back() == (0, 1)
+    assert first.spin(), "who has taken something looks out for what follows"
     assert [bytes(frames[0]) for _, frames in first.take(9, 1 << 30)] == [b"\1", b"\2"]
+
+
+@needs_rings
+def test_a_line_says_of_each_peer_how_far_both_ways_are() -> None:
+    """Three workers, two peers, and no number of the first one's lines is that of another place."""
+    host = Host(3)
+    host.meet()
+    first, second, third = host.workers
+    for peer, count in ((1, 3), (2, 4)):
+        for _ in range(count):
+            first.send(peer, [b"x"])
+    second.take(2, 1 << 30)
+    third.take(1, 1 << 30)
+    for worker, count in ((second, 6), (third, 7)):
+        for _ in range(count):
+            worker.send(0, [b"x"])
+    assert len(first.take(8, 1 << 30)) == 8, "six of the one, two of the other"
+    lines = first.lend()
+    assert lines is not None
+    record = -(-(3 * 8 + 8 + 1) // 8) * 8
+    ways = [L_PEER, L_TAKEN, L_READ, L_SENT, L_WRITTEN, L_KNOWN_READ, L_SLEEPS]
+    # How far a peer has read is looked up when there seems to be no room.
+    assert lines[:, ways].tolist() == [
+        [1, 6, 6 * record, 3, 3 * record, 0, 0],
+        [2, 2, 2 * record, 4, 4 * record, 0, 0],
+    ]
+    assert lines[:, [L_IN_SIZE, L_OUT_SIZE]].tolist() == [[RING_BYTES_MAX] * 2] * 2
+    assert np.unique(lines[:, [L_IN, L_OUT]]).size == 4
+    first.take_back()
+    host.close()
+
+
+@needs_rings
+def test_what_was_written_into_lent_memory_is_followed_by_what_comes_next_and_wakes_who_sleeps(
+    host: Host,
+) -> None:
+    host.meet()
+    first, second = host.workers
+    assert second.fall_asleep()
+    lines = first.lend()
+    assert lines is not None
+    out = first._lines[1].out
+    assert out is not None
+    assert out.put(0, [b"by a kernel"]), "as one writes: without asking who sleeps"
+    written = lines[0, L_WRITTEN] + out._tail
+    second.ask_to_be_woken()
+    os.read(second.wake_descriptor or -1, 9)
+    assert first.take_back() == (0, 0), "who wrote nothing wakes nobody"
+    with pytest.raises(BlockingIOError):
+        os.read(second.wake_descriptor or -1, 9)
+    lines = first.lend()
+    assert lines is not None
+    lines[0, [L_WRITTEN, L_SENT, L_SLEEPS]] = written, 1, 1
+    lines[0, L_KNOWN_READ] = 8
+    assert first.take_back() == (1, 0)
+    assert out._tail == written and out._head == 8
+    assert os.read(second.wake_descriptor or -1, 9) == b"!", "it slept when that was written"
+    first.send(1, [b"next"])
+    found = [bytes(frames[0]) for _, frames in second.take(9, 1 << 30)]
+    assert found == [b"by a kernel", b"next"]
 
 
 @needs_rings
