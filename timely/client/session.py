@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import ExpectedAppend, new_writer, nothing_follows, place_of
-from ..user_code.short_traces import told_shortly
+from ..user_code.short_traces import in_short
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,
@@ -51,6 +51,7 @@ __all__ = ["Flow", "FlowInput"]
 _GONE_LOOK_SECONDS = 0.002
 
 
+@in_short
 class Flow(Installed):
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
@@ -152,15 +153,14 @@ class Flow(Installed):
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
         embedded workers it comes at once where no other thread of the program could seal the epoch.
         """
-        with told_shortly():
-            if type(epoch) is int:  # as most often: who waits for each change pays for each call here
-                wanted = epoch
-            else:
-                wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
-            seconds = seconds_of(timeout)
-            if self.is_at_hand and self.has_done(wanted):
-                return wanted
-            self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
+        if type(epoch) is int:  # as most often: who waits for each change pays for each call here
+            wanted = epoch
+        else:
+            wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
+        seconds = seconds_of(timeout)
+        if self.is_at_hand and self.has_done(wanted):
+            return wanted
+        self.ask_all(Wait(self.index, "", wanted, seconds), seconds)
         return wanted
 
     def arrangements(self) -> pa.Table:
@@ -232,6 +232,7 @@ class Flow(Installed):
             )
 
 
+@in_short
 class FlowInput:
     """One input of an installed dataflow."""
 
@@ -368,9 +369,7 @@ class FlowInput:
         """
         rows = form.plain_rows(data)
         if rows is None:
-            with told_shortly():
-                table = form.to_table(data)
-            return self._add_table(call, table, diff, writer, sequence)
+            return self._add_table(call, form.to_table(data), diff, writer, sequence)
         is_named = writer is not None
         flow = self._flow
         if is_named or sequence is not None:
@@ -458,8 +457,7 @@ class FlowInput:
     def _refuse_as_closed(self) -> NoReturn:
         """Raise at once what workers would answer to rows that nobody waits for, and the next call tell."""
         self._flow.settle()  # that the dataflow has ended, or what was refused before, is told first
-        with told_shortly():
-            raise nothing_follows(self.form.name)
+        raise nothing_follows(self.form.name)
 
     def _refuse(self, call: str) -> NoReturn:
         """Raise that `call` is none for an input of this kind."""
