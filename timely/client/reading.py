@@ -76,6 +76,11 @@ class FlowOutput:
         """
         begin = self._place if start is None else epoch_of(start, "changes(start=…)")
         stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
+        if start is not None and stop is not None and stop < begin:
+            raise MisuseError(
+                f"changes(start={begin}, stop={stop}): no epoch is both. It takes the first epoch, and "
+                "the one behind the last"
+            )
         if stop is not None:
             table, end = self._read(begin, stop, timeout, start is None), stop
         else:

@@ -50,6 +50,9 @@ __all__ = ["Flow", "FlowInput"]
 
 _GONE_LOOK_SECONDS = 0.002
 
+_SEQUENCE_MAX = 2**63 - 1
+"""What a request carries."""
+
 
 @in_short
 class Flow(Installed):
@@ -332,14 +335,10 @@ class FlowInput:
                 self._add_table(None, table, 0, None, None)
                 return True
             writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
-        request = Append(
-            self._flow.index,
-            self.form.name,
-            self._flow.epoch if epoch is None else epoch,
-            writer,
-            sequence,
-            0,
-        )
+        else:
+            writer, sequence = _named(writer, sequence)
+        at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)")
+        request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
         (reply,) = self._flow.ask([(place_of(writer, sequence, self._flow.workers), request, table)])
         return bool(reply.integer("is_new"))
 
@@ -425,12 +424,7 @@ class FlowInput:
         where the others go.
         """
         if writer is not None and sequence is not None:
-            if not isinstance(writer, str) or not isinstance(sequence, Integral):
-                raise MisuseError(
-                    "an insertion is known by a writer, a text, and a sequence, a whole number: not by "
-                    f"writer={writer!r:.80}, sequence={sequence!r:.80}"
-                )
-            return 0, writer, int(sequence)
+            return 0, *_named(writer, sequence)
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:
@@ -472,6 +466,18 @@ class FlowInput:
             f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
             f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
         )
+
+
+def _named(writer: object, sequence: object) -> tuple[str, int]:
+    """The name that a caller gives what he adds. A number below 0 is none: who says -1 for "unknown" would
+    lose all but the first of these.
+    """
+    if isinstance(writer, str) and isinstance(sequence, Integral) and 0 <= int(sequence) <= _SEQUENCE_MAX:
+        return writer, int(sequence)
+    raise MisuseError(
+        "an insertion is known by a writer, a text, and a sequence, a whole number from 0 to 2⁶³ - 1: not by "
+        f"writer={writer!r:.80}, sequence={sequence!r:.80}. Number those of a writer 0, 1, 2, …"
+    )
 
 
 def _is_small(table: pa.Table, workers: int) -> bool:
