@@ -20,7 +20,7 @@ import pytest
 
 import differential as dd
 import timely
-from differential import col
+from differential import algorithms, col
 from timely.errors import InternalError, MisuseError, VertexError
 from timely.own_files import OWN_FOLDERS
 from timely.user_code.short_traces import in_short, told_shortly, users_frames
@@ -145,6 +145,7 @@ class Notebook:
         self._monkeypatch = monkeypatch
         self._count = 0
         self.names: dict[str, object] = {"__name__": "__main__", "dd": dd, "col": col, "timely": timely}
+        self.names["components"] = algorithms.connected_components
 
     def run(self, cell: str) -> str:
         """What its file is called."""
@@ -173,6 +174,7 @@ REFUSED = {
     "iterate": "rows.iterate(lambda inner: inner.select('kk'))",
     "window": "rows.window('k', '5 minutes')",
     "input": "dd.input(flow, 'others', 'k: itn')",
+    "algorithm": "components(rows)",
     "unknown": "rows.groupby('k')",
 }
 
@@ -217,6 +219,11 @@ def test_calls_keep_their_names_and_what_they_say() -> None:
     assert dd.Collection.select.__name__ == "select"
     assert str(dd.Collection.top_k.__doc__)
     assert "window_start" in str(inspect.signature(dd.Collection.window))
+
+
+def test_all_algorithms_are_calls_of_users() -> None:
+    for name in algorithms.__all__:
+        assert getattr(algorithms, name).__wrapped__.__name__ == name
 
 
 def test_methods_that_are_not_calls_of_users_are_as_they_were() -> None:
