@@ -8,12 +8,14 @@ from differential.columns.column_types import ColumnType
 from differential.errors import SchemaError
 from differential.expressions.expression import col
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
 
 __all__ = ["connected_components"]
 
 _WHO = "connected_components"
 
 
+@short
 def connected_components(
     edges: Collection,
     nodes: Collection | None = None,

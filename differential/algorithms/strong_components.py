@@ -5,10 +5,12 @@ from __future__ import annotations
 from differential.algorithms.graphs import as_edges, ends, least_labels
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["edges_inside_components", "strongly_connected_components"]
 
 
+@short
 def strongly_connected_components(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The strong component of every node of a directed graph: `node`, `component`, its least node.
 
@@ -28,6 +30,7 @@ def strongly_connected_components(edges: Collection, *, src: str = "src", dst: s
     return least_labels(own, _inside(along), "labels of components").rename(label="component")
 
 
+@short
 def edges_inside_components(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The edges (`src`, `dst`) from whose target their source can be reached, as often as they are there.
 

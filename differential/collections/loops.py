@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Self, TypeVar, cast
 
 from timely.building.loop import Loop
@@ -201,6 +202,10 @@ def _check_takes(name: str, body: object, given: tuple[str, ...], named: tuple[s
 
 
 def _check_limit(name: str, times: int | None, iterations_max: int) -> None:
+    limits: dict[str, object] = {"times": times, "iterations_max": iterations_max}
+    for argument, given in limits.items():
+        if given is not None and not isinstance(given, Integral):
+            raise GraphError(f"the loop {name!r}: {argument} is a whole number, not {given!r:.80}")
     if times is not None and times < 1:
         raise GraphError(f"the loop {name!r} needs at least one iteration, not times={times}")
     if iterations_max < 1:

@@ -103,7 +103,7 @@ def _module_of(spec: str, what: str) -> ModuleType:
         raise MisuseError(
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
             "where the module is, or set PYTHONPATH for them"
-        ) from error
+        ) from (None if error.name == module_name else error)  # one that it imports is missing at its line
     except BaseException as error:
         if is_interrupt(error):
             raise

@@ -33,7 +33,7 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
-from ..user_code.short_traces import short, told_shortly
+from ..user_code.short_traces import in_short, short
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers
 from .session import Flow
@@ -48,6 +48,7 @@ _Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
 """From a description to a builder that workers have, by name, and its arguments."""
 
 
+@in_short
 class Cluster:
     """A running cluster. Made by `connect`; a context manager that ends what `connect` has started."""
 
@@ -95,8 +96,7 @@ class Cluster:
         Raises `GraphError` if the workers build different dataflows, naming the first stage that differs;
         `VertexError` if the builder fails. It is installed on all workers or on none.
         """
-        with told_shortly():
-            return Flow(self._workers, self._installed(build, arguments))
+        return Flow(self._workers, self._installed(build, arguments))
 
     def _installed(self, build: str | Builder, arguments: dict[str, Value]) -> Reply:
         _check_build("install", build)
@@ -139,14 +139,13 @@ class Cluster:
                 "then comes the builder of its new version"
             )
         old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
-        with told_shortly():
-            try:
-                _check_build("replace", build)
-                return Flow(self._workers, self._replaced(old, build, arguments, timeout))
-            except TimelyError as error:
-                if self._goes_on(old):
-                    add_note(error, f"dataflow {old}, which was to be replaced, goes on as it was")
-                raise
+        try:
+            _check_build("replace", build)
+            return Flow(self._workers, self._replaced(old, build, arguments, timeout))
+        except TimelyError as error:
+            if self._goes_on(old):
+                add_note(error, f"dataflow {old}, which was to be replaced, goes on as it was")
+            raise
 
     def _replaced(
         self, old: int, build: str | Builder, arguments: dict[str, Value], timeout: float | None
@@ -194,11 +193,10 @@ class Cluster:
         """A dataflow that is installed already, by another client or at the start: by its number, or by its
         name, of which the last part does (`mentions` for "my_queries:mentions").
         """
-        with told_shortly():
-            if isinstance(index, str):
-                index = _numbered(self.flows(), index)
-            (reply,) = self._workers.ask([(0, Describe(index), None)])
-            return Flow(self._workers, reply)
+        if isinstance(index, str):
+            index = _numbered(self.flows(), index)
+        (reply,) = self._workers.ask([(0, Describe(index), None)])
+        return Flow(self._workers, reply)
 
     def flows(self) -> dict[int, str]:
         """The installed dataflows: index and "module:function"."""
@@ -238,8 +236,7 @@ class Cluster:
         `dataflows.connectors.target`; so far `dataflows.connectors.rows`, `dataflows.connectors.messages`.
         Of its loops (a table of it: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
         """
-        with told_shortly():
-            replies = self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
+        replies = self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
         return [reply.values for reply in replies]
 
     def append_target(self, dataflow: int = 0) -> append_target:

@@ -26,7 +26,7 @@ from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
 from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
-from ..user_code.short_traces import told_shortly
+from ..user_code.short_traces import in_short, told_shortly
 from ..wire.arrow import int64s_of
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
 from .installed import Installed
@@ -40,6 +40,7 @@ _PULSE_SECONDS = READER_SECONDS_MAX / 60
 """How often somebody who follows a quiet output makes himself heard, so that his place is kept."""
 
 
+@in_short
 class FlowOutput:
     """One output of an installed dataflow. `schema`: its columns, beside epoch and diff; None for records."""
 
@@ -74,16 +75,20 @@ class FlowOutput:
         record). Without `start`: from the first epoch that this client was not given yet. Without `stop`: all
         that this client has sealed, and what else is complete by then.
         """
-        with told_shortly():
-            begin = self._place if start is None else epoch_of(start, "changes(start=…)")
-            stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
-            if stop is not None:
-                table, end = self._read(begin, stop, timeout, start is None), stop
-            else:
-                # Who reads after his own seal means that epoch. Those of others are taken along if they are
-                # complete.
-                own = max(begin, self._flow.epoch)
-                table, end = self._read_open_ended(begin, own, timeout, start is None)
+        begin = self._place if start is None else epoch_of(start, "changes(start=…)")
+        stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
+        if start is not None and stop is not None and stop < begin:
+            raise MisuseError(
+                f"changes(start={begin}, stop={stop}): no epoch is both. It takes the first epoch, and "
+                "the one behind the last"
+            )
+        if stop is not None:
+            table, end = self._read(begin, stop, timeout, start is None), stop
+        else:
+            # Who reads after his own seal means that epoch. Those of others are taken along if they are
+            # complete.
+            own = max(begin, self._flow.epoch)
+            table, end = self._read_open_ended(begin, own, timeout, start is None)
         if start is None:
             self._place = max(self._place, end)
         return records_of(table) if self.is_records else table
@@ -153,11 +158,10 @@ class FlowOutput:
         sorted: each row as often as it is in it. The epoch is in the table's metadata:
         `output.epoch_of(table)`.
         """
-        with told_shortly():
-            epoch, tables = self._snapshot(timeout)
-            table = expanded(tables)
-            del tables
-            give_back_read(table.num_rows)
+        epoch, tables = self._snapshot(timeout)
+        table = expanded(tables)
+        del tables
+        give_back_read(table.num_rows)
         return table.replace_schema_metadata({_EPOCH_KEY: str(epoch)})
 
     @staticmethod

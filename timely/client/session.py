@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import ExpectedAppend, new_writer, nothing_follows, place_of
-from ..user_code.short_traces import told_shortly
+from ..user_code.short_traces import in_short
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,
@@ -50,7 +50,11 @@ __all__ = ["Flow", "FlowInput"]
 
 _GONE_LOOK_SECONDS = 0.002
 
+_SEQUENCE_MAX = 2**63 - 1
+"""What a request carries."""
 
+
+@in_short
 class Flow(Installed):
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
@@ -153,18 +157,17 @@ class Flow(Installed):
         embedded workers it comes at once where no other thread of the program could seal the epoch, and
         after the step in which the time is over; the next call goes on from there.
         """
-        with told_shortly():
-            if type(epoch) is int:  # as most often: who waits for each change pays for each call here
-                wanted = epoch
-            else:
-                wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
-            left = seconds = seconds_of(timeout)
-            if self.is_at_hand:
-                until = time.monotonic() + seconds
-                if self.has_done(wanted, seconds):
-                    return wanted
-                left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
-            self.ask_all(Wait(self.index, "", wanted, seconds), left)
+        if type(epoch) is int:  # as most often: who waits for each change pays for each call here
+            wanted = epoch
+        else:
+            wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
+        left = seconds = seconds_of(timeout)
+        if self.is_at_hand:
+            until = time.monotonic() + seconds
+            if self.has_done(wanted, seconds):
+                return wanted
+            left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
+        self.ask_all(Wait(self.index, "", wanted, seconds), left)
         return wanted
 
     def arrangements(self) -> pa.Table:
@@ -236,6 +239,7 @@ class Flow(Installed):
             )
 
 
+@in_short
 class FlowInput:
     """One input of an installed dataflow."""
 
@@ -335,14 +339,10 @@ class FlowInput:
                 self._add_table(None, table, 0, None, None)
                 return True
             writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
-        request = Append(
-            self._flow.index,
-            self.form.name,
-            self._flow.epoch if epoch is None else epoch,
-            writer,
-            sequence,
-            0,
-        )
+        else:
+            writer, sequence = _named(writer, sequence)
+        at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)")
+        request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
         (reply,) = self._flow.ask([(place_of(writer, sequence, self._flow.workers), request, table)])
         return bool(reply.integer("is_new"))
 
@@ -372,9 +372,7 @@ class FlowInput:
         """
         rows = form.plain_rows(data)
         if rows is None:
-            with told_shortly():
-                table = form.to_table(data)
-            return self._add_table(call, table, diff, writer, sequence)
+            return self._add_table(call, form.to_table(data), diff, writer, sequence)
         is_named = writer is not None
         flow = self._flow
         if is_named or sequence is not None:
@@ -430,12 +428,7 @@ class FlowInput:
         where the others go.
         """
         if writer is not None and sequence is not None:
-            if not isinstance(writer, str) or not isinstance(sequence, Integral):
-                raise MisuseError(
-                    "an insertion is known by a writer, a text, and a sequence, a whole number: not by "
-                    f"writer={writer!r:.80}, sequence={sequence!r:.80}"
-                )
-            return 0, writer, int(sequence)
+            return 0, *_named(writer, sequence)
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:
@@ -462,8 +455,7 @@ class FlowInput:
     def _refuse_as_closed(self) -> NoReturn:
         """Raise at once what workers would answer to rows that nobody waits for, and the next call tell."""
         self._flow.settle()  # that the dataflow has ended, or what was refused before, is told first
-        with told_shortly():
-            raise nothing_follows(self.form.name)
+        raise nothing_follows(self.form.name)
 
     def _refuse(self, call: str) -> NoReturn:
         """Raise that `call` is none for an input of this kind."""
@@ -478,6 +470,18 @@ class FlowInput:
             f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
             f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
         )
+
+
+def _named(writer: object, sequence: object) -> tuple[str, int]:
+    """The name that a caller gives what he adds. A number below 0 is none: who says -1 for "unknown" would
+    lose all but the first of these.
+    """
+    if isinstance(writer, str) and isinstance(sequence, Integral) and 0 <= int(sequence) <= _SEQUENCE_MAX:
+        return writer, int(sequence)
+    raise MisuseError(
+        "an insertion is known by a writer, a text, and a sequence, a whole number from 0 to 2⁶³ - 1: not by "
+        f"writer={writer!r:.80}, sequence={sequence!r:.80}. Number those of a writer 0, 1, 2, …"
+    )
 
 
 def _is_small(table: pa.Table, workers: int) -> bool:

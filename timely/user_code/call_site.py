@@ -78,7 +78,7 @@ def is_users(frame: FrameType) -> bool:
         return str(frame.f_globals.get("__name__")).partition(".")[0] not in OWN_NAMES
     if file.startswith(OWN_FOLDERS):
         return False
-    return not file.startswith(_PYTHON) or "site-packages" in file
+    return not file.startswith((_PYTHON, "<frozen ")) or "site-packages" in file
 
 
 def site_of(error: BaseException) -> CallSite:

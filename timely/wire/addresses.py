@@ -46,11 +46,11 @@ def socket_address(address: str) -> str:
         return address
     try:
         return tcp_address(*host_and_port(address))
-    except MisuseError as error:
+    except MisuseError:
         raise MisuseError(
             f"{address!r} is no address of a worker: write host:port, as the worker said when it was ready "
             "([host]:port for an address of IPv6)"
-        ) from error
+        ) from None
 
 
 def is_tcp(address: str) -> bool:

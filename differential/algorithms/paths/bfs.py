@@ -6,10 +6,12 @@ from differential.aggregates import min as least
 from differential.algorithms.graphs import as_edges, as_nodes, whole_number
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["bfs"]
 
 
+@short
 def bfs(
     edges: Collection,
     roots: Collection,

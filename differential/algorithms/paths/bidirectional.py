@@ -6,6 +6,7 @@ from differential.aggregates import min as least
 from differential.algorithms.graphs import as_edges, as_nodes
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["bidirectional_shortest_paths"]
 
@@ -13,6 +14,7 @@ _WHO = "bidirectional_shortest_paths"
 _FORWARDS, _BACKWARDS = 0, 1
 
 
+@short
 def bidirectional_shortest_paths(
     edges: Collection,
     pairs: Collection,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from differential.algorithms.graphs import as_edges
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["transitive_closure"]
 
 
+@short
 def transitive_closure(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The pairs `src`, `dst` with a way of one edge or more from the first to the second, once each.
 

@@ -6,10 +6,12 @@ from differential.aggregates import min as least
 from differential.algorithms.graphs import as_edges, as_nodes
 from differential.collections.collection import Collection
 from differential.expressions.expression import col, lit
+from timely.user_code.short_traces import short
 
 __all__ = ["weighted_shortest_paths"]
 
 
+@short
 def weighted_shortest_paths(
     edges: Collection,
     roots: Collection,

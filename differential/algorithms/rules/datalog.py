@@ -13,10 +13,12 @@ from differential.collections.loops import iterate
 from differential.columns.schema import Schema, SchemaSpec
 from differential.errors import RuleError
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
 
 __all__ = ["datalog"]
 
 
+@short
 def datalog(rules: str, relations: Mapping[str, Collection | SchemaSpec]) -> dict[str, Collection]:
     """All facts that follow by the rules, once each: a collection for each relation that is the head of one.
 

@@ -24,6 +24,7 @@ from differential.errors import SchemaError
 from differential.expressions.expression import Expr, col, lit
 from progress.errors import MisuseError
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
 
 __all__ = ["prefix_sums"]
 
@@ -33,6 +34,7 @@ _LEAST: Final = -(2**63)
 _GREATEST: Final = 2**63 - 1
 
 
+@short
 def prefix_sums(
     values: Collection,
     *,

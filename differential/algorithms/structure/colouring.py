@@ -6,10 +6,12 @@ from differential.aggregates import min as least
 from differential.algorithms.graphs import as_edges, ends
 from differential.collections.collection import Collection
 from differential.expressions.expression import col, max_of, min_of
+from timely.user_code.short_traces import short
 
 __all__ = ["graph_colouring"]
 
 
+@short
 def graph_colouring(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """A colour 0, 1, … for every node, `node` and `colour`: the least that no smaller neighbour has.
 

@@ -8,10 +8,12 @@ from differential.aggregates import min as least
 from differential.algorithms.graphs import as_edges, ends, neighbours, whole_number
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["label_propagation"]
 
 
+@short
 def label_propagation(
     edges: Collection, iterations: int = 5, *, src: str = "src", dst: str = "dst"
 ) -> Collection:

@@ -6,10 +6,12 @@ from differential.aggregates import count
 from differential.algorithms.graphs import as_edges, neighbours, whole_number
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["k_core"]
 
 
+@short
 def k_core(edges: Collection, k: int, *, src: str = "src", dst: str = "dst") -> Collection:
     """The nodes (`node`) of the k-core: the largest set in which each has `k` neighbours in the set, or more.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from differential.algorithms.graphs import as_edges, as_nodes, least_labels
 from differential.collections.collection import Collection
 from differential.expressions.expression import col
+from timely.user_code.short_traces import short
 
 __all__ = ["propagate"]
 
 
+@short
 def propagate(
     edges: Collection,
     labels: Collection,

@@ -8,12 +8,14 @@ from differential.collections.collection import Collection
 from differential.expressions.expression import col, lit
 from progress.errors import MisuseError
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
 
 __all__ = ["pagerank"]
 
 _WHO = "pagerank"
 
 
+@short
 def pagerank(
     edges: Collection,
     iterations: int = 20,

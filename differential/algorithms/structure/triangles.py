@@ -5,10 +5,12 @@ from __future__ import annotations
 from differential.algorithms.graphs import as_edges
 from differential.collections.collection import Collection
 from differential.expressions.expression import col, max_of, min_of
+from timely.user_code.short_traces import short
 
 __all__ = ["triangles"]
 
 
+@short
 def triangles(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The triangles of an undirected graph, once each: `a`, `b`, `c` with a < b < c.
 

@@ -424,7 +424,7 @@ def test_body_that_keeps_what_a_filter_has_said_is_called_once() -> None:
     assert "v is int in one, int? in the other" in said, "an input has said it, and it stays"
 
 
-def _refused_together(start: dict[str, object], body: Callable[..., object], **options: int) -> str:
+def _refused_together(start: dict[str, object], body: Callable[..., object], **options: object) -> str:
     numbers = dd.input(Dataflow("queries"), "numbers", NUMBERS)
     given_start = {name: numbers if value is None else value for name, value in start.items()}
     with pytest.raises((GraphError, SchemaError)) as caught:
@@ -453,6 +453,12 @@ def test_refused_bodies_with_other_parameters() -> None:
 
 def test_refused_less_than_one_iteration() -> None:
     assert "times=0" in _refused_together({"a": None}, lambda a: {"a": a}, times=0)
+
+
+def test_refused_numbers_of_iterations_of_another_kind() -> None:
+    for argument in ("times", "iterations_max"):
+        said = _refused_together({"a": None}, lambda a: {"a": a}, **{argument: "3"})
+        assert f"'closing': {argument} is a whole number, not '3'" in said
 
 
 def test_refused_priorities_that_are_no_whole_numbers() -> None:

@@ -291,14 +291,14 @@ def test_errors_of_a_call_say_what_to_write(
     assert "\n" not in str(told.value)
 
 
-def test_errors_of_a_query_come_with_its_line_and_one_frame_of_ours(spark: SparkSession) -> None:
+def test_errors_of_a_query_come_with_its_line_and_none_of_ours(spark: SparkSession) -> None:
     def misspelt(events: Collection) -> Collection:
         return events.select("day", x=col.amounts + 1)
 
     with pytest.raises(ExpressionError, match=r"there is no column 'amounts' .*test_run\.py:\d+") as told:
         timely.spark.run(misspelt, {"events": frame_of(spark, [(1, 2, 0, 1)])})
     shown = [step.name for step in traceback.extract_tb(told.value.__traceback__)]
-    assert shown == ["test_errors_of_a_query_come_with_its_line_and_one_frame_of_ours", "run", "misspelt"]
+    assert shown == ["test_errors_of_a_query_come_with_its_line_and_none_of_ours", "misspelt"]
 
 
 def test_errors_while_rows_are_laid_out_leave_none_of_them_with_spark() -> None:

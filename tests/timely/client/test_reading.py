@@ -441,6 +441,7 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
     flow = cluster.install(numbers)
     output = flow.output("numbers")
     flow.seal()
+    more = pa.table({"n": [1], "diff": [1]})
     for call, said in {
         lambda: flow.wait("x"): r"wait\(epoch\) takes the number of an epoch, not 'x'",
         lambda: flow.seal(through=1.5): r"seal\(through=…\) takes .*, not 1\.5",
@@ -451,6 +452,13 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         lambda: flow.wait(timeout="soon"): "timeout takes seconds, .* not 'soon'",
         lambda: flow.input("numbers").insert([(1,)], writer=3, sequence=0): "a text.* not by writer=3",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence="b"): "whole number.*sequence='b'",
+        lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=-1): r"0 to .*sequence=-1\. Number",
+        lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=2**63): "to 2⁶³ - 1",
+        lambda: flow.input("numbers").append(more, writer="a", sequence=-1): "from 0 .*sequence=-1",
+        lambda: flow.input("numbers").append(more, writer="a", sequence=1.5): "whole number.*sequence=1.5",
+        lambda: flow.input("numbers").append(more, writer=3, sequence=1): "a text.* not by writer=3",
+        lambda: flow.input("numbers").append(more, epoch="2"): r"append\(epoch=…\) takes",
+        lambda: output.changes(4, 3): r"changes\(start=4, stop=3\): no epoch is both",
     }.items():
         with pytest.raises(timely.MisuseError, match=said):
             call()  # type: ignore[no-untyped-call]
