@@ -161,17 +161,20 @@ class JointLoop(LoopRegion):
     def hear(self, beat: Batch) -> None:
         """See `JointRegion`."""
         assert isinstance(beat, BeatBatch)
+        worker, gate = beat.said.worker, beat.said.gate
+        if gate >= 0 and gate not in self._parts.gates:
+            raise PeerError(f"worker {worker} named gate {gate} of a loop, which has none such")
         for slot, part in beat.parts:
             columns = part.columns if isinstance(part, Block) else part.shape[0]
             if slot not in self._targets or columns != self._slots.table[slot, S_COLUMNS]:
                 raise PeerError(
-                    f"worker {beat.said.worker} sent rows of {columns} words for slot {slot} of a loop, "
+                    f"worker {worker} sent rows of {columns} words for slot {slot} of a loop, "
                     "which are none of those that come from others"
                 )
             components = int(self._slots.table[slot, S_COMPONENTS])
             if components and not are_components(column_of(part, -3).reshape(1, -1), 0, components):
                 raise PeerError(
-                    f"worker {beat.said.worker} sent rows for slot {slot} of a loop, which are of none of "
+                    f"worker {worker} sent rows for slot {slot} of a loop, which are of none of "
                     f"its {components:,} components"
                 )
             if isinstance(part, Block):

@@ -447,6 +447,15 @@ def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str,
         region.hear(BeatBatch(_said(), (bad,)))
 
 
+@pytest.mark.parametrize("gate", [99, 1 << 62, 0])
+def test_a_gate_that_is_none_is_refused(gate: int) -> None:
+    """Where several are named, they are put in order."""
+    region = _loop()
+    assert 0 not in region._parts.gates, "a step that is no gate"
+    with pytest.raises(PeerError, match=rf"worker 1 named gate {gate} of a loop"):
+        region.hear(BeatBatch(_said()._replace(gate=gate), ()))
+
+
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("component", [-1, 99, 1 << 62])
 def test_rows_of_no_component_of_a_sum_are_refused(component: int, is_packed: bool) -> None:

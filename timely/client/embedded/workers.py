@@ -147,7 +147,7 @@ class EmbeddedWorkers:
                     if self._settle(answers, until):
                         return answers.replies
                     if time.monotonic() > until:
-                        raise answers.late()
+                        raise answers.failure or answers.late()
                     news = self._others.lie_down(timeout_seconds >= PATIENCE_SECONDS)
                     seconds = self._patience(answers)
                 except BaseException as error:
@@ -284,11 +284,11 @@ class EmbeddedWorkers:
         """All answers were given at once."""
 
     def work_off(self) -> None:
-        """Do all that there is to do."""
+        """Do all that there is to do; or, once time was over before it was done, as much as a seal does."""
         with self._turn():
             try:
                 self._begin_turn()
-                self._work_off()
+                self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._is_late else inf)
             except BaseException as error:
                 self._note(error)
                 raise
@@ -432,7 +432,7 @@ class EmbeddedWorkers:
                 end_turn(self)
 
     def close(self) -> None:
-        """Do what is owed; then nothing can be asked. Raises what has ended a dataflow, if no call has."""
+        """Do what is owed; nothing can be asked then. Raises what has ended a dataflow, if no call has."""
         if not self._is_here():
             return
         self._is_closed, is_within = True, self._is_within()
@@ -443,6 +443,7 @@ class EmbeddedWorkers:
         if not is_within:  # else a vertex closes what runs it
             self.work_off()
         self._broken = MisuseError("this cluster is closed: connect again")
+        self._owed.clear()  # what was not done in time never will be
         self._others.wake()
         if not is_within:
             self._end_threads()
@@ -547,9 +548,7 @@ class EmbeddedWorkers:
         return True
 
     def _step(self, until: float = inf) -> bool:
-        """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was
-        anything.
-        """
+        """Each worker's turn, or, of threads, all there is to do until then; whether that is anything."""
         moved = False
         try:
             if self._crew is not None:

@@ -40,6 +40,8 @@ def flow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
             monkeypatch.setattr(module, "ANSWER_SECONDS_MAX", SECONDS)
         monkeypatch.setattr(workers, "REPLY_SECONDS_MAX", SECONDS)
         yield found
+        if own(found).end:
+            return  # closed
         with contextlib.suppress(timely.WaitTimeoutError):
             found.wait(timeout=0)
         found.uninstall()
@@ -110,3 +112,42 @@ def test_who_was_told_and_asks_for_none_of_it_is_answered_at_once(
     monkeypatch.setattr(Worker, "step", noted)
     assert flow.refresh() == 1
     assert len(steps) < 1_000, "not all that it could have done in five minutes"
+
+
+@pytest.mark.parametrize("at_the_end", ["of the cluster", "of the interpreter"])
+def test_who_was_told_is_let_go_at_the_end(flow: timely.Flow, at_the_end: str) -> None:
+    """Else the error that says so is seen by nobody: a `with` block closes, and so does who just ends."""
+    with pytest.raises(timely.WaitTimeoutError):
+        flow.wait(timeout=SECONDS)
+    before = turns(flow)
+    if at_the_end == "of the interpreter":
+        own(flow).work_off()
+        assert own(flow)._owed, "who goes on instead may ask for it"
+    else:
+        own(flow).close()
+        assert not own(flow)._owed, "what is left will never be done"
+        with pytest.raises(timely.MisuseError, match="closed"):
+            flow.wait(timeout=SECONDS)
+    assert turns(flow) > before, "it has done what it could"
+
+
+def test_what_is_known_to_have_failed_is_told_before_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another worker, which is busy, has not answered."""
+    with timely.connect(workers=2, embedded=True) as cluster:
+        found = cluster.install(spins)
+        found.input("records").insert(["round"])
+        found.seal()
+        for module in (workers, installed):
+            monkeypatch.setattr(module, "ANSWER_SECONDS_MAX", SECONDS)
+        failure = timely.PeerError("known")
+        take = workers._Answers.take
+
+        def fails(answers: workers._Answers) -> None:
+            take(answers)
+            answers.failure = failure
+
+        with monkeypatch.context() as patch:
+            patch.setattr(workers._Answers, "take", fails)
+            with pytest.raises(timely.PeerError, match="known"):
+                found.output("behind").changes(timeout=SECONDS)
+        found.uninstall()
