@@ -50,6 +50,25 @@ def test_an_address_that_is_none_shows_the_form(address: str) -> None:
     assert socket_address("host:7401") == "tcp://host:7401"
 
 
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        (timely.PeerError("lost"), True),
+        (timely.WaitTimeoutError("late"), False),
+        (timely.MisuseError("wrong"), False),
+        (KeyboardInterrupt(), False),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_only_a_lost_worker_ends_the_connection_and_each_error_comes_out(
+    error: BaseException, ends: bool
+) -> None:
+    told: list[BaseException] = []
+    with pytest.raises(type(error)) as raised, connection._Breaking(told.append):
+        raise error
+    assert raised.value is error and told == ([error] if ends else [])
+
+
 def test_nobody_at_an_address_is_an_error_within_seconds(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(timely.PeerError, match="is a cluster running there"):
