@@ -50,7 +50,7 @@ class RowOperators(Handle):
             if len(names) != 1 or (not isinstance(column, str) and repr(reference) != repr(col(names[0]))):
                 raise SchemaError(f"select: {reference!r} needs a name: write select(name={reference!r})")
             chosen[names[0]] = reference
-        chosen.update({name: as_expr(value) for name, value in named.items()})
+        chosen.update({name: self._made_of("select", name, value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(chosen.items())))
 
     def with_columns(self, *columns: Aliased | Iterable[Aliased], **named: ExprLike) -> Self:
@@ -64,8 +64,19 @@ class RowOperators(Handle):
                     f"with_columns: {column!r} needs a name: write with_columns(name={column!r})"
                 )
             kept[column.name] = column.expr
-        kept.update({name: as_expr(value) for name, value in named.items()})
+        kept.update({name: self._made_of("with_columns", name, value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(kept.items())))
+
+    def _made_of(self, call: str, name: str, value: ExprLike) -> Expr:
+        """What a column is made of. A text that is the name of a column is refused: a text is a text, and who
+        knows Polars means the column.
+        """
+        if isinstance(value, str) and value in self.schema:
+            raise SchemaError(
+                f"{call} ({call_site()}): {name}={value!r} is a text, and there is a column of that name: "
+                f"for the column write {name}=col[{value!r}], for the text {name}=lit({value!r})"
+            )
+        return as_expr(value)
 
     def drop(self, *columns: _Name | Iterable[_Name]) -> Self:
         """All columns but these; rows that differ in nothing else add up. One at least must be left."""

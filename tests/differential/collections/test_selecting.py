@@ -66,6 +66,21 @@ def test_refused_an_expression_without_a_name() -> None:
     assert "write select(name=" in _refused(lambda c: c.select(col.k + 1), SchemaError)
 
 
+@pytest.mark.parametrize("call", ["select", "with_columns"])
+def test_refused_a_text_that_is_the_name_of_a_column(call: str) -> None:
+    """Polars takes it for the column; either may be meant."""
+    said = _refused(lambda c: getattr(c, call)(key="k"), SchemaError)
+    assert said.startswith(f"{call} (") and "test_selecting.py" in said
+    assert "for the column write key=col['k'], for the text key=lit('k')" in said
+
+
+def test_a_text_that_is_no_column_is_a_text_and_lit_says_one_in_any_case() -> None:
+    numbers = dd.input(Dataflow("queries"), "numbers", "k: int, v: int, name: string")
+    for value, type_ in (("none", "string"), (dd.lit("k"), "string"), (col["k"], "int")):
+        assert str(numbers.select(made=value).schema["made"].type) == type_
+        assert str(numbers.with_columns(made=value).schema["made"].type) == type_
+
+
 def test_refused_a_condition_that_is_none() -> None:
     said = _refused(lambda c: c.filter(col.k + 1), ExpressionError)
     assert "needs a condition" in said and "int" in said and "test_selecting.py" in said
