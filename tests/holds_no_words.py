@@ -111,10 +111,10 @@ HOLDS_NO_WORDS = {
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
-    "JointLoop": "_by_rings _elsewhere _targets _to_gates",
+    "JointLoop": "_by_rings _elsewhere _outs _targets _to_gates",
     "JointRegionRunner": (
-        "_calls_left _done _ended _held _number _saying _seen_ended _since has_frontier_news "
-        "inbox location may_resume port upstream wants_resume way"
+        "_calls_left _closed_known _done _ended _ended_known _held _number _saying _seen_ended _since "
+        "has_frontier_news inbox location may_resume port upstream wants_resume way"
     ),
     "KeptChanges": "rows",
     "LatestMachine": "_shape kw vw",

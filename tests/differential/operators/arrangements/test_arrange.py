@@ -308,7 +308,7 @@ def test_once_accepted_by_all_nothing_is_in_the_tail_and_since_follows() -> None
     cluster = _flow(_three_readers)
     for epoch in range(4):
         _change(cluster, (1, epoch), (2, 7))
-    cluster.instances[0].idle()
+    cluster.instances[0].turns.idle()
     (trace,) = _shared(cluster)
     report = trace.report()
     assert report.name == "arrange rows" and report.tail_bytes == report.pinned_bytes == 0
