@@ -163,7 +163,7 @@ def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
     is_late = draw(st.booleans())
 
     def body(variable: Collection) -> Collection:
-        moved = variable.join(steps, on="x").select(x=dd.min_of(col.z, 2), y="y")
+        moved = variable.join(steps, on="x").select(x=dd.min_of(col.z, 2), y=lit("y"))
         moved = moved.select(x=col.x, y=lit(1)) if draw(st.booleans()) else variable
         moved = moved if is_late else moved.filter(condition)
         grown = moved.concat(variable, start).distinct()

@@ -63,7 +63,7 @@ def test_keys_all_columns_where_those_of_the_join_are_gone_or_come_later(name: s
 def test_keys_of_a_semi_join_on_nothing_are_all_columns_and_not_one_worker() -> None:
     flow = Dataflow("tested")
     orders, lines = dd.input(flow, "orders", ORDERS), dd.input(flow, "lines", LINES)
-    gone = orders.cross_join(lines.select(other="line")).select("order", "item", "customer")
+    gone = orders.cross_join(lines.select(other=dd.lit("line"))).select("order", "item", "customer")
     assert meeting_keys(orders.concat(gone.negate()).node) == ("order", "item", "customer")
 
 
