@@ -55,6 +55,7 @@ from progress.kernel import (
 )
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
+from timely.cores import cores
 from timely.worker.launcher import before_launch
 
 __all__ = ["help_to_warm", "warm", "warm_once"]
@@ -175,7 +176,7 @@ class _Told:
         _say(COMPILE_NOTICE)
         self.begin = time.monotonic()
         self.next = self.begin + _SECONDS_BETWEEN
-        if is_cache_shared() and _cores() > 1 and not _marker().exists():
+        if is_cache_shared() and (len(cores()) or os.cpu_count() or 1) > 1 and not _marker().exists():
             self.helpers = [_start_helper(number) for number in range(_HELPERS)]
 
     def each(self, ready: int, known: int) -> None:
@@ -197,10 +198,6 @@ class _Told:
 def _say(what: str) -> None:
     sys.stderr.write(what + "\n")
     sys.stderr.flush()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _start_helper(number: int) -> subprocess.Popen[str] | None:

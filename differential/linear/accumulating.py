@@ -133,7 +133,7 @@ def _together(parts: Iterator[Int64s]) -> Int64s | None:
 
 def _packed_in_order(parts: Iterable[Int64s]) -> list[Block]:
     """All rows in blocks, in order; equal ones of two parts are summed."""
-    blocks: list[Part] = []
+    blocks: list[Block] = []
     waiting: list[Int64s] = []
     rows, last, are_in_order = 0, None, True
     for part in parts:
@@ -150,5 +150,7 @@ def _packed_in_order(parts: Iterable[Int64s]) -> list[Block]:
     if waiting:
         blocks.append(Block(np.concatenate(waiting, axis=1)))
     if are_in_order:
-        return [block for block in blocks if isinstance(block, Block)]
-    return list(packed(sort_consolidate(joined(blocks))))
+        return blocks
+    joining: list[Part] = [*blocks]
+    blocks.clear()  # each goes as soon as its rows are words
+    return list(packed(sort_consolidate(joined(joining))))

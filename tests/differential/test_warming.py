@@ -125,7 +125,7 @@ def test_helpers_are_started_where_they_can_help(
 ) -> None:
     started: list[int] = []
     monkeypatch.setattr(warming, "_start_helper", lambda number: started.append(number))
-    monkeypatch.setattr(warming, "_cores", lambda: cores)
+    monkeypatch.setattr(warming, "cores", lambda: list(range(cores)))
     monkeypatch.setattr(warming, "is_cache_shared", lambda: is_shared)
     if is_warm:
         monkeypatch.setattr(warming, "warm", lambda: None)

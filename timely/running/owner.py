@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..operators.imported import Exported
 from ..wire.batch import Batch
 from ..wire.transport import Lent
+from .stages.making import Exporter
 
 __all__ = ["Owner"]
 
 
-class Owner(Protocol):
+class Owner(Exporter, Protocol):
     """The worker that a dataflow runs on. In use is `core.py`."""
 
     @property
@@ -39,8 +39,4 @@ class Owner(Protocol):
 
     def take_back(self) -> None:
         """See `Transport`."""
-        ...
-
-    def exported(self, owner: int | str, export: str) -> Exported:
-        """What another dataflow lets this one read; `MisuseError` if there is none."""
         ...

@@ -22,7 +22,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from ...building.builders import Builder
-from ...errors import MisuseError, TimelyError, VertexError
+from ...errors import MisuseError, TimelyError
 from ...failure import add_note, again, story_of
 from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
@@ -49,6 +49,7 @@ from ...worker.server import Server
 from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
 from ..installed import PATIENCE_SECONDS, OwnProcess
 from ..posting import Behind, Poster, Refusals
+from .answers import Answers
 from .crew import Crew
 from .doors import ThreadNetwork
 from .others import Others
@@ -131,7 +132,7 @@ class EmbeddedWorkers:
         What is not done when the time is over is left to whoever asks next.
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
-        answers: _Answers | None = None
+        answers: Answers | None = None
         news: threading.Event | None = None
         while True:
             with self._turn():
@@ -320,8 +321,8 @@ class EmbeddedWorkers:
         self._others.have_asked.add(thread)
 
     def _note(self, error: BaseException) -> None:
-        """After an interrupt something may be half done: there is nothing to go on with. What has ended a
-        dataflow, and those that read it, need not be told once more.
+        """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
+        What has ended a dataflow, and those that read it, need not be told once more.
         """
         if not isinstance(error, Exception):
             self._broken = error
@@ -354,7 +355,7 @@ class EmbeddedWorkers:
             return []
         return None if self._network.in_flight() else self._workers
 
-    def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]], until: float) -> _Answers:
+    def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]], until: float) -> Answers:
         """Hand out requests, after the work that their answers depend on."""
         self._check()
         waits = looks = asks_else = False
@@ -371,7 +372,7 @@ class EmbeddedWorkers:
             for _, request, _ in requests:
                 if isinstance(request, _OF_ENDS) and self._owed.is_too_much():
                     self._pay_for(request.dataflow)
-        return _Answers(answers)
+        return Answers(answers)
 
     def _pay_for(self, dataflow: int) -> None:
         """Do what is owed, which is too much, for who has completed something of a dataflow."""
@@ -414,7 +415,7 @@ class EmbeddedWorkers:
                     server.install(dataflow, spec, builder, arguments, old) for server in self._servers
                 ]
                 self._others.wake()
-                waited = _Answers(answers)
+                waited = Answers(answers)
                 try:
                     if not self._settle(waited, inf if timeout is None else time.monotonic() + timeout):
                         raise waited.late()
@@ -432,7 +433,9 @@ class EmbeddedWorkers:
                 end_turn(self)
 
     def close(self) -> None:
-        """Do what is owed; nothing can be asked then. Raises what has ended a dataflow, if no call has."""
+        """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some
+        call has raised it before.
+        """
         if not self._is_here():
             return
         self._is_closed, is_within = True, self._is_within()
@@ -491,8 +494,9 @@ class EmbeddedWorkers:
                 worker.take_in()
 
     def _work_off(self, until: float = inf, asks_else: bool = False) -> None:
-        """Work until nothing is left to do, or until then. `asks_else`: for who asks for more. If no rows
-        have come since, who has loaded before did not wait for what it has left to be given back.
+        """Work until nothing is left to do, or until then. `asks_else`: for who asks for something else than
+        just that. If no rows have come meanwhile, who has loaded before did not wait for what it has left to
+        be given back.
         """
         if self._broken is None:
             if asks_else and not self._owed.rows:
@@ -504,7 +508,7 @@ class EmbeddedWorkers:
             self._giving_back.look()
         self._owed.clear()
 
-    def _settle(self, answers: _Answers, until: float = inf) -> bool:
+    def _settle(self, answers: Answers, until: float = inf) -> bool:
         """Work until all answers are known, or there is nothing to do; whether they are. Raises what they
         are not known for.
         """
@@ -517,7 +521,7 @@ class EmbeddedWorkers:
             raise answers.failure
         return True
 
-    def _patience(self, answers: _Answers) -> float:
+    def _patience(self, answers: Answers) -> float:
         """For how long other threads may bring what these wait for. Raises that it is late,
         at once where nobody could bring it, or what some are not known for.
         """
@@ -538,17 +542,24 @@ class EmbeddedWorkers:
 
     def _run_until_idle(self, until: float) -> bool:
         """Work until nothing is left to do, or until then; whether nothing is."""
-        worker = self._workers[0]
+        worker, crew = self._workers[0], self._crew
         while self._step(until):
-            # A lone worker knows by itself that nothing is left, a crew if it has not paused.
-            if worker.is_at_rest() if self.count == 1 else self._crew and not self._crew.has_paused:
+            # A lone worker knows without another step that nothing is left, and so does a crew that has not
+            # paused; those that take turns do not.
+            if self.count == 1:
+                is_done = worker.is_at_rest()
+            else:
+                is_done = crew is not None and not crew.has_paused
+            if is_done:
                 break
             if time.monotonic() > until:
                 return False
         return True
 
     def _step(self, until: float = inf) -> bool:
-        """Each worker's turn, or, of threads, all there is to do until then; whether that is anything."""
+        """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was
+        anything.
+        """
         moved = False
         try:
             if self._crew is not None:
@@ -564,36 +575,3 @@ class EmbeddedWorkers:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
         return moved or (self.count > 1 and self._network.in_flight() > 0)
-
-
-class _Answers:
-    """What a call was answered, in the order of its requests, as far as it is known."""
-
-    def __init__(self, answers: Sequence[Reply | Later]) -> None:
-        self.replies: list[Reply] = []
-        self.waiting: dict[int, Later] = {}
-        self.failure: TimelyError | None = None
-        for place, answer in enumerate(answers):
-            if isinstance(answer, Later):
-                self.waiting[place] = answer
-                self.replies.append(Reply())
-            else:
-                self.replies.append(answer)
-
-    def take(self) -> None:
-        """Take up what is known by now."""
-        for place, later in list(self.waiting.items()):
-            try:
-                reply = later.ready()
-            except TimelyError as error:
-                # The others may still have something to hear of it; the first error is the cause.
-                self.failure = self.failure if isinstance(self.failure, VertexError) else error
-                del self.waiting[place]
-                continue
-            if reply is not None:
-                self.replies[place] = reply
-                del self.waiting[place]
-
-    def late(self) -> TimelyError:
-        """What to raise if no more is waited for."""
-        return next(iter(self.waiting.values())).late()

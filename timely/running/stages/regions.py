@@ -31,7 +31,7 @@ from ...wire.routing import Routing
 from ...wire.transport import Lent
 from .ahead import Ahead
 from .connector import Connector
-from .surroundings import Checker
+from .surroundings import Checker, Counts
 from .vertex_runner import VertexRunner
 
 __all__ = ["Lender", "Place", "RegionRunner"]
@@ -51,7 +51,7 @@ class Lender(Protocol):
         ...
 
 
-class Place(Protocol):
+class Place(Counts, Protocol):
     """The dataflow that a region is in. In use is `instance.py`."""
 
     @property
@@ -62,21 +62,6 @@ class Place(Protocol):
     @property
     def lender(self) -> Lender:
         """Who has shared memory with other workers."""
-        ...
-
-    @property
-    def worker(self) -> int:
-        """Index of this worker."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """How many workers there are in all."""
-        ...
-
-    @property
-    def count(self) -> Callable[[int, int, int], None]:
-        """Takes (location, word, delta): one change of an occurrence count."""
         ...
 
     @property

@@ -28,6 +28,7 @@ import numpy as np
 
 from progress.arrays import Int64s
 
+from ...cores import cores
 from ...errors import PeerError
 from ...limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
 from ..batch import Frame
@@ -116,7 +117,7 @@ class Neighbours:
             return
         if not _has_descriptors(_DESCRIPTORS * len(self._lines) * self._sharing):
             return
-        self.spins = len(self._lines) < len(os.sched_getaffinity(0))
+        self.spins = len(self._lines) < len(cores())
         size = RING_BYTES_MAX
         while size > _RING_BYTES_MIN and size * len(self._lines) * self._sharing > RINGS_BYTES_MAX:
             size //= 2

@@ -14,6 +14,7 @@ from failing_flows import spins
 import timely
 from timely.client import installed
 from timely.client.embedded import owed, workers
+from timely.client.embedded.answers import Answers
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 
@@ -140,14 +141,14 @@ def test_what_is_known_to_have_failed_is_told_before_the_time(monkeypatch: pytes
         for module in (workers, installed):
             monkeypatch.setattr(module, "ANSWER_SECONDS_MAX", SECONDS)
         failure = timely.PeerError("known")
-        take = workers._Answers.take
+        take = Answers.take
 
-        def fails(answers: workers._Answers) -> None:
+        def fails(answers: Answers) -> None:
             take(answers)
             answers.failure = failure
 
         with monkeypatch.context() as patch:
-            patch.setattr(workers._Answers, "take", fails)
+            patch.setattr(Answers, "take", fails)
             with pytest.raises(timely.PeerError, match="known"):
                 found.output("behind").changes(timeout=SECONDS)
         found.uninstall()

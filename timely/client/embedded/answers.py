@@ -1,0 +1,44 @@
+"""What a call of embedded workers is answered, as far as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import TimelyError, VertexError
+from ...wire.requests import Reply
+from ...worker.answers.later import Later
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """What a call was answered, in the order of its requests, as far as it is known."""
+
+    def __init__(self, answers: Sequence[Reply | Later]) -> None:
+        self.replies: list[Reply] = []
+        self.waiting: dict[int, Later] = {}
+        self.failure: TimelyError | None = None
+        for place, answer in enumerate(answers):
+            if isinstance(answer, Later):
+                self.waiting[place] = answer
+                self.replies.append(Reply())
+            else:
+                self.replies.append(answer)
+
+    def take(self) -> None:
+        """Take up what is known by now."""
+        for place, later in list(self.waiting.items()):
+            try:
+                reply = later.ready()
+            except TimelyError as error:
+                # The others may still have something to hear of it; the first error is the cause.
+                self.failure = self.failure if isinstance(self.failure, VertexError) else error
+                del self.waiting[place]
+                continue
+            if reply is not None:
+                self.replies[place] = reply
+                del self.waiting[place]
+
+    def late(self) -> TimelyError:
+        """What to raise if no more is waited for."""
+        return next(iter(self.waiting.values())).late()
