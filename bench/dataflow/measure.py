@@ -23,7 +23,7 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypedDict
@@ -216,28 +216,28 @@ def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
             flow.input(name).insert(inserted)
         flow.wait(flow.seal())
         return (time.perf_counter() - begin) * 1e3
-    appends = list(_appends(job, first, end, flow.epoch))
+    appends = _appends(job, first, end, flow.epoch)
     begin = time.perf_counter()
-    for name, epoch, rows in appends:
-        flow.input(name).append(rows, epoch=epoch, writer="changes", sequence=epoch)
-    # At once: sealed one by one each costs a call more, and of worker processes a way there and back.
-    flow.note_epoch(appends[-1][1])
-    flow.wait(flow.seal())
+    for name, rows in appends.items():
+        flow.input(name).append(rows, epoch="epoch", writer="changes", sequence=first)
+    flow.wait(flow.seal(through=flow.epoch + end - first - 1))
     return (time.perf_counter() - begin) * 1e3
 
 
-def _appends(job: Job, first: int, end: int, epoch: int) -> Iterator[tuple[str, int, pa.Table]]:
-    """Input, epoch and rows of each change; `epoch` is that of the first."""
-    schedule = job.schedule
-    diffs = pa.array(np.repeat([-1, 1], schedule.step))
-    for change in range(first, end):
-        for name, rows in job.changing.items():
-            parts = [
-                rows.slice(part.start, schedule.step)
-                for part in (schedule.removed(change), schedule.inserted(change))
-            ]
-            changed = pa.concat_tables(parts).combine_chunks()
-            yield name, epoch + change - first, changed.append_column("diff", diffs)
+def _appends(job: Job, first: int, end: int, epoch: int) -> dict[str, pa.Table]:
+    """The changes of each input, one an epoch; `epoch` is that of the first."""
+    schedule, found = job.schedule, {}
+    for name, rows in job.changing.items():
+        parts = [
+            rows.slice(part.start, schedule.step)
+            for change in range(first, end)
+            for part in (schedule.removed(change), schedule.inserted(change))
+        ]
+        epochs = np.repeat(np.arange(epoch, epoch + end - first), 2 * schedule.step)
+        diffs = np.tile(np.repeat([-1, 1], schedule.step), end - first)
+        changed = pa.concat_tables(parts).combine_chunks()
+        found[name] = changed.append_column("epoch", pa.array(epochs)).append_column("diff", pa.array(diffs))
+    return found
 
 
 class Checked:

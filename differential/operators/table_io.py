@@ -24,6 +24,7 @@ from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.errors import MisuseError
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.inputs.by_epoch import ByEpoch
 from timely.operators.inputs.folded import Waiting
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
 from timely.operators.pieces import Cut, Wanted
@@ -87,6 +88,20 @@ class TableIn:
         words[width] = epoch_word
         words[width + 1] = diff
         return UpdateBatch(words, self.schema.symbol_words)
+
+    def encode_epochs(
+        self, table: pa.Table, diff: int | Int64s, given: ByEpoch, words: Sequence[int]
+    ) -> list[UpdateBatch]:
+        """As `encode` of the rows of each of these epochs: values are encoded all together."""
+        whole = self.encode(table, diff, 0).words
+        if given.order is not None:
+            whole = whole[:, given.order]
+        batches: list[UpdateBatch] = []
+        for (start, stop), word in zip(given.ranges(), words, strict=True):
+            part = np.ascontiguousarray(whole[:, start:stop])
+            part[-2] = word
+            batches.append(UpdateBatch(part, self.schema.symbol_words))
+        return batches
 
     def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
         """Many rows, in pieces that enter one by one, and take less memory until then."""

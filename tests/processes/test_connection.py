@@ -251,6 +251,8 @@ def test_how_long_a_worker_may_be_silent_clients_learn_from_the_cluster() -> Non
             timely.connect(cluster.addresses[0]) as more,
         ):
             assert client.silence_seconds == 30.0
+            by_epoch = ROWS.append_column("day", pa.array([2], pa.int8()))
+            assert [client.append("lines", "day", "d", 0, by_epoch) for _ in range(2)] == [True, False]
             assert more.append_target().silence_seconds == 30.0
             assert client.append("lines", 0, "w", 0, ROWS)
     with timely.connect(workers=1) as cluster:

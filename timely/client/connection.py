@@ -13,7 +13,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
 from ..wire.requests import (
     Append,
+    AppendEpochs,
     Hello,
     Reply,
     Request,
@@ -54,12 +55,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger("timely")
-_BUSY: Final = "it is reached, and does not answer: it computes, or waits for others"
-_SHORT_WAIT_SECONDS = 0.5
-_KNOWS = -1
-"""Stands for the worker in a failure that is known to be the cause: a worker's last word."""
-_KEEPS = -2
-"""The same, from who keeps the workers, and knows best."""
 
 
 class _Breaking:
@@ -291,13 +286,18 @@ class AppendClient:
         """How long a worker may be silent before it counts as lost."""
         return self._workers.silence_seconds
 
-    def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> bool:
-        """Add `table`, whose column `diff` says how often each row is added, to an open epoch.
+    def append(self, input: str, epoch: int | str, writer: str, sequence: int, table: pa.Table) -> bool:
+        """Add `table`, whose column `diff` says how often each row is added, to an open epoch, or each row to
+        the one that the column `epoch` of the table says.
 
         Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError`
         if the epoch is sealed, `PeerError` if the worker cannot be reached.
         """
-        request = Append(self._dataflow, input, epoch, writer, sequence, 0)
+        request: Append | AppendEpochs
+        if isinstance(epoch, str):
+            request = AppendEpochs(self._dataflow, input, epoch, writer, sequence, 0)
+        else:
+            request = Append(self._dataflow, input, epoch, writer, sequence, 0)
         (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
         return bool(reply.integer("is_new"))
 

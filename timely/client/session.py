@@ -23,6 +23,7 @@ from ..user_code.short_traces import in_short
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     Close,
     Describe,
@@ -317,7 +318,7 @@ class FlowInput:
         self,
         table: pa.Table,
         *,
-        epoch: int | None = None,
+        epoch: int | str | None = None,
         writer: str | None = None,
         sequence: int | None = None,
     ) -> bool:
@@ -325,7 +326,11 @@ class FlowInput:
 
         With `writer` and `sequence` they enter `epoch` (by default the open one that this client knows), and
         one that repeats (epoch, writer, sequence) changes nothing; it is an `InputClosedError` if the epoch
-        is sealed. Give both, or neither: then it is always new, and enters the open epoch.
+        is sealed. Give both, or neither: then it is always new.
+
+        `epoch` may name a column that says the epoch of each row, a whole number.
+        So many epochs take one call: rows enter all of these, or, after an error, none. The column goes with
+        the rows only if the input has one of that name. `Flow.seal(through=…)` completes them together.
         """
         if not isinstance(table, pa.Table):
             raise MisuseError(
@@ -341,8 +346,12 @@ class FlowInput:
             writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
         else:
             writer, sequence = _named(writer, sequence)
-        at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)")
-        request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
+        request: Append | AppendEpochs
+        if isinstance(epoch, str):
+            request = AppendEpochs(self._flow.index, self.form.name, epoch, writer, sequence, 0)
+        else:
+            at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)")
+            request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
         (reply,) = self._flow.ask([(place_of(writer, sequence, self._flow.workers), request, table)])
         return bool(reply.integer("is_new"))
 
@@ -476,8 +485,9 @@ def _named(writer: object, sequence: object) -> tuple[str, int]:
     """The name that a caller gives what he adds. A number below 0 is none: who says -1 for "unknown" would
     lose all but the first of these.
     """
-    if isinstance(writer, str) and isinstance(sequence, Integral) and 0 <= int(sequence) <= _SEQUENCE_MAX:
-        return writer, int(sequence)
+    number = -1 if isinstance(sequence, bool) or not isinstance(sequence, Integral) else int(sequence)
+    if isinstance(writer, str) and 0 <= number <= _SEQUENCE_MAX:
+        return writer, number
     raise MisuseError(
         "an insertion is known by a writer, a text, and a sequence, a whole number from 0 to 2⁶³ - 1: not by "
         f"writer={writer!r:.80}, sequence={sequence!r:.80}. Number those of a writer 0, 1, 2, …"

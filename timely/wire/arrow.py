@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "aligned_buffer",
+    "as_int64s",
     "binary_array",
     "int64_array",
     "int64s_of",
@@ -89,6 +90,13 @@ def int64s_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
         return cast("npt.NDArray[np.int64]", column.to_numpy())
     found = [numbers_of(chunk, np.int64) for chunk in column.chunks]
     return found[0] if len(found) == 1 else np.concatenate([_NO_INTEGERS, *found])
+
+
+def as_int64s(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The integers of a column of any width, without nulls. Raises `pa.ArrowInvalid` if 64 bits do not hold
+    them. Casting loads `pyarrow.compute`: what is none of int64 alone pays for that.
+    """
+    return int64s_of(column if column.type == pa.int64() else column.cast(pa.int64()))
 
 
 def number_array(values: npt.NDArray[_Number], null: npt.NDArray[np.bool_] | None = None) -> pa.Array:

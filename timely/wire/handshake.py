@@ -58,7 +58,7 @@ __all__ = [
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 8
+PROTOCOL_VERSION = 9
 
 
 @dataclass(frozen=True)

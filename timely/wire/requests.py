@@ -44,6 +44,7 @@ from .task_requests import CheckAttempts, CommitAttempts, DropAttempts, Hold, Pi
 __all__ = [
     "FAREWELL",
     "Append",
+    "AppendEpochs",
     "Arrived",
     "Changes",
     "CheckAttempts",
@@ -142,6 +143,18 @@ class Append:
     dataflow: int
     input: str
     epoch: int
+    writer: str
+    sequence: int
+    diff: int
+
+
+@dataclass(frozen=True)
+class AppendEpochs:
+    """As `Append`, each row to the open epoch that the column `column` says. Values: is_new."""
+
+    dataflow: int
+    input: str
+    column: str
     writer: str
     sequence: int
     diff: int
@@ -323,17 +336,17 @@ class Shutdown:
 
 
 Request = (
-    Hello | Install | Replace | Describe | Append | Insert | InsertRows | Stage | Enter | Arrived | Seal
-    | Close | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold | Piece | StageAttempt
-    | CheckAttempts | CommitAttempts | DropAttempts | Stats | Shutdown
+    Hello | Install | Replace | Describe | Append | AppendEpochs | Insert | InsertRows | Stage | Enter
+    | Arrived | Seal | Close | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold
+    | Piece | StageAttempt | CheckAttempts | CommitAttempts | DropAttempts | Stats | Shutdown
 )  # fmt: skip
 
 _REQUESTS: dict[str, type[Request]] = {
     known.__name__.lower(): known
     for known in (
-        Hello, Install, Replace, Describe, Append, Insert, InsertRows, Stage, Enter, Arrived, Seal, Close,
-        Uninstall, Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, StageAttempt, CheckAttempts,
-        CommitAttempts, DropAttempts, Stats, Shutdown,
+        Hello, Install, Replace, Describe, Append, AppendEpochs, Insert, InsertRows, Stage, Enter, Arrived,
+        Seal, Close, Uninstall, Frontier, Wait, Changes, Snapshot, Forget, Leave, Hold, Piece, StageAttempt,
+        CheckAttempts, CommitAttempts, DropAttempts, Stats, Shutdown,
     )
 }  # fmt: skip
 _FIELDS = {made: {one.name: str(one.type) for one in fields(made)} for made in _REQUESTS.values()}

@@ -53,6 +53,7 @@ from ..wire.handshake import (
 )
 from ..wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     CheckAttempts,
     Close,
@@ -86,7 +87,7 @@ from .orders import Orders
 __all__ = ["Server"]
 
 _OF_TASKS = (CheckAttempts, CommitAttempts, DropAttempts, StageAttempt)
-_OF_ROWS = (Append, Insert, InsertRows, Stage)
+_OF_ROWS = (Append, AppendEpochs, Insert, InsertRows, Stage)
 _OF_INPUTS = (*_OF_ROWS, Arrived, Close, Describe, Enter, Seal, Uninstall, *_OF_TASKS)
 """Requests that are answered by what feeds a dataflow, and not by what it has put out."""
 _DECIDED = (Close, CommitAttempts, Enter, Install, Replace, Seal, Uninstall)

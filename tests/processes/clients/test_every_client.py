@@ -102,6 +102,15 @@ BAD: dict[str, Callable[[timely.Flow], object]] = {
     "an epoch before all": lambda flow: flow.input("rows").append(
         pa.table({"id": [1], "x": [1], "diff": [1]}), epoch=-1, writer="w", sequence=0
     ),
+    "an epoch of one of the rows that fits no word": lambda flow: flow.input("rows").append(
+        pa.table({"id": [1, 2], "x": [1, 1], "day": [3, 2**62], "diff": [1, 1]}), epoch="day"
+    ),
+    "a bad row in one of several epochs": lambda flow: flow.input("rows").append(
+        pa.table({"id": [1, 2], "x": [1, None], "day": [4, 3], "diff": [1, 1]}), epoch="day"
+    ),
+    "a column of epochs that there is not": lambda flow: flow.input("rows").append(
+        pa.table({"id": [1], "x": [1], "diff": [1]}), epoch="day"
+    ),
     "half a name": lambda flow: flow.input("rows").insert([(1, 2)], writer="w"),
     "what has not arrived": lambda flow: flow.seal([("rows", "w", 9)]),
     "what has not arrived at an input that is not there": lambda flow: flow.seal([("none", "w", 9)]),

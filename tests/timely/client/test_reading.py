@@ -457,7 +457,11 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         lambda: flow.input("numbers").append(more, writer="a", sequence=-1): "from 0 .*sequence=-1",
         lambda: flow.input("numbers").append(more, writer="a", sequence=1.5): "whole number.*sequence=1.5",
         lambda: flow.input("numbers").append(more, writer=3, sequence=1): "a text.* not by writer=3",
-        lambda: flow.input("numbers").append(more, epoch="2"): r"append\(epoch=…\) takes",
+        lambda: flow.input("numbers").append(more, writer="a", sequence=True): "whole number.*sequence=True",
+        lambda: flow.input("numbers").append(more, epoch=2.5): r"append\(epoch=…\) takes",
+        lambda: flow.input("numbers").append(
+            more, epoch="2"
+        ): r"append\(epoch='2'\) takes .* from that column",
         lambda: output.changes(4, 3): r"changes\(start=4, stop=3\): no epoch is both",
     }.items():
         with pytest.raises(timely.MisuseError, match=said):

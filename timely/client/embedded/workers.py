@@ -29,6 +29,7 @@ from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, W
 from ...running.core import Worker
 from ...wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     Changes,
     Close,
@@ -57,7 +58,7 @@ from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
 
-_OF_ROWS = (Insert, Append, Stage)
+_OF_ROWS = (Insert, Append, AppendEpochs, Stage)
 _OF_ENDS = (Seal, Close)
 _OF_NO_WORK = (InsertRows, *_OF_ROWS, *_OF_ENDS, Enter, Arrived)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""

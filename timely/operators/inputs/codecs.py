@@ -11,7 +11,7 @@ from progress.arrays import Int64s
 from progress.errors import MisuseError
 
 from ...limits import NESTING_LEVELS_MAX
-from ...wire.arrow import int64s_of
+from ...wire.arrow import as_int64s
 from ...wire.batch import Batch, Records
 from ...wire.nesting import is_too_deep
 from ..imported import ImportCodec
@@ -26,6 +26,7 @@ __all__ = [
     "PlainCodec",
     "RecordsIn",
     "batches_of",
+    "with_diffs",
 ]
 
 FOLDED_ROWS_MIN: Final = 1 << 14
@@ -137,6 +138,26 @@ def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: i
     """
     if diff != 0:
         return _encoded(codec, table, diff, word)
+    column = table.schema.get_field_index("diff")
+    rows, diffs = with_diffs(name, table)
+    if not diffs.all():
+        import pyarrow.compute as pc  # as in `client.tables.summed`: who imports `timely` waits for less
+
+        try:
+            rows = rows.filter(pc.not_equal(table.column(column), 0))
+        except pa.ArrowException as error:  # not every form of column can be filtered by every release
+            raise MisuseError(f"input {name!r}: rows with the diff 0 cannot be left out: {error}") from error
+        diffs = diffs[diffs != 0]
+    if not len(diffs):
+        return []
+    is_one = bool((diffs == diffs[0]).all())
+    return _encoded(codec, rows, int(diffs[0]) if is_one else diffs, word)
+
+
+def with_diffs(name: str, table: pa.Table) -> tuple[pa.Table, Int64s]:
+    """The rows of a table that is appended to the input `name`, and what its column `diff` says of each.
+    Raises `MisuseError` if there is no such column.
+    """
     position = table.schema.get_field_index("diff")
     if position < 0:
         raise MisuseError(
@@ -148,21 +169,10 @@ def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: i
             f"input {name!r}: the column 'diff' holds integers without nulls, not {column.type}"
         )
     try:
-        diffs = int64s_of(column.cast(pa.int64()))
+        diffs = as_int64s(column)
     except pa.ArrowInvalid as error:
         raise MisuseError(f"input {name!r}: the column 'diff' holds integers of 64 bits: {error}") from error
-    rows = table.remove_column(position)
-    if not diffs.all():
-        import pyarrow.compute as pc  # as in `client.tables.summed`: who imports `timely` waits for less
-
-        try:
-            rows, diffs = rows.filter(pc.not_equal(column, 0)), diffs[diffs != 0]
-        except pa.ArrowException as error:  # not every form of column can be filtered by every release
-            raise MisuseError(f"input {name!r}: rows with the diff 0 cannot be left out: {error}") from error
-    if not len(diffs):
-        return []
-    is_one = bool((diffs == diffs[0]).all())
-    return _encoded(codec, rows, int(diffs[0]) if is_one else diffs, word)
+    return table.remove_column(position), diffs
 
 
 def _encoded(codec: InputCodec, table: pa.Table, diff: int | Int64s, word: int) -> list[Waiting]:

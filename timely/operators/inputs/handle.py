@@ -174,22 +174,32 @@ class InputHandle:
         """Add the batches of one append: all of them, or, for a repetition, none."""
         if not self.is_wanted(epoch, identity):
             return False
+        self.append_epochs([epoch], [batches], identity)
+        return True
+
+    def append_epochs(
+        self, epochs: Sequence[int], batches: Sequence[Sequence[Waiting]], identity: AppendId | None
+    ) -> None:
+        """Add the batches of one append, by epoch. Requires: `is_wanted` for each."""
         if self._ordered is not None and identity is not None and not 0 <= identity.sequence < APPENDS_MAX:
             raise MisuseError(
                 f"input {self.name!r} keeps the last value by key: appends have numbers from 0 to "
                 f"{APPENDS_MAX - 1:,}, not {identity.sequence}"
             )
-        if identity is not None:
-            self._seen.setdefault(epoch, set()).add(identity)
-        if self._ordered is not None:
-            order, place = self._order_of(identity)
-            batches = _in_order(self._ordered, batches, order, place)
-        self._keep(epoch, batches, self.epoch_word(epoch))
-        return True
+        order, place = (0, 0) if self._ordered is None else self._order_of(identity)
+        for epoch, waiting in zip(epochs, batches, strict=True):
+            if identity is not None:
+                self._seen.setdefault(epoch, set()).add(identity)
+            in_order = waiting if self._ordered is None else _in_order(self._ordered, waiting, order, place)
+            self._keep(epoch, in_order, self.epoch_word(epoch))
+
+    def has_seen(self, epoch: int, identity: AppendId) -> bool:
+        """Whether an append to an epoch that is open, or was until the last seal, has come before."""
+        return identity in self._seen.get(epoch, ())
 
     def is_wanted(self, epoch: int, identity: AppendId | None = None) -> bool:
         """Whether an append is new; raises `InputClosedError` if it comes too late."""
-        if identity is not None and identity in self._seen.get(epoch, ()):
+        if identity is not None and self.has_seen(epoch, identity):
             return False
         self.check_open()
         if epoch < self.epoch:

@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from ...errors import RequestError
 from ...operators.inputs.appends import AppendId
+from ...operators.inputs.by_epoch import batches_by_epoch, divided
 from ...operators.inputs.handle import InputHandle
 from ...running.instance import Instance
 from ...wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     CheckAttempts,
     Close,
@@ -56,6 +58,8 @@ class Inputs:
                 return self._take_plain_rows(request)
             case Insert() | Append() | Stage():
                 return self._take_rows(request, table)
+            case AppendEpochs():
+                return self._take_epochs(request, table)
             case Seal(dataflow, epoch):
                 return Reply({"open": self._orders.seal(dataflow, epoch), "sealed": epoch})
             case StageAttempt(dataflow, name):
@@ -89,8 +93,7 @@ class Inputs:
     def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
         """Rows of a client. Everything that can be wrong with them is found before they are kept."""
         handle = self._input(request.dataflow, request.input)
-        if table is None:
-            raise RequestError(f"rows for {request.input!r} came without a table")
+        table = _given(table, request.input)
         if isinstance(request, Stage) and not 0 <= request.part < PARTS_MAX:
             raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
         identity = AppendId(request.writer, request.sequence)
@@ -110,6 +113,22 @@ class Inputs:
         batches = handle.encode(table, request.diff, word)
         return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
 
+    def _take_epochs(self, request: AppendEpochs, table: pa.Table | None) -> Reply:
+        """Rows of several epochs: they enter all of these, or none."""
+        handle = self._input(request.dataflow, request.input)
+        given = divided(handle.codec, request.input, _given(table, request.input), request.column)
+        identity = AppendId(request.writer, request.sequence)
+        # It may be repeated while any of its epochs is open: those before are sealed then.
+        if any(handle.has_seen(epoch, identity) for epoch in given.epochs):
+            return Reply({"is_new": False})
+        if given.epochs:
+            handle.is_wanted(given.epochs[0])
+            handle.check_epoch(given.epochs[-1])
+        words = [handle.epoch_word(epoch) for epoch in given.epochs]
+        batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
+        handle.append_epochs(given.epochs, batches, identity)
+        return Reply({"is_new": True})
+
     def _commit(self, request: CommitAttempts) -> Reply:
         """Make a batch of what was staged, and complete its epoch with it: one decision, so that no other
         comes between.
@@ -120,6 +139,12 @@ class Inputs:
             self._orders.seal(request.dataflow, epoch)
         opened = open_epoch(self._replacements.instance(request.dataflow))
         return Reply({"is_new": is_new, "epoch": epoch, "open": opened})
+
+
+def _given(table: pa.Table | None, name: str) -> pa.Table:
+    if table is None:
+        raise RequestError(f"rows for {name!r} came without a table")
+    return table
 
 
 def _missing(instance: Instance, epoch: int, expected: Sequence[Value]) -> list[tuple[str, str, int]]:

@@ -1,0 +1,124 @@
+"""`append(epoch="a column")`: many epochs in one call, beside the rows accumulated up to each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import differential as dd
+import timely
+
+ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.sampled_from([1, 2])), max_size=12)
+
+
+def table(rows: list[tuple[int, int, int]]) -> pa.Table:
+    """Of (epoch, k, diff)."""
+    columns = list(zip(*rows, strict=True)) or [()] * 3
+    return pa.table(
+        {name: pa.array(c, pa.int64()) for name, c in zip(("at", "k", "diff"), columns, strict=True)}
+    )
+
+
+def counts(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int").group_by("k").agg(n=dd.count()).output("counts")
+
+
+def latest(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int, v: int?", key="k", mode="upsert").output("rows")
+
+
+@settings(max_examples=25)
+@given(st.lists(ROWS, min_size=1, max_size=4), st.integers(1, 3))
+def test_at_each_epoch_there_is_what_its_rows_and_those_before_add_up_to(
+    calls: list[list[tuple[int, int, int]]], workers: int
+) -> None:
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        for number, rows in enumerate(calls):
+            for again in (False, True):
+                is_new = flow.input("rows").append(table(rows), epoch="at", writer="w", sequence=number)
+                assert is_new == (not again or not rows), "what has no epochs is remembered nowhere"
+        flow.wait(flow.seal(through=6))
+        found = flow.output("counts").changes()
+        for epoch in range(7):
+            expected = Counter[int]()
+            for at, k, diff in (row for rows in calls for row in rows):
+                expected[k] += diff if at <= epoch else 0
+            at_epoch = Counter[tuple[int, int]]()
+            for change in found.to_pylist():
+                if change["epoch"] <= epoch:
+                    at_epoch[change["k"], change["n"]] += change["diff"]
+            assert {row for row, n in at_epoch.items() if n} == {(k, n) for k, n in expected.items() if n}
+
+
+def test_rows_enter_all_their_epochs_or_none() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        rows = flow.input("rows")
+        flow.wait(flow.seal(through=2))
+        with pytest.raises(timely.InputClosedError, match="epoch 2 is sealed"):
+            rows.append(table([(5, 1, 1), (2, 1, 1)]), epoch="at", writer="w", sequence=0)
+        with pytest.raises(timely.TimelyError, match="-1"):
+            rows.append(table([(5, 1, 1), (-1, 1, 1)]), epoch="at", writer="w", sequence=0)
+        with pytest.raises(timely.TimelyError, match=str(2**62)):
+            rows.append(table([(5, 1, 1), (2**62, 1, 1)]), epoch="at", writer="w", sequence=0)
+        assert rows.append(table([(5, 1, 1), (3, 1, 1)]), epoch="at", writer="w", sequence=0)
+        flow.wait(flow.seal(through=3))
+        assert not rows.append(table([(5, 1, 1), (3, 1, 1)]), epoch="at", writer="w", sequence=0), "of 5, too"
+        flow.wait(flow.seal(through=5))
+        changes = flow.output("counts").changes()
+        assert changes.sort_by([("epoch", "ascending"), ("n", "ascending")]).to_pylist() == [
+            {"k": 1, "n": 1, "epoch": 3, "diff": 1},
+            {"k": 1, "n": 1, "epoch": 5, "diff": -1},
+            {"k": 1, "n": 2, "epoch": 5, "diff": 1},
+        ]
+
+
+def test_who_seals_an_epoch_may_expect_them() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        flow.input("rows").append(table([(0, 1, 1), (4, 1, 1)]), epoch="at", writer="w", sequence=7)
+        assert flow.seal([("rows", "w", 7)]) == 0
+        with pytest.raises(timely.MisuseError, match="have not arrived"):
+            flow.seal([("rows", "w", 7)])  # of epoch 1 it has no rows
+        flow.seal(through=3)
+        assert flow.seal([("rows", "w", 7)]) == 4
+
+
+def test_without_a_name_each_call_is_new() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        for _ in range(3):
+            assert flow.input("rows").append(table([(0, 1, 1), (1, 1, -1)]), epoch="at")
+        flow.wait(flow.seal(through=1))
+        assert flow.output("counts").changes().to_pylist() == [
+            {"k": 1, "n": 3, "epoch": 0, "diff": 1},
+            {"k": 1, "n": 3, "epoch": 1, "diff": -1},
+        ]
+
+
+def test_last_values_are_said_epoch_by_epoch() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(latest)
+        said = pa.table(
+            {
+                "v": [1, 2, 3, None, 9],
+                "diff": [1, 1, 1, -1, 1],
+                "at": [1, 0, 1, 3, 2],
+                "k": [7, 7, 7, 7, 8],
+            }
+        )
+        flow.input("rows").append(said, epoch="at", writer="w", sequence=0)
+        flow.wait(flow.seal(through=3))
+        found = flow.output("rows").changes().to_pylist()
+    assert sorted((row["epoch"], row["diff"], row["k"], row["v"]) for row in found) == [
+        (0, 1, 7, 2),
+        (1, -1, 7, 2),
+        (1, 1, 7, 3),
+        (2, 1, 8, 9),
+        (3, -1, 7, 3),
+    ]

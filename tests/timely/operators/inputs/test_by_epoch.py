@@ -1,0 +1,148 @@
+"""Rows by the epochs that a column says: beside appends of each epoch's rows by themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgpack
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from differential.columns.schema import Schema
+from differential.operators.table_io import TableIn
+from differential.operators.timed.keyed_io import KeyedTableIn
+from timely import MisuseError, Records
+from timely.operators.inputs import by_epoch
+from timely.operators.inputs.by_epoch import ByEpoch, batches_by_epoch, divided
+from timely.operators.inputs.codecs import InputCodec, RecordsIn
+from timely.operators.inputs.folded import Folded, Waiting
+
+ROWS = TableIn(Schema.of("k: int, t: string"), "rows")
+ROW = st.tuples(st.integers(0, 4), st.integers(-9, 9), st.text(max_size=3), st.sampled_from([1, 1, -1, 2, 0]))
+NAMES = ["day", "k", "t", "diff"]
+
+
+def table(rows: Sequence[Sequence[object]], names: Sequence[str] = NAMES) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    types = {"day": pa.int64(), "k": pa.int64(), "t": pa.string(), "diff": pa.int64()}
+    return pa.table([pa.array(c, types[n]) for n, c in zip(names, columns, strict=True)], names=list(names))
+
+
+def words_of(batches: list[Waiting], word: int) -> Counter[tuple[int, ...]]:
+    """Each row's words, but for its time, and how often it is there."""
+    found: Counter[tuple[int, ...]] = Counter()
+    for batch in batches:
+        words = (batch.unfolded(word) if isinstance(batch, Folded) else batch).words  # type: ignore[attr-defined]
+        assert words.flags.c_contiguous and (words[-2] == word).all()
+        for *row, _, diff in words.T.tolist():
+            found[tuple(row)] += diff
+    return Counter({row: n for row, n in found.items() if n})
+
+
+@given(st.lists(ROW, max_size=30), st.booleans(), st.integers(1, 8))
+def test_each_epoch_has_its_rows(rows: list[tuple[int, int, str, int]], is_sorted: bool, folds: int) -> None:
+    """In whatever order they come, also where an epoch has so many that they wait folded."""
+    if is_sorted:
+        rows.sort(key=lambda row: row[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_epoch, "FOLDED_ROWS_MIN", folds)
+        patch.setattr("timely.operators.inputs.codecs.FOLDED_ROWS_MIN", folds)
+        found = divided(ROWS, "rows", table(rows), "day")
+        batches = batches_by_epoch(ROWS, "rows", found, [10 + epoch for epoch in found.epochs], 0)
+    assert found.epochs == sorted({row[0] for row in rows})
+    assert found.table.column_names == ["k", "t", "diff"]
+    for epoch, made in zip(found.epochs, batches, strict=True):
+        own = [row[1:] for row in rows if row[0] == epoch and row[3]]
+        expected = Counter[tuple[int, ...]]()
+        for k, t, diff in own:
+            (words,) = words_of([ROWS.encode(table([(k, t)], ["k", "t"]), 1, 5)], 5)
+            expected[words] += diff
+        assert words_of(made, 10 + epoch) == Counter({row: n for row, n in expected.items() if n})
+
+
+def test_a_column_of_the_input_stays_with_the_rows() -> None:
+    days = TableIn(Schema.of("day: int, k: int"), "rows")
+    found = divided(days, "rows", table([(3, 1, 1), (2, 5, 1)], ["day", "k", "diff"]), "day")
+    assert found.table.column_names == ["day", "k", "diff"]
+    batches = batches_by_epoch(days, "rows", found, [2, 3], 0)
+    assert [made[0].words.T.tolist() for made in batches] == [[[2, 5, 2, 1]], [[3, 1, 3, 1]]]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_codecs_that_know_nothing_of_it_are_asked_epoch_by_epoch(is_sorted: bool) -> None:
+    records = [(0, "a"), (0, "b"), (7, "c")] if is_sorted else [(7, "c"), (0, "a"), (0, "b")]
+    given = pa.table(
+        {"at": [at for at, _ in records], "record": [msgpack.packb(record) for _, record in records]}
+    )
+    found = divided(RecordsIn(), "rows", given, "at")
+    batches = batches_by_epoch(RecordsIn(), "rows", found, [0, 7], 1)
+    assert [[batch.records for batch in made if isinstance(batch, Records)] for made in batches] == [
+        [["a", "b"]],
+        [["c"]],
+    ]
+
+
+def test_who_is_asked_epoch_by_epoch_says_of_which_a_row_is_none() -> None:
+    given = pa.table({"at": [5, 4, 5], "record": [b"\x01", b"\x01", b"\xc1"]})
+    found = divided(RecordsIn(), "rows", given, "at")
+    with pytest.raises(MisuseError, match="row 1, holds what is not msgpack") as raised:
+        batches_by_epoch(RecordsIn(), "rows", found, [4, 5], 1)
+    assert raised.value.__notes__ == ["rows are counted among those of epoch 5"]
+
+
+def test_a_row_that_does_not_fit_is_named_by_its_place_in_the_table() -> None:
+    """Also if rows are not in the order of their epochs."""
+    rows = TableIn(Schema.of("k: int"), "rows")
+    given = pa.table({"at": [5, 4, 5], "k": [1, None, 3], "diff": [1, 1, 1]})
+    with pytest.raises(MisuseError, match="row 1"):
+        batches_by_epoch(rows, "rows", divided(rows, "rows", given, "at"), [4, 5], 0)
+
+
+def test_rows_of_a_keyed_input_keep_their_order_in_an_epoch() -> None:
+    keyed = KeyedTableIn(Schema.of("k: int, t: string"), "rows", ("k",))
+    given = table([(1, 7, "b", 1), (0, 7, "x", 1), (1, 7, "a", 1)])
+    found = divided(keyed, "rows", given, "day")
+    together = batches_by_epoch(keyed, "rows", found, [0, 1], 0)
+    apart = [
+        [keyed.encode(table(rows, ["k", "t"]), 1, word)]
+        for word, rows in ((0, [(7, "x")]), (1, [(7, "b"), (7, "a")]))
+    ]
+    assert [made[0].words.tolist() for made in together] == [made[0].words.tolist() for made in apart]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (pa.array([1.5]), "whole numbers without nulls; the column 'day' is double"),
+        (pa.array([None], pa.int64()), "1 of them null"),
+        (pa.array([2**63], pa.uint64()), "numbers of 64 bits"),
+        (None, "takes the epoch of each row from that column; this table has \\['k', 't', 'diff'\\]"),
+    ],
+)
+def test_what_is_no_epoch_is_refused(column: pa.Array | None, found: str) -> None:
+    rows = table([(1, "a", 1)], ["k", "t", "diff"])
+    given = rows if column is None else rows.append_column("day", column)
+    with pytest.raises(MisuseError, match=f"input 'rows': .*{found}"):
+        divided(ROWS, "rows", given, "day")
+
+
+def test_integers_of_any_width_are_epochs() -> None:
+    rows = table([(1, "a", 1)], ["k", "t", "diff"])
+    for kind in (pa.int8(), pa.uint32(), pa.uint64()):
+        assert divided(ROWS, "rows", rows.append_column("day", pa.array([3], kind)), "day").epochs == [3]
+
+
+def test_there_is_a_limit_on_the_epochs_of_one_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_epoch, "APPEND_EPOCHS_MAX", 2)
+    assert divided(ROWS, "rows", table([(1, 0, "", 1), (9, 0, "", 1)]), "day").epochs == [1, 9]
+    with pytest.raises(MisuseError, match="rows of 2 epochs at most, this one of 3: append it in several"):
+        divided(ROWS, "rows", table([(d, 0, "", 1) for d in (1, 5, 9)]), "day")
+
+
+def test_no_rows_are_of_no_epochs() -> None:
+    codec: InputCodec = ROWS
+    found = divided(codec, "rows", table([]), "day")
+    assert found == ByEpoch(found.table, [], None, []) and batches_by_epoch(codec, "rows", found, [], 0) == []
