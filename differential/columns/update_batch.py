@@ -37,7 +37,7 @@ from progress.arrays import Int64s
 from progress.records import record
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError
-from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, register
+from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, Timed, register
 from timely.wire.claims import shown
 
 __all__ = [
@@ -67,7 +67,7 @@ assert sys.byteorder == "little", (
 
 @register
 @record(frozen=True, slots=True, eq=False)
-class UpdateBatch:
+class UpdateBatch(Timed):
     """Rows of updates: int64[words + 2, rows], row words, time word, diff.
 
     `symbol_words`: which of the row's words are symbols, whose entries must travel along. `moved`: what was
@@ -120,6 +120,13 @@ class UpdateBatch:
     def in_column(self, column: int) -> Iterator[Int64s]:
         """The words of a column of the row, int64[1, ·], some rows at a time."""
         yield self.words[column : column + 1]
+
+    def with_others(self, others: Sequence[Self]) -> Self:
+        """All rows, in order; the others have the same columns."""
+        if not others:
+            return self
+        words = np.concatenate([self.words, *[other.words for other in others]], axis=1)
+        return type(self)(words, self.symbol_words, self.moved)
 
     def shifted(self, keep: int, add: int) -> Self:
         """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""

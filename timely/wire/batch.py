@@ -118,6 +118,16 @@ class Large:
         raise NotImplementedError
 
 
+class Timed:
+    """A batch whose rows carry times, so that rows of several times may go as one."""
+
+    __slots__ = ()
+
+    def with_others(self, others: Sequence[Self]) -> Batch:
+        """All rows, of itself and of others from the same place, as one batch; itself if there are none."""
+        raise NotImplementedError
+
+
 Transform = Callable[[Batch], Batch | None]
 """A stateless step that the sender runs: a batch in, a batch or nothing out."""
 

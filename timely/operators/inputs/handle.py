@@ -39,6 +39,7 @@ from .attempts import Attempts
 from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
 from .folded import Folded, Waiting
 from .plain_rows import PlainRow
+from .together import Together
 
 APPENDS_MAX: Final = 1 << 31
 """Appends of a writer to an epoch, where their order counts."""
@@ -446,12 +447,16 @@ class InputHandle:
         wait for the next activation, before which those are worked on.
         """
         entrance = self._entrance
+        new: int | None = self._held
+        is_one = len(self._sealed) == 1 and len(self._sealed[0].entering) <= 1  # as most often
+        together = None if is_one else Together(entrance.let_in)
+        let_in = entrance.let_in if together is None else together.add
         while self._sealed:
             sealed = self._sealed[0]
             while sealed.entering:
                 epoch, batches = sealed.entering[-1]
                 if not entrance.may_enter(epoch):
-                    self._go_on(epoch)
+                    self._go_on(epoch, together)
                     return
                 entered = entrance.code.pack((epoch,))
                 # Each is let go of as it enters: what is made of it at once may be much less.
@@ -459,22 +464,25 @@ class InputHandle:
                 while batches:
                     word, batch = batches.pop()
                     if word == entered:  # most often
-                        entrance.let_in(batch, entered)  # type: ignore[arg-type]  # it is not folded
+                        let_in(batch, entered)  # type: ignore[arg-type]  # it is not folded
                     elif not isinstance(batch, Folded):
-                        entrance.let_in(batch.shifted(0, entered), entered)
+                        let_in(batch.shifted(0, entered), entered)
                     else:
-                        entrance.let_in(batch.unfolded(entered), entered)
+                        let_in(batch.unfolded(entered), entered)
                         if batches:
                             batches.reverse()
-                            self._go_on(epoch)
+                            self._go_on(epoch, together)
                             entrance.resume()
                             return
                 sealed.entering.pop()
             self._sealed.popleft()
-            self._go_on(sealed.new)
+            new = sealed.new
+        self._go_on(new, together)
 
-    def _go_on(self, epoch: int | None) -> None:
-        """Rows enter at `epoch` next, or none ever."""
+    def _go_on(self, epoch: int | None, together: Together | None) -> None:
+        """Rows enter at `epoch` next, or none ever, once those have that were brought together."""
+        if together is not None:
+            together.flush()
         if epoch != self._held:
             self._entrance.advance(self._held, epoch)
             self._held = self._held if epoch is None else epoch

@@ -1,0 +1,176 @@
+"""Few rows of several epochs enter as one batch, and in order; of what has no times each enters by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import differential as dd
+from differential.columns.schema import Schema
+from differential.columns.update_batch import PackedBatch, UpdateBatch
+from differential.operators.table_io import TableIn
+from progress.times.time_words import TimeCode
+from timely import Dataflow, Records
+from timely.operators.inputs import codecs, together
+from timely.operators.inputs.handle import InputHandle
+from timely.operators.inputs.together import Together
+from timely.wire.batch import Batch
+
+
+def rows(word: int, count: int) -> UpdateBatch:
+    """Rows 0, 1, … at `word`."""
+    words = np.array([[*range(count)], [word] * count, [1] * count], np.int64)
+    return UpdateBatch(words, (0,))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), st.booleans()), max_size=20))
+def test_all_rows_enter_in_order_in_few_batches(given: list[tuple[int, int, bool]]) -> None:
+    entered: list[tuple[Batch, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "TOGETHER_ROWS_MAX", 4)
+        enters, word = Together(lambda batch, word: entered.append((batch, word))), 0
+        expected: list[tuple[object, int]] = []
+        for step, count, has_times in given:
+            word += step
+            if has_times:
+                enters.add(rows(word, count), word)
+                expected += [(row, word) for row in range(count)]
+            else:
+                enters.add(Records(["record"] * count), word)
+                expected += [("record", word)] * count
+        enters.flush()
+    found: list[tuple[object, int]] = []
+    for batch, first in entered:
+        if isinstance(batch, Records):
+            found += [(record, first) for record in batch.records]
+            continue
+        assert isinstance(batch, UpdateBatch) and batch.symbol_words == (0,)
+        times = batch.words[-2].tolist()
+        assert times[0] == first, "the envelope is the first of them"
+        assert len(set(times)) == 1 or batch.rows <= 4
+        found += list(zip(batch.words[0].tolist(), times, strict=True))
+    assert found == expected
+    for (before, _), (behind, _) in zip(entered, entered[1:], strict=False):
+        if isinstance(before, UpdateBatch) and isinstance(behind, UpdateBatch):
+            assert before.rows + behind.rows > 4, "they might have gone together"
+
+
+def test_one_batch_is_the_same_one() -> None:
+    entered: list[Batch] = []
+    enters, batch = Together(lambda batch, _: entered.append(batch)), rows(7, 2)
+    enters.add(batch, 7)
+    assert not entered
+    enters.flush()
+    enters.flush()
+    assert len(entered) == 1 and entered[0] is batch
+
+
+def test_what_failed_to_enter_does_not_enter_later() -> None:
+    """A function of the user's may raise as rows go in: the dataflow has ended then."""
+
+    def fails(batch: Batch, word: int) -> None:
+        raise ZeroDivisionError
+
+    enters = Together(fails)
+    enters.add(rows(1, 1), 1)
+    with pytest.raises(ZeroDivisionError):
+        enters.flush()
+    enters.flush()
+
+
+class Entrance:
+    """Takes what enters, and sees to it that it may."""
+
+    def __init__(self, code: TimeCode) -> None:
+        self.code = code
+        self.entered: Counter[tuple[int, int]] = Counter()
+        self.batches = 0
+        self.held: int | None = 0
+        self.room = 0
+
+    def may_enter(self, epoch: int) -> bool:
+        return epoch < self.room
+
+    def let_in(self, batch: Batch, word: int) -> None:
+        assert isinstance(batch, UpdateBatch | PackedBatch) and self.held is not None
+        (first,) = self.code.unpack(word)
+        assert self.held <= first, "the right to enter is there still"
+        self.batches += 1
+        for key, time, diff in batch.words.T.tolist():
+            (epoch,) = self.code.unpack(time)
+            assert first <= epoch < self.room
+            self.entered[key, epoch] += diff
+
+    def wake(self) -> None:
+        pass
+
+    resume = wake
+
+    def advance(self, old: int, new: int | None) -> None:
+        assert old == self.held and (new is None or new > old)
+        self.held = new
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("rows"), st.integers(0, 3), st.integers(1, 5)),
+        st.tuples(st.just("seal"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("room"), st.integers(1, 4), st.just(0)),
+        st.tuples(st.just("turn"), st.just(0), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS, st.integers(0, 8), st.integers(1, 6))
+def test_whatever_is_sealed_enters_while_it_may(
+    steps: list[tuple[str, int, int]], at_once: int, folds: int
+) -> None:
+    """Rows of several epochs, folded and not, where words are free for some of the epochs only."""
+    dataflow = Dataflow("flow")
+    dd.input(dataflow, "rows", "k: int").output("out")
+    entrance = Entrance(dataflow.freeze().codes[0])
+    codec = TableIn(Schema.of("k: int"), "rows")
+    handle = InputHandle("rows", entrance, codec)
+    expected: Counter[tuple[int, int]] = Counter()
+    key = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "TOGETHER_ROWS_MAX", at_once)
+        patch.setattr(codecs, "FOLDED_ROWS_MIN", folds)
+        for what, number, count in [*steps, ("room", 99, 0), ("seal", 9, 0)]:
+            if what == "rows":
+                epoch = handle.epoch + number
+                words = np.array([[*range(key, key + count)]], np.int64)
+                table = codec.schema.decode(words)
+                handle.append_all(epoch, handle.encode(table, 1, handle.epoch_word(epoch)))
+                expected += Counter({(key + row, epoch): 1 for row in range(count)})
+                key += count
+            elif what == "seal":
+                handle.seal(handle.epoch + number)
+            elif what == "room":
+                entrance.room += number
+            else:
+                handle.release()
+        while handle.held_epoch != handle.epoch:
+            handle.release()
+    assert entrance.entered == expected and entrance.held == handle.epoch
+
+
+def test_a_backlog_of_small_epochs_enters_at_once() -> None:
+    dataflow = Dataflow("flow")
+    dd.input(dataflow, "rows", "k: int").output("out")
+    entrance = Entrance(dataflow.freeze().codes[0])
+    entrance.room = 1_000
+    handle = InputHandle("rows", entrance, TableIn(Schema.of("k: int"), "rows"))
+    for number in range(900):
+        handle.take_rows(number, [(number,)], 1, "w", number)
+        if number % 2:
+            handle.seal()
+    handle.seal(900)
+    handle.release()
+    assert entrance.batches == 1 and entrance.held == 901
+    assert entrance.entered == Counter({(number, number): 1 for number in range(900)})

@@ -1,0 +1,53 @@
+"""Few rows of several epochs that enter as one batch.
+
+Each batch is a message, and each message costs the same whether it has one row or a thousand: to send, to
+take, to count. Where rows carry times of their own nothing is lost if those of several epochs go together;
+they are at the first of these until they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ...wire.batch import Batch, Timed
+
+__all__ = ["TOGETHER_ROWS_MAX", "Together"]
+
+TOGETHER_ROWS_MAX: Final = 4_096
+"""More than these go in several batches: the first epochs need not wait for the last."""
+
+
+class Together:
+    """What enters next, in order, by `let_in`, which takes a batch and the word of its envelope.
+
+    Whoever adds flushes before the right to enter at any of these epochs is given up.
+    """
+
+    __slots__ = ("_batches", "_first", "_let_in", "_rows")
+
+    def __init__(self, let_in: Callable[[Batch, int], None]) -> None:
+        self._let_in = let_in
+        self._batches: list[Timed] = []
+        self._first = self._rows = 0
+
+    def add(self, batch: Batch, word: int) -> None:
+        """Let a batch of one epoch enter, now or with others. Requires: no word is less than one before."""
+        rows = batch.rows
+        if not isinstance(batch, Timed) or rows > TOGETHER_ROWS_MAX:
+            self.flush()
+            self._let_in(batch, word)
+            return
+        if self._rows + rows > TOGETHER_ROWS_MAX:
+            self.flush()
+        if not self._batches:
+            self._first = word
+        self._batches.append(batch)
+        self._rows += rows
+
+    def flush(self) -> None:
+        """Nothing waits any more."""
+        if self._batches:
+            first, *others = self._batches
+            self._batches, self._rows = [], 0
+            self._let_in(first.with_others(others), self._first)
