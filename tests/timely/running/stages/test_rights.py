@@ -243,13 +243,13 @@ def test_very_many_rights_count_from_a_later_epoch_as_few_do() -> None:
     """What has put them in order knows the words of before."""
     _, runner, _ = running()
     code = runner.code
-    for epoch in range(100, 200):
+    for epoch in range(100, 300, 2):
         runner.hold(code.pack((epoch,)))
     for word in (code.pack((0,)), code.pack((0,)), code.pack((1,))):
         runner.release(word)
-    runner.hold(code.pack((200,)))  # by looking at many
+    runner.hold(code.pack((301,)))  # by looking at many
     runner.rebase_rights(Rebase(90, code.layout.shifts[0]))
-    runner.request(code.pack((111,)))
+    runner.request(code.pack((51,)))
     with pytest.raises(TimeRegressionError, match=r"asked to hold at \(9,\)"):
         runner.hold(code.pack((9,)))
     runner.hold(code.pack((500,)))
