@@ -19,6 +19,11 @@ def three_cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+def test_cores_are_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {66, 1, 4}, raising=False)
+    assert cores.cores() == [1, 4, 66]
+
+
 def test_as_many_workers_as_cores_have_one_each(three_cores: list[int]) -> None:
     assert shared_out(3) == three_cores
 

@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from differential.kernels import loading
+from progress.kernel import Kernel
+
 ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
@@ -37,3 +42,14 @@ def test_those_that_are_kept_are_loaded_with_the_first_trace_and_others_are_not_
 
     assert run() == "False False 0"
     assert run() == "True False 0"
+
+
+def test_all_that_are_named_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Kernel] = []
+    monkeypatch.setattr(loading, "load_kept", lambda *kernels: loaded.extend(kernels))
+    loading.load_kernels.cache_clear()
+    loading.load_kernels()
+    loading.load_kernels()
+    named = {name for name, found in vars(loading).items() if isinstance(found, Kernel)}
+    assert sorted(kernel.__name__ for kernel in loaded) == sorted(named)  # type: ignore[attr-defined]
+    assert "merge_runs" in named

@@ -467,6 +467,7 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         with pytest.raises(timely.MisuseError, match=said):
             call()  # type: ignore[no-untyped-call]
     flow.input("numbers").insert([(1,)], writer="a", sequence=np.int64(0))  # type: ignore[arg-type]
+    assert flow.input("numbers").append(more, writer="a", sequence=2**63 - 1)
     assert flow.wait(np.int64(0)) == 0 and output.changes(np.int64(0), np.int64(1)).num_rows == 0
     with pytest.raises(timely.MisuseError, match="1 to 256 workers, not 'two'"):
         timely.connect(workers="two")  # type: ignore[arg-type]

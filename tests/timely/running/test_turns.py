@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from failing_flows import spins
 
@@ -336,3 +338,48 @@ def test_steps_go_on_at_once_unless_somebody_waits_for_what_comes_between() -> N
     assert not turns.goes_on()
     turns.run(1)
     assert turns.goes_on(), "it had been let go on with the others, and waits for its turn"
+
+
+def test_who_is_patient_waits_for_nobody_where_nobody_else_is_ready() -> None:
+    turns, actors, log = turns_of(2, patient=1)
+    turns.enqueue(actors[1], 0, 0, 0, None)  # type: ignore[arg-type]
+    assert turns.run(9) == 1 and log == [1] and not turns.patient
+
+
+def test_who_is_patient_may_be_run_out_of_order_too() -> None:
+    turns, actors, log = turns_of(2, patient=1)
+    turns.enqueue(actors[1], 0, 0, 0, None)  # type: ignore[arg-type]
+    turns.wake(actors[0])  # type: ignore[arg-type]
+    turns.activate(1)
+    assert log == [1] and not turns.patient
+    assert turns.run(9) == 1 and log == [1, 0]
+
+
+def test_who_was_left_waiting_is_listed_once_however_often_others_come_first() -> None:
+    turns, actors, log = turns_of(4)
+    for _ in range(40):
+        for actor in actors:
+            turns.wake(actor)  # type: ignore[arg-type]
+        assert turns.run(1) == 1
+        assert len(turns._turns) <= len(actors) and len(turns.ready) <= 2 * len(actors)
+    assert min(log.count(stage) for stage in range(4)) > 4, "nobody starves"
+
+
+def test_idle_moments_begin_anew_when_one_is_run_out_of_order() -> None:
+    turns, actors, _ = turns_of(2)
+    turns.mergers.append(actors[1])  # type: ignore[arg-type]
+    turns.wake(actors[0])  # type: ignore[arg-type]
+    turns.activate(0)
+    assert turns.idle_runners == turns.mergers
+
+
+def test_a_failure_in_an_idle_moment_says_whose_it_was() -> None:
+    def fails() -> bool:
+        raise LookupError("nowhere")
+
+    turns = Turns()
+    runner = SimpleNamespace(vertex=SimpleNamespace(on_idle=fails), title=lambda: "'merges'", site="line 7")
+    turns.idle_runners.append(runner)  # type: ignore[arg-type]
+    with pytest.raises(LookupError) as caught:
+        turns.idle()
+    assert caught.value.__notes__ == ["while 'merges' was idle, built at line 7"]

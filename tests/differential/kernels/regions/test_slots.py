@@ -15,6 +15,8 @@ from differential.columns.packed.block import Block
 from differential.columns.packed.parts import words_in
 from differential.kernels.regions.layout import (
     FAR,
+    S_AT,
+    S_COMPONENTS,
     S_LEAST,
     S_NEXT,
     S_ROOM,
@@ -156,6 +158,33 @@ def test_memory_of_many_rows_is_given_back() -> None:
     assert rows_of(slots.table, slot).shape == (2, 3)
 
 
+def test_kernels_are_told_of_the_memory_that_follows_what_was_handed_over() -> None:
+    """Rows whose time is elsewhere than usual are not packed, however many."""
+    slots = Slots(COUNTERS)
+    slot = slots.add(2)
+    many = np.arange(200_000).reshape(2, -1)
+    slots.put(slot, many, -1)
+    assert slots.take(slot).tolist() == many.tolist()
+    assert slots.table[slot, S_AT] == slots._arrays[slot].ctypes.data
+    assert slots.table[slot, S_ROOM] == slots._arrays[slot].shape[1] < 1_000
+
+
+def test_rows_that_were_taken_stay_as_they_are_whatever_comes_next() -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    rows = [(1, 4, 1), (2, 5, 1)]
+    slots.put(slot, _words(rows))
+    taken = slots.take(slot)
+    slots.put(slot, _words([(8, 8, 8)] * 2))
+    assert _rows(taken) == rows
+
+
+def test_kernels_are_told_of_how_many_components_rows_are() -> None:
+    slots = Slots(COUNTERS)
+    made = [slots.add(4, components) for components in (0, 3)]
+    assert slots.table[made, S_COMPONENTS].tolist() == [0, 3]
+
+
 def test_room_for_many_rows_goes_when_a_stretch_is_over_unless_some_still_wait() -> None:
     slots = Slots(COUNTERS)
     few, many, waiting = (slots.add(3) for _ in range(3))
@@ -259,3 +288,53 @@ def test_what_is_left_as_words_is_too_much_for_a_kernel_however_many_rows_come(r
         assert slots.take_moved(slot, -1, 0) is None, "that is for few"
         assert slots.rows(slot) > 4 and (slot in slots._packed or slots.rows(slot) < 13 + 7)
     assert slots.take(put).shape[1] == rows + 10 and slots.take(put_packed).shape[1] == rows
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_few_rows_that_have_no_room_leave_no_slot_that_a_kernel_would_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slots_module, "_ROOM_FIRST", 8)
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    rows = [(number, 4, 1) for number in range(80)]
+    for row in rows:
+        slots.put(slot, _words([row]))
+        assert not slots._packed or slots.rows(slot) > 4
+    assert sorted(_rows(slots.take(slot))) == rows
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("held", range(8))
+def test_behind_a_packed_block_of_many_rows_there_are_more_words_than_a_kernel_takes(held: int) -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    rows = [(number, 4, 1) for number in range(held + 20)]
+    slots.put(slot, _words(rows[:held]))
+    slots.put_packed(slot, [Block(_words(rows[held:]))])
+    assert slots._packed[slot] and slots.rows(slot) > 4
+    assert sorted(_rows(slots.take(slot))) == rows
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_only_rows_beyond_the_limit_are_packed() -> None:
+    slots = Slots(COUNTERS)
+    slot = slots.add(3)
+    slots.put(slot, _words([(1, 4, 1)] * 6))
+    slots.put(slot, _words([(1, 4, 1)] * 6))
+    assert slots.rows(slot) == 12 and not slots.packed_rows
+    slots.put(slot, _words([(1, 4, 1)] * 5))
+    assert slots.packed_rows + slots.rows(slot) == 17 and slots.packed_rows
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+@pytest.mark.parametrize("rows", [5, 11, 30])
+def test_which_counters_wait_first_is_known_of_many_rows_too(order: tuple[int, int], rows: int) -> None:
+    slots = Slots(COUNTERS)
+    slots.bound = 4
+    slot = slots.add(3)
+    for counters in order:
+        slots.put(slot, _words([(number, counters, 1) for number in range(rows)]))
+    slots.put(slot, _words([(number, 4, 1) for number in range(rows)]))
+    assert slots.table[slot, S_NEXT] == 1

@@ -78,6 +78,22 @@ def test_rows_enter_all_their_epochs_or_none() -> None:
         ]
 
 
+def test_a_repetition_is_known_as_long_as_one_of_its_epochs_is_open() -> None:
+    """Of those that were sealed earlier than last nothing is remembered."""
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        rows, said = flow.input("rows"), table([(0, 1, 1), (1, 1, 1), (6, 1, 1)])
+        assert rows.append(said, epoch="at", writer="w", sequence=0)
+        flow.seal(through=4)
+        assert not rows.append(said, epoch="at", writer="w", sequence=0)
+        assert flow.seal([("rows", "w", 0)], through=6) == 6
+        assert not rows.append(said, epoch="at", writer="w", sequence=0), "the last that was sealed is known"
+        flow.wait(flow.seal())
+        with pytest.raises(timely.InputClosedError, match="epoch 0 is sealed"):
+            rows.append(said, epoch="at", writer="w", sequence=0)
+        assert [row["n"] for row in flow.output("counts").snapshot().to_pylist()] == [3]
+
+
 def test_who_seals_an_epoch_may_expect_them() -> None:
     with timely.connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(counts)
@@ -122,3 +138,38 @@ def test_last_values_are_said_epoch_by_epoch() -> None:
         (2, 1, 8, 9),
         (3, -1, 7, 3),
     ]
+
+
+def test_of_several_calls_of_a_writer_the_last_number_says_the_value() -> None:
+    """In whichever order they come, and also beside appends to one epoch."""
+
+    def said(value: int, *epochs: int) -> pa.Table:
+        return pa.table(
+            {"at": epochs, "k": [7] * len(epochs), "v": [value] * len(epochs), "diff": [1] * len(epochs)}
+        )
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(latest)
+        rows = flow.input("rows")
+        rows.append(said(5, 0, 1), epoch="at", writer="w", sequence=2)
+        rows.append(said(9, 2, 1, 0), epoch="at", writer="w", sequence=1)
+        rows.append(said(8, 1).drop_columns(["at"]), epoch=1, writer="w", sequence=3)
+        rows.append(said(7, 3, 2, 1), epoch="at", writer="w", sequence=0)
+        flow.wait(flow.seal(through=3))
+        found = flow.output("rows").changes().to_pylist()
+    assert [(row["epoch"], row["v"]) for row in found if row["diff"] > 0] == [(0, 5), (1, 8), (2, 9), (3, 7)]
+
+
+def test_where_the_order_counts_numbers_of_appends_have_an_end() -> None:
+    said = pa.table({"at": [0, 1], "k": [7, 7], "v": [1, 2], "diff": [1, 1]})
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(latest)
+        rows = flow.input("rows")
+        with pytest.raises(timely.MisuseError, match="numbers from 0 to 2,147,483,647, not 2147483648"):
+            rows.append(said, epoch="at", writer="w", sequence=2**31)
+        flow.wait(flow.seal())
+        assert not flow.output("rows").snapshot().num_rows
+        later = said.set_column(0, "at", pa.array([1, 2]))
+        assert rows.append(later, epoch="at", writer="w", sequence=2**31 - 1)
+        flow.wait(flow.seal(through=2))
+        assert flow.output("rows").snapshot().to_pylist() == [{"k": 7, "v": 2}]

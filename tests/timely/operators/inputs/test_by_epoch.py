@@ -113,6 +113,29 @@ def test_rows_of_a_keyed_input_keep_their_order_in_an_epoch() -> None:
     assert [made[0].words.tolist() for made in together] == [made[0].words.tolist() for made in apart]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("codec", [ROWS, KeyedTableIn(ROWS.schema, "rows", ("k",))])
+def test_also_of_many_rows_those_of_an_epoch_keep_their_order(codec: InputCodec) -> None:
+    """Few are sorted by insertion, which keeps it in any case."""
+    given = table([(number % 2, number, "", 1) for number in range(200)])
+    batches = batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), [0, 1], 0)
+    for epoch, made in enumerate(batches):
+        assert made[0].words[0].tolist() == list(range(epoch, 200, 2))  # type: ignore[union-attr]
+
+
+def test_rows_that_are_there_no_times_do_not_enter() -> None:
+    given = table([(1, 1, "a", 0), (2, 2, "b", 0), (2, 3, "b", -1)])
+    batches = batches_by_epoch(ROWS, "rows", divided(ROWS, "rows", given, "day"), [1, 2], 0)
+    assert [[batch.rows for batch in made] for made in batches] == [[], [1]]
+
+
+def test_an_epoch_of_many_rows_waits_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", 3)
+    monkeypatch.setattr("timely.operators.inputs.codecs.FOLDED_ROWS_MIN", 3)
+    given = table([(day, number, "", 1) for day, rows in ((1, 2), (2, 3)) for number in range(rows)])
+    few, many = batches_by_epoch(ROWS, "rows", divided(ROWS, "rows", given, "day"), [1, 2], 0)
+    assert [isinstance(batch, Folded) for batch in (*few, *many)] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("column", "found"),
     [

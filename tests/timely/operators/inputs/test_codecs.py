@@ -75,6 +75,14 @@ def test_rows_are_given_to_the_codec_by_their_differences(
     assert codec.given == given
 
 
+@pytest.mark.parametrize("diffs", [pa.array([1, None]), pa.array([1.0, 2.0]), pa.array([True, False])])
+def test_rows_of_which_it_is_not_said_how_often_are_refused(diffs: pa.Array) -> None:
+    codec = Counted()
+    with pytest.raises(MisuseError, match="'diff' holds integers without nulls"):
+        batches_of(codec, "numbers", pa.table({"a": [10, 11], "diff": diffs}), 0, 0)
+    assert not codec.given
+
+
 def test_rows_whose_differences_do_not_fit_64_bits_are_refused() -> None:
     beyond = pa.table({"record": [b"\x01"], "diff": pa.array([2**63], pa.uint64())})
     with pytest.raises(MisuseError, match="'diff' holds integers of 64 bits"):

@@ -104,6 +104,8 @@ class Reads:
     def open(self, exported: Exported, reader: str) -> Opened:
         if exported.name == "refused":
             raise MisuseError("not that")
+        if exported.name == "interrupted":
+            raise KeyboardInterrupt
         self.readers.append(reader)
         self.opened.append(Opened())
         return self.opened[-1]
@@ -136,10 +138,15 @@ def test_imports_are_held_from_the_making_on_in_their_order() -> None:
     assert sources == instance.imports
 
 
-def test_imports_are_held_all_or_none() -> None:
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [("refused", MisuseError), ("interrupted", KeyboardInterrupt)],
+    ids=["refused", "interrupt"],
+)
+def test_imports_are_held_all_or_none(bad: str, error: type[BaseException]) -> None:
     codec = Reads()
-    with pytest.raises(MisuseError, match="not that"):
-        importing(codec, "one", "two", "refused", "three")
+    with pytest.raises(error):
+        importing(codec, "one", "two", bad, "three")
     assert [opened.is_closed for opened in codec.opened] == [True, True]
 
 

@@ -212,3 +212,96 @@ def test_rights_are_listed_in_errors_as_far_as_anybody_reads() -> None:
     seal(worker, instance, 0)
     with pytest.raises(TimeRegressionError, match=r"or after \(5,\) or .* or \(12,\) or one of 92 others"):
         runner.hold(runner.code.pack((4,)))
+
+
+def test_of_eight_rights_none_is_left_out_of_an_error() -> None:
+    _, runner, _ = running()
+    zero = runner.code.pack((0,))
+    runner.release(zero)
+    for epoch in range(2, 9):
+        runner.hold(runner.code.pack((epoch,)))
+    runner.release(zero)
+    assert len(runner.held_words()) == 8
+    with pytest.raises(TimeRegressionError, match=r"or after \(1,\) or .* or \(8,\)\.\n"):
+        runner.hold(zero)
+
+
+def test_what_is_held_twice_beyond_all_words_is_let_go_twice() -> None:
+    _, runner, _ = running()
+    limit = runner.code.layout.limit
+    for _ in range(3):
+        runner.hold(limit)
+    assert runner.held_words()[limit] == 3
+    for _ in range(3):
+        runner.release(limit)
+    assert limit not in runner.held_words()
+    with pytest.raises(TimeRegressionError, match="does not hold"):
+        runner.release(limit)
+
+
+def test_very_many_rights_count_from_a_later_epoch_as_few_do() -> None:
+    """What has put them in order knows the words of before."""
+    _, runner, _ = running()
+    code = runner.code
+    for epoch in range(100, 300, 2):
+        runner.hold(code.pack((epoch,)))
+    for word in (code.pack((0,)), code.pack((0,)), code.pack((1,))):
+        runner.release(word)
+    runner.hold(code.pack((301,)))  # by looking at many
+    runner.rebase_rights(Rebase(90, code.layout.shifts[0]))
+    runner.request(code.pack((51,)))
+    with pytest.raises(TimeRegressionError, match=r"asked to hold at \(9,\)"):
+        runner.hold(code.pack((9,)))
+    runner.hold(code.pack((500,)))
+
+
+def test_one_by_one_only_the_time_of_the_message_in_hand_gives_a_right() -> None:
+    """Others have come with it; once each was in hand all of them give rights."""
+    seen: list[Timestamp] = []
+
+    class InTurn(Vertex):
+        def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+            super().recv_all(port, messages)
+            self.send_by(0, ["all have come"], (0,))
+
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            seen.append(time)
+            self.send_by(0, message, time)
+            if time > (0,):
+                with pytest.raises(TimeRegressionError, match="sent at"):
+                    self.send_by(0, message, (0,))
+
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("in turn", InTurn)
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    for epoch in range(3):
+        instance.input("numbers").send(["x"], epoch)
+    instance.input("numbers").seal(2)
+    worker.run_until_idle()
+    assert seen == [(0,), (1,), (2,)]
+
+
+def test_among_very_many_messages_what_is_held_gives_a_right_too() -> None:
+    sent: list[int] = []
+
+    class Holds(Vertex):
+        word_times: ClassVar[bool] = True
+
+        def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+            if not sent:
+                self.hold(messages[0][0])
+            for word in (messages[0][0] - 1,) if sent else (messages[0][0],):
+                self.send(0, RECORDS, word)
+                sent.append(word)
+
+    dataflow = Dataflow()
+    dataflow.input("numbers").stage("holds", Holds)
+    worker = Worker()
+    instance = worker.install(dataflow.freeze())
+    for first, count in ((2, 1), (10, 100)):
+        for epoch in range(first, first + count):
+            instance.input("numbers").send(["x"], epoch)
+        instance.input("numbers").seal(first + count)
+        worker.run_until_idle()
+    assert sent == [2, 9]
