@@ -27,7 +27,7 @@ from ..limits import (
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
 )
-from ..operators.inputs.appends import place_of
+from ..operators.inputs.appends import named, place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
 from ..wire.handshake import PROTOCOL_VERSION
@@ -293,6 +293,7 @@ class AppendClient:
         Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError`
         if the epoch is sealed, `PeerError` if the worker cannot be reached.
         """
+        writer, sequence = named(writer, sequence)
         request: Append | AppendEpochs
         if isinstance(epoch, str):
             request = AppendEpochs(self._dataflow, input, epoch, writer, sequence, 0)

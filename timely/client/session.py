@@ -11,14 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import count
-from numbers import Integral
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
-from ..operators.inputs.appends import ExpectedAppend, new_writer, nothing_follows, place_of
+from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
 from ..user_code.short_traces import in_short
 from ..wire.claims import shown
 from ..wire.requests import (
@@ -50,9 +49,6 @@ from .tables import InputForm, chunks
 __all__ = ["Flow", "FlowInput"]
 
 _GONE_LOOK_SECONDS = 0.002
-
-_SEQUENCE_MAX = 2**63 - 1
-"""What a request carries."""
 
 
 @in_short
@@ -326,7 +322,8 @@ class FlowInput:
 
         With `writer` and `sequence` they enter `epoch` (by default the open one that this client knows), and
         one that repeats (epoch, writer, sequence) changes nothing; it is an `InputClosedError` if the epoch
-        is sealed. Give both, or neither: then it is always new.
+        is sealed. Give both, or neither: then it is always new, and where the order of calls counts it is one
+        of them.
 
         `epoch` may name a column that says the epoch of each row, a whole number.
         So many epochs take one call: rows enter all of these, or, after an error, none. The column goes with
@@ -343,16 +340,18 @@ class FlowInput:
             if epoch is None:
                 self._add_table(None, table, 0, None, None)
                 return True
-            writer, sequence = f"{self._writer}/{epoch}", next(self._numbers)
+            # Without a number there is nothing to remember, and the order is that of calls.
+            place, writer, sequence = self._place, self._writer, UNNAMED
         else:
-            writer, sequence = _named(writer, sequence)
+            writer, sequence = named(writer, sequence)
+            place = place_of(writer, sequence, self._flow.workers)
         request: Append | AppendEpochs
         if isinstance(epoch, str):
             request = AppendEpochs(self._flow.index, self.form.name, epoch, writer, sequence, 0)
         else:
             at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)")
             request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
-        (reply,) = self._flow.ask([(place_of(writer, sequence, self._flow.workers), request, table)])
+        (reply,) = self._flow.ask([(place, request, table)])
         return bool(reply.integer("is_new"))
 
     def close(self) -> int:
@@ -437,7 +436,7 @@ class FlowInput:
         where the others go.
         """
         if writer is not None and sequence is not None:
-            return 0, *_named(writer, sequence)
+            return 0, *named(writer, sequence)
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:
@@ -479,19 +478,6 @@ class FlowInput:
             f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
             f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
         )
-
-
-def _named(writer: object, sequence: object) -> tuple[str, int]:
-    """The name that a caller gives what he adds. A number below 0 is none: who says -1 for "unknown" would
-    lose all but the first of these.
-    """
-    number = -1 if isinstance(sequence, bool) or not isinstance(sequence, Integral) else int(sequence)
-    if isinstance(writer, str) and 0 <= number <= _SEQUENCE_MAX:
-        return writer, number
-    raise MisuseError(
-        "an insertion is known by a writer, a text, and a sequence, a whole number from 0 to 2⁶³ - 1: not by "
-        f"writer={writer!r:.80}, sequence={sequence!r:.80}. Number those of a writer 0, 1, 2, …"
-    )
 
 
 def _is_small(table: pa.Table, workers: int) -> bool:

@@ -72,13 +72,17 @@ class InputForm:
 
     def key_rows(self, data: object) -> object:
         """`data` as something that the form of keys takes: a table that has these columns among others,
-        tuples, or bare values of one key.
+        tuples, or bare values of one key. What has not all of them is refused as any table is.
         """
         names = list(self.keys)
         if isinstance(data, pa.Table | pa.RecordBatch):
-            return data.select(names)
+            return data.select([name for name in names if data.schema.get_field_index(name) >= 0])
         if is_of_pandas(data, "DataFrame"):
-            return cast("Mapping[object, object]", data)[names]
+            frame = cast("Mapping[object, object]", data)
+            return frame[[name for name in names if name in frame]]
+        if type(data).__module__.startswith("polars.") and type(data).__name__ == "DataFrame":
+            known: list[str] = data.columns  # type: ignore[attr-defined]
+            return data.select([name for name in names if name in known])  # type: ignore[attr-defined]
         if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping | np.ndarray):
             data = list(data)
             if len(names) == 1 and not any(isinstance(each, tuple | list | Mapping) for each in data):

@@ -136,8 +136,8 @@ class Describe:
 
 @dataclass(frozen=True)
 class Append:
-    """Add the table to `epoch`, which must be open. `diff` 1 inserts, -1 removes, 0: the column `diff` says.
-    Values: is_new.
+    """Add the table to `epoch`, which must be open. `diff` 1 inserts, -1 removes, 0: the column `diff` says;
+    `sequence` -1: it is new each time. Values: is_new.
     """
 
     dataflow: int

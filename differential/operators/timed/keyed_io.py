@@ -85,7 +85,9 @@ class KeyedTableIn:
                 f"input {self.name!r}: the column 'diff' says 1 for a value and -1 for a key that is deleted"
             )
         if isinstance(diff, int) and diff < 0:
-            given = self._keys.encode(table.select(list(self.keys)), SYMBOLS, self.name)
+            # What is not there, or is there twice, is refused as for any table.
+            named = [name for name in self.keys if table.schema.get_field_index(name) >= 0]
+            given = self._keys.encode(table.select(named), SYMBOLS, self.name)
         else:
             given = self._wire.encode(table, SYMBOLS, self.name)
         return self._said(given, diff, epoch_word)

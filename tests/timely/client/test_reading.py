@@ -453,7 +453,7 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         lambda: flow.input("numbers").insert([(1,)], writer=3, sequence=0): "a text.* not by writer=3",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence="b"): "whole number.*sequence='b'",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=-1): r"0 to .*sequence=-1\. Number",
-        lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=2**63): "to 2⁶³ - 1",
+        lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=2**62 + 1): "to 2⁶²",
         lambda: flow.input("numbers").append(more, writer="a", sequence=-1): "from 0 .*sequence=-1",
         lambda: flow.input("numbers").append(more, writer="a", sequence=1.5): "whole number.*sequence=1.5",
         lambda: flow.input("numbers").append(more, writer=3, sequence=1): "a text.* not by writer=3",
@@ -467,7 +467,7 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         with pytest.raises(timely.MisuseError, match=said):
             call()  # type: ignore[no-untyped-call]
     flow.input("numbers").insert([(1,)], writer="a", sequence=np.int64(0))  # type: ignore[arg-type]
-    assert flow.input("numbers").append(more, writer="a", sequence=2**63 - 1)
+    assert flow.input("numbers").append(more, writer="a", sequence=2**62)
     assert flow.wait(np.int64(0)) == 0 and output.changes(np.int64(0), np.int64(1)).num_rows == 0
     with pytest.raises(timely.MisuseError, match="1 to 256 workers, not 'two'"):
         timely.connect(workers="two")  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from timely.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 from timely.wire.handshake import PROTOCOL_VERSION
 from timely.wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     Changes,
     CheckAttempts,
@@ -60,7 +61,8 @@ from timely.wire.requests import (
 TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
 REQUESTS: list[Request] = [
     Hello(), Install("a:b", {"depth": 3, "names": ["x"]}), Describe(2),
-    Append(0, "in", 4, "w", 7, -1), Insert(0, "in", 4, "w", 7, 1), Stage(0, "in", 4, "w", 7, 2, 0),
+    Append(0, "in", 4, "w", 7, -1), AppendEpochs(0, "in", "at", "w", -1, 0),
+    Insert(0, "in", 4, "w", 7, 1), Stage(0, "in", 4, "w", 7, 2, 0),
     Enter(0, "in", 4, "w", 7), Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Close(0, "in"),
     Uninstall(3, True), Replace(3, "a:b", {"depth": 3}, -1.0),
     Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
@@ -138,11 +140,14 @@ def test_refusing_every_field_of_another_type(request_: Request) -> None:
 
 
 def test_refusing_another_version_and_an_unknown_name() -> None:
+    other = PROTOCOL_VERSION + 1
     with pytest.raises(
-        RequestError, match=f"the client speaks protocol version 9, this worker {PROTOCOL_VERSION}"
+        RequestError, match=f"the client speaks protocol version {other}, this worker {PROTOCOL_VERSION}"
     ):
-        decode_request([memoryview(msgpack.packb([9, 1, "hello", {}]))])
-    with pytest.raises(RequestError, match="there is no request 'destroy': there are append, arrived"):
+        decode_request([memoryview(msgpack.packb([other, 1, "hello", {}]))])
+    with pytest.raises(
+        RequestError, match="there is no request 'destroy': there are append, appendepochs, arrived"
+    ):
         decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
 
 

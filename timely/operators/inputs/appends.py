@@ -18,16 +18,20 @@ import uuid
 import zlib
 from bisect import bisect_right
 from collections import OrderedDict
-from typing import NamedTuple
+from numbers import Integral
+from typing import Final, NamedTuple
 
 from ...errors import InputClosedError, MisuseError
 from ...limits import GAPS_MAX, WRITERS_MAX
 
 __all__ = [
+    "UNNAMED",
     "AppendId",
     "ExpectedAppend",
     "Numbers",
     "WriterNumbers",
+    "identity_of",
+    "named",
     "new_writer",
     "nothing_follows",
     "place_of",
@@ -44,10 +48,35 @@ class AppendId(NamedTuple):
     sequence: int
 
 
+_SEQUENCE_MAX: Final = 1 << 62
+"""What a request carries."""
+
+UNNAMED: Final = -1
+"""The number, in a request, of an append to an epoch that nobody can repeat, since it has no name."""
+
+
+def identity_of(writer: str, sequence: int) -> AppendId | None:
+    """By what a repetition of an append to an epoch is known; None if it is new each time."""
+    return None if sequence == UNNAMED else AppendId(writer, sequence)
+
+
+def named(writer: object, sequence: object) -> tuple[str, int]:
+    """The name that a caller gives what he adds. A number below 0 is none: who says -1 for "unknown" would
+    lose all but the first of these.
+    """
+    number = -1 if isinstance(sequence, bool) or not isinstance(sequence, Integral) else int(sequence)
+    if isinstance(writer, str) and 0 <= number <= _SEQUENCE_MAX:
+        return writer, number
+    raise MisuseError(
+        "an insertion is known by a writer, a text, and a sequence, a whole number from 0 to 2⁶²: not by "
+        f"writer={writer!r:.80}, sequence={sequence!r:.80}. Number those of a writer 0, 1, 2, …"
+    )
+
+
 def place_of(writer: str, sequence: int, workers: int) -> int:
     """The worker that an append goes to."""
     assert workers > 0
-    return zlib.crc32(f"{writer}\0{sequence}".encode()) % workers
+    return zlib.crc32(f"{writer}\0{sequence}".encode("utf-8", "surrogatepass")) % workers
 
 
 def nothing_follows(name: str) -> InputClosedError:

@@ -104,16 +104,26 @@ def batches_by_epoch(
             return [[batch] for batch in codec.encode_epochs(rows, diffs, given, words)]
     made: list[list[Waiting]] = []
     for epoch, (start, stop), word in zip(given.epochs, given.ranges(), words, strict=True):
-        if given.order is None:
-            rows = given.table.slice(start, stop - start)
-        else:
-            rows = given.table.take(int64_array(given.order[start:stop]))
+        rows = _rows_of(name, given, start, stop)
         try:
             made.append(batches_of(codec, name, rows, diff, word))
         except MisuseError as error:
             add_note(error, f"rows are counted among those of epoch {epoch}")
             raise
     return made
+
+
+def _rows_of(name: str, given: ByEpoch, start: int, stop: int) -> pa.Table:
+    """The rows from one place to another in the order of epochs."""
+    if given.order is None:
+        return given.table.slice(start, stop - start)
+    try:
+        return given.table.take(int64_array(given.order[start:stop]))
+    except pa.ArrowException as error:  # not every form of column can be taken from by every release
+        raise MisuseError(
+            f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "
+            "that order, or columns of another type"
+        ) from error
 
 
 def _is_any_large(given: ByEpoch) -> bool:

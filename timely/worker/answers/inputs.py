@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ...errors import RequestError
-from ...operators.inputs.appends import AppendId
+from ...operators.inputs.appends import AppendId, identity_of
 from ...operators.inputs.by_epoch import batches_by_epoch, divided
 from ...operators.inputs.handle import InputHandle
 from ...running.instance import Instance
@@ -96,13 +96,14 @@ class Inputs:
         table = _given(table, request.input)
         if isinstance(request, Stage) and not 0 <= request.part < PARTS_MAX:
             raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
-        identity = AppendId(request.writer, request.sequence)
         if isinstance(request, Append):
+            named = identity_of(request.writer, request.sequence)
             word = handle.epoch_word(request.epoch)
-            if not handle.is_wanted(request.epoch, identity):
+            if not handle.is_wanted(request.epoch, named):
                 return Reply({"is_new": False})
             batches = handle.encode(table, request.diff, word)
-            return Reply({"is_new": handle.append_all(request.epoch, batches, identity)})
+            return Reply({"is_new": handle.append_all(request.epoch, batches, named)})
+        identity = AppendId(request.writer, request.sequence)
         if not handle.is_new(identity):
             return Reply({"is_new": False, "epoch": handle.epoch})
         word = handle.epoch_word(max(request.epoch, handle.epoch))
@@ -117,16 +118,16 @@ class Inputs:
         """Rows of several epochs: they enter all of these, or none."""
         handle = self._input(request.dataflow, request.input)
         given = divided(handle.codec, request.input, _given(table, request.input), request.column)
-        identity = AppendId(request.writer, request.sequence)
+        named = identity_of(request.writer, request.sequence)
         # It may be repeated while any of its epochs is open: those before are sealed then.
-        if any(handle.has_seen(epoch, identity) for epoch in given.epochs):
+        if named is not None and any(handle.has_seen(epoch, named) for epoch in given.epochs):
             return Reply({"is_new": False})
         if given.epochs:
             handle.is_wanted(given.epochs[0])
             handle.check_epoch(given.epochs[-1])
         words = [handle.epoch_word(epoch) for epoch in given.epochs]
         batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
-        handle.append_epochs(given.epochs, batches, identity)
+        handle.append_epochs(given.epochs, batches, named)
         return Reply({"is_new": True})
 
     def _commit(self, request: CommitAttempts) -> Reply:

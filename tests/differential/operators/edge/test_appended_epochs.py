@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 import differential as dd
 import timely
+from timely.operators.inputs import handle
+from timely.operators.inputs.appends import WriterNumbers
 
 ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.sampled_from([1, 2])), max_size=12)
 
@@ -173,3 +176,35 @@ def test_where_the_order_counts_numbers_of_appends_have_an_end() -> None:
         assert rows.append(later, epoch="at", writer="w", sequence=2**31 - 1)
         flow.wait(flow.seal(through=2))
         assert flow.output("rows").snapshot().to_pylist() == [{"k": 7, "v": 2}]
+
+
+@pytest.mark.parametrize("epoch", [0, "at"])
+def test_appends_without_a_name_are_in_the_order_of_calls(epoch: int | str) -> None:
+    def said(v: int) -> pa.Table:
+        columns = {"k": [7], "v": [v], "diff": [1]}
+        return pa.table(columns if epoch == 0 else {**columns, "at": [0]})
+
+    with timely.connect(workers=3, embedded=True) as cluster:
+        flow = cluster.install(latest)
+        rows = flow.input("rows")
+        for v in range(0, 30, 3):  # the order of names, which are made anew for each client, would be chance
+            rows.append(said(v), epoch=epoch)
+            rows.upsert([(7, v + 1)])
+            cluster.flow(flow.index).input("rows").append(said(v + 2), epoch=epoch)
+        flow.seal()
+        assert flow.output("rows").snapshot().to_pylist() == [{"k": 7, "v": 29}]
+
+
+def test_appends_to_epochs_leave_no_gaps_in_the_numbers_of_insertions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handle, "WriterNumbers", partial(WriterNumbers, gaps_max=2))
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        rows = flow.input("rows")
+        for _ in range(5):
+            rows.append(table([(0, 1, 1)]).drop_columns("at"))
+            rows.append(table([(0, 1, 1)]), epoch="at")
+            rows.append(table([(0, 1, 1)]).drop_columns("at"), epoch=0)
+        flow.seal()
+        assert flow.output("counts").snapshot().to_pylist() == [{"k": 1, "n": 15}]

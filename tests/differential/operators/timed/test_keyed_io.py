@@ -63,6 +63,14 @@ def test_a_value_is_not_said_twice_also_where_all_rows_have_the_same_diff(diff: 
         _words(CODEC, rows, diff)
 
 
+def test_deletions_of_a_table_without_the_key_are_refused() -> None:
+    with pytest.raises(SchemaError, match="takes the columns id; missing 'id'"):
+        CODEC.encode(pa.table({"n": [3]}), -1, 7)
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["id", "id"])
+    with pytest.raises(SchemaError, match="takes the columns id"):
+        CODEC.encode(twice, -1, 7)
+
+
 def test_clients_learn_the_key_and_that_null_deletes() -> None:
     schema = CODEC.arrow_schema()
     assert schema.metadata == {b"keys": b"\x91\xa2id"}

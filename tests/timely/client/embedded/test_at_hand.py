@@ -6,10 +6,14 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import differential as dd
 import timely
+from differential.errors import SchemaError
 from progress.errors import TimeOverflowError
 from progress.times.anchor import EPOCH_MAX
 from progress.times.timestamp import Timestamp
@@ -450,6 +454,13 @@ def test_keys_are_said_and_deleted_without_a_request(cluster: timely.Cluster) ->
     flow.input("values").delete([2])
     flow.wait(flow.seal())
     assert flow.output("now").snapshot().to_pylist() == [{"k": 1, "v": 4}]
+    for make in (pa.table, pd.DataFrame, pl.DataFrame):
+        with pytest.raises(SchemaError, match="takes the columns k; missing 'k'"):
+            flow.input("values").delete(make({"v": [1]}))
+        flow.input("values").upsert([(1, 4), (3, 5)])
+        flow.input("values").delete(make({"v": [9], "k": [1]}))
+        flow.seal()
+        assert flow.output("now").snapshot().to_pylist() == [{"k": 3, "v": 5}]
     for name in ("insert", "remove"):
         with pytest.raises(timely.MisuseError, match="keeps the last value by k: write upsert"):
             getattr(flow.input("values"), name)([(1, 1)])

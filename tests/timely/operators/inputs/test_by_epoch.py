@@ -169,3 +169,15 @@ def test_no_rows_are_of_no_epochs() -> None:
     codec: InputCodec = ROWS
     found = divided(codec, "rows", table([]), "day")
     assert found == ByEpoch(found.table, [], None, []) and batches_by_epoch(codec, "rows", found, [], 0) == []
+
+
+def test_columns_of_which_arrow_takes_no_rows_are_refused_unless_they_are_in_order() -> None:
+    codec = KeyedTableIn(Schema.of("k: string"), "rows", ("k",))
+    texts = pa.array(["a", "b", "c"], pa.string_view())
+    for days, is_in_order in ([1, 2, 3], True), ([3, 1, 2], False):
+        given = divided(codec, "rows", pa.table({"day": days, "k": texts, "diff": [1, 1, 1]}), "day")
+        if is_in_order:
+            assert [len(each) for each in batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)] == [1, 1, 1]
+            continue
+        with pytest.raises(MisuseError, match="'rows': the rows cannot be put in the order of their epochs"):
+            batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)
