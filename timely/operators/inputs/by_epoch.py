@@ -103,22 +103,22 @@ def batches_by_epoch(
         if isinstance(diffs, int) or diffs.all():
             return [[batch] for batch in codec.encode_epochs(rows, diffs, given, words)]
     made: list[list[Waiting]] = []
+    table = _in_order(name, given)
     for epoch, (start, stop), word in zip(given.epochs, given.ranges(), words, strict=True):
-        rows = _rows_of(name, given, start, stop)
         try:
-            made.append(batches_of(codec, name, rows, diff, word))
+            made.append(batches_of(codec, name, table.slice(start, stop - start), diff, word))
         except MisuseError as error:
             add_note(error, f"rows are counted among those of epoch {epoch}")
             raise
     return made
 
 
-def _rows_of(name: str, given: ByEpoch, start: int, stop: int) -> pa.Table:
-    """The rows from one place to another in the order of epochs."""
+def _in_order(name: str, given: ByEpoch) -> pa.Table:
+    """The rows in the order of their epochs. In one piece: each slice looks through all pieces before it."""
     if given.order is None:
-        return given.table.slice(start, stop - start)
+        return given.table.combine_chunks()
     try:
-        return given.table.take(int64_array(given.order[start:stop]))
+        return given.table.take(int64_array(given.order)).combine_chunks()
     except pa.ArrowException as error:  # not every form of column can be taken from by every release
         raise MisuseError(
             f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "

@@ -37,6 +37,7 @@ from ...wire.batch import Batch, Records
 from .appends import AppendId, WriterNumbers, nothing_follows
 from .attempts import Attempts
 from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
+from .epoch_appends import EpochAppends
 from .folded import Folded, Waiting
 from .plain_rows import PlainRow
 from .together import Together
@@ -123,7 +124,7 @@ class InputHandle:
         """The epoch at which the input's own right to enter rows is, as progress tracking has it."""
         self._waiting: dict[int, list[_Kept]] = {}
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
-        self._seen: dict[int, set[AppendId]] = {}
+        self.appends = EpochAppends()
         self._writers = WriterNumbers()
         self._staged: dict[AppendId, _Staged] = {}
         self._staged_bytes = 0
@@ -156,7 +157,7 @@ class InputHandle:
             for word, batch in batches:
                 self._keep(waiting, [batch], word)
         other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
-        self._seen, other._seen = other._seen, {}
+        self.appends, other.appends = other.appends, EpochAppends()
         self._writers, other._writers = other._writers, WriterNumbers()
         self._staged, other._staged = other._staged, {}
         self._staged_bytes, other._staged_bytes = other._staged_bytes, 0
@@ -187,20 +188,19 @@ class InputHandle:
                 f"input {self.name!r} keeps the last value by key: appends have numbers from 0 to "
                 f"{APPENDS_MAX - 1:,}, not {identity.sequence}"
             )
-        order, place = (0, 0) if self._ordered is None else self._order_of(identity)
-        for epoch, waiting in zip(epochs, batches, strict=True):
-            if identity is not None:
-                self._seen.setdefault(epoch, set()).add(identity)
-            in_order = waiting if self._ordered is None else _in_order(self._ordered, waiting, order, place)
-            self._keep(epoch, in_order, self.epoch_word(epoch))
-
-    def has_seen(self, epoch: int, identity: AppendId) -> bool:
-        """Whether an append to an epoch that is open, or was until the last seal, has come before."""
-        return identity in self._seen.get(epoch, ())
+        if self._ordered is not None:
+            order, place = self._order_of(identity)
+            batches = [_in_order(self._ordered, waiting, order, place) for waiting in batches]
+        # Before anything is kept: from here on nothing can be wrong.
+        words = [self.epoch_word(epoch) for epoch in epochs]
+        if identity is not None:
+            self.appends.add(epochs, identity)
+        for epoch, waiting, word in zip(epochs, batches, words, strict=True):
+            self._keep(epoch, waiting, word)
 
     def is_wanted(self, epoch: int, identity: AppendId | None = None) -> bool:
         """Whether an append is new; raises `InputClosedError` if it comes too late."""
-        if identity is not None and self.has_seen(epoch, identity):
+        if identity is not None and self.appends.has(epoch, identity):
             return False
         self.check_open()
         if epoch < self.epoch:
@@ -395,9 +395,8 @@ class InputHandle:
             self.epoch_word(epoch)
 
     def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
-        """Those of `expected` that have not arrived for `epoch`."""
-        seen = self._seen.get(epoch, set())
-        return [identity for identity in expected if identity not in seen]
+        """Those of `expected` that have not arrived for who completes all epochs up to `epoch`."""
+        return self.appends.missing(min(self.epoch, epoch), epoch, expected)
 
     def send(self, records: Sequence[object], epoch: int | None = None) -> None:
         """Records for an epoch (the open one by default), for use inside the worker's own process."""
@@ -556,11 +555,7 @@ class InputHandle:
         self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
         self._entrance.wake()
-        # Identities of the last sealed epoch stay, so that a task retried just after the seal is told
-        # "repetition" and not "sealed"; older ones would grow for ever.
-        if self._seen:
-            for epoch in [old for old in self._seen if old < self.epoch - 1]:
-                del self._seen[epoch]
+        self.appends.forget_before(sealed)
 
 
 def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:

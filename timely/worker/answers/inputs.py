@@ -119,13 +119,12 @@ class Inputs:
         handle = self._input(request.dataflow, request.input)
         given = divided(handle.codec, request.input, _given(table, request.input), request.column)
         named = identity_of(request.writer, request.sequence)
-        # It may be repeated while any of its epochs is open: those before are sealed then.
-        if named is not None and any(handle.has_seen(epoch, named) for epoch in given.epochs):
+        words = [handle.epoch_word(epoch) for epoch in given.epochs]
+        if named is not None and handle.appends.has_all(given.epochs, named):
             return Reply({"is_new": False})
+        handle.check_open()
         if given.epochs:
             handle.is_wanted(given.epochs[0])
-            handle.check_epoch(given.epochs[-1])
-        words = [handle.epoch_word(epoch) for epoch in given.epochs]
         batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
         handle.append_epochs(given.epochs, batches, named)
         return Reply({"is_new": True})

@@ -208,3 +208,40 @@ def test_appends_to_epochs_leave_no_gaps_in_the_numbers_of_insertions(
             rows.append(table([(0, 1, 1)]).drop_columns("at"), epoch=0)
         flow.seal()
         assert flow.output("counts").snapshot().to_pylist() == [{"k": 1, "n": 15}]
+
+
+def test_what_repeats_another_only_in_part_is_refused() -> None:
+    """Its other rows would be lost in silence."""
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        rows = flow.input("rows")
+        rows.append(table([(0, 1, 1)]).drop_columns("at"), epoch=0, writer="job", sequence=0)
+        with pytest.raises(
+            timely.MisuseError, match="append 0 of writer 'job' .* epoch 0 and none of epoch 1"
+        ):
+            rows.append(table([(0, 1, 1), (1, 2, 1)]), epoch="at", writer="job", sequence=0)
+        assert rows.append(table([(0, 1, 1), (1, 2, 1)]), epoch="at", writer="job", sequence=1)
+
+
+def test_no_rows_for_a_closed_input_are_refused_as_any() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        flow.input("rows").close()
+        for rows in ([], [(0, 1, 1)]):
+            with pytest.raises(timely.InputClosedError):
+                flow.input("rows").append(table(rows), epoch="at", writer="w", sequence=0)
+
+
+def test_an_epoch_before_all_is_none() -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        with pytest.raises(timely.MisuseError, match="-1") as raised:
+            flow.input("rows").append(table([(-1, 1, 1)]), epoch="at")
+        assert not isinstance(raised.value, timely.InputClosedError), "it was never open"
+
+
+def test_who_completes_several_epochs_may_expect_what_has_rows_of_one_of_them() -> None:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        flow.input("rows").append(table([(0, 1, 1), (1, 2, 1)]), epoch="at", writer="job", sequence=0)
+        assert flow.seal([("rows", "job", 0)], through=2) == 2

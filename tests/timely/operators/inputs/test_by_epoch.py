@@ -181,3 +181,19 @@ def test_columns_of_which_arrow_takes_no_rows_are_refused_unless_they_are_in_ord
             continue
         with pytest.raises(MisuseError, match="'rows': the rows cannot be put in the order of their epochs"):
             batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_a_table_of_many_pieces_is_looked_through_once(
+    is_sorted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not once for each epoch, where each is encoded by itself."""
+    rows = [(day, day, "", 1) for day in (range(9) if is_sorted else range(8, -1, -1))]
+    pieces = pa.concat_tables([table([row]) for row in rows])
+    seen: list[int] = []
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", 1)
+    monkeypatch.setattr(
+        by_epoch, "batches_of", lambda codec, name, part, *rest: seen.append(part.column(0).num_chunks) or []
+    )
+    batches_by_epoch(ROWS, "rows", divided(ROWS, "rows", pieces, "day"), [*range(9)], 0)
+    assert seen == [1] * 9

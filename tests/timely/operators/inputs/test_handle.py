@@ -177,7 +177,7 @@ def test_appends_are_forgotten_two_epochs_later() -> None:
     for epoch in range(50):
         handle.append(epoch, Records(["x"]), AppendId("writer", epoch))
         handle.seal()
-    assert len(handle._seen) == 1
+    assert len(handle.appends) == 1
 
 
 def test_insertions_enter_the_open_epoch_and_count_once_for_ever() -> None:
@@ -430,3 +430,23 @@ def test_plain_rows_that_are_refused_change_nothing() -> None:
     with pytest.raises(TimeOverflowError):
         handle.take_rows(EPOCH_MAX + 1, [(1,)], 1, "w", 0)
     assert handle.is_new(AppendId("w", 0)) and handle.rows_waiting == 0
+
+
+def test_appends_to_several_epochs_that_fail_in_the_midst_have_changed_nothing() -> None:
+    class Fails(RecordsIn):
+        ordered_so_far = 0
+
+        def ordered(self, batch: Records, order: int, place: int) -> Records:
+            del order, place
+            self.ordered_so_far += 1
+            if self.ordered_so_far == 2:
+                raise MemoryError
+            return batch
+
+    _, instance, _ = running()
+    handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), Fails())
+    with pytest.raises(MemoryError):
+        handle.append_epochs([0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
+    assert not handle.rows_waiting and len(handle.appends) == 0
+    handle.append_epochs([0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
+    assert handle.rows_waiting == 2 and len(handle.appends) == 2
