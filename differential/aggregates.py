@@ -219,7 +219,7 @@ def _no_argument(kind: str, given: object) -> str:
     elsewhere = of_another_library(given)
     if elsewhere is not None:
         return f"{kind}({given!r:.80}): the argument {elsewhere}"
-    return f"{kind}({given!r}) takes the name of a column or an expression, as in {kind}('x') or {kind}(col.x * 2)"
+    return f"{kind}({given!r}) takes a column's name or an expression, as in {kind}('x') or {kind}(col.x * 2)"
 
 
 @dataclass(frozen=True)
