@@ -209,8 +209,9 @@ def _elsewhere(error: BaseException) -> str:
     """A line on what to write in place of another library, if the error is one of its own: PySpark's
     functions fail without a session, some with nothing but an AssertionError.
     """
-    last = "" if error.__traceback__ is None else str(_last_frame(error.__traceback__).f_globals["__name__"])
-    library = {"pyspark": "PySpark", "polars": "Polars"}.get(last.partition(".")[0])
+    names = {} if error.__traceback__ is None else _last_frame(error.__traceback__).f_globals
+    package = str(names.get("__name__")).partition(".")[0]
+    library = {"pyspark": "PySpark", "polars": "Polars"}.get(package)
     if library is None:
         return ""
     return f"\nA query is not written with {library}: col.x is a column, dd.sum('x') or dd.upper(col.x) more"

@@ -57,6 +57,14 @@ def test_functions_that_workers_cannot_import_are_refused() -> None:
             spec_of(function)
 
 
+def test_an_error_in_code_without_a_module_is_told_as_any_other() -> None:
+    nameless: dict[str, Callable[[], None]] = {}
+    exec("def fail(): raise KeyError('x')", nameless)
+
+    with pytest.raises(VertexError, match="KeyError: 'x'$"):
+        build_dataflow(lambda dataflow: nameless["fail"](), "written", {})
+
+
 def test_an_error_of_another_library_says_that_queries_are_not_written_with_it() -> None:
     theirs: dict[str, Callable[[str], None]] = {"__name__": "pyspark.sql.functions.builtin"}  # type: ignore[dict-item]
     exec("def total(name):\n    assert name is None", theirs)  # as without a session: nothing is said
