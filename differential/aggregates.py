@@ -38,7 +38,7 @@ from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Ordering
 from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
-from differential.other_spellings import written_as
+from differential.other_spellings import of_another_library, written_as
 from timely.user_code.call_site import call_site
 
 __all__ = [
@@ -147,10 +147,7 @@ class Aggregate(_OfGroup):
         if isinstance(argument, ColumnRef):
             return cls(kind, argument.name, by=by)
         if not isinstance(argument, Expr):
-            raise ExpressionError(
-                f"{kind}({argument!r}) takes the name of a column or an expression, as in {kind}('x') or "
-                f"{kind}(col.x * 2)"
-            )
+            raise ExpressionError(_no_argument(kind, argument))
         return cls(kind, None, argument, by)
 
     def alias(self, name: str) -> NamedAggregate:
@@ -216,6 +213,13 @@ class Aggregate(_OfGroup):
         if given.kind == "decimal" and self.kind == "avg":
             return decimal(DECIMAL_DIGITS_MAX, _scale_of_mean(given)).or_null(given.nullable)
         return floating.or_null(given.nullable or self.kind in _SAMPLES)
+
+
+def _no_argument(kind: str, given: object) -> str:
+    elsewhere = of_another_library(given)
+    if elsewhere is not None:
+        return f"{kind}({given!r:.80}): the argument {elsewhere}"
+    return f"{kind}({given!r}) takes a column's name or an expression, as in {kind}('x') or {kind}(col.x * 2)"
 
 
 @dataclass(frozen=True)

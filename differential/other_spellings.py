@@ -375,7 +375,9 @@ def meant(name: object, names: Sequence[str]) -> str:
         return " Spark's window is two columns here: 'window_start' and 'window_end'."
     import difflib
 
-    found = difflib.get_close_matches(name, names, n=1)
+    # Spark takes 'K' for 'k', which by their letters are not close.
+    found = [each for each in names if each.casefold() == name.casefold()]
+    found = found or difflib.get_close_matches(name, names, n=1)
     return f" Did you mean {found[0]!r}?" if found else ""
 
 
@@ -430,9 +432,10 @@ def of_another_library(value: object) -> str | None:
     library = _LIBRARIES.get(type(value).__module__.partition(".")[0])
     if library is None or type(value).__name__ not in _EXPRESSIONS:
         return None
+    kind = type(value).__name__
     return (
-        f"is a {type(value).__name__} of {library}, and no expression of a query. Write it with "
-        "differential: col.x is the column, dd.sum('x') or dd.upper(col.x) what is made of it"
+        f"is {'an' if kind == 'Expr' else 'a'} {kind} of {library}, and no expression of a query. Write it "
+        "with differential: col.x is the column, dd.sum('x') or dd.upper(col.x) what is made of it"
     )
 
 

@@ -56,7 +56,9 @@ __all__ = [
 ]
 
 CHECK_BOUNDS: Final = os.environ.get("NAIAD_CHECK_BOUNDS", "0") not in ("", "0")
-COMPILE_NOTICE: Final = "compiling kernels (first start on this machine: up to a minute on two cores) …"
+COMPILE_NOTICE: Final = (
+    "compiling kernels (each once on this machine; all of them take up to a minute on two cores) …"
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")

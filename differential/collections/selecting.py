@@ -11,7 +11,7 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, Expr, ExprLike, as_expr, col
 from ..expressions.nulls import not_null_where
 from ..linear.user_functions import MapFunction
-from ..other_spellings import condition_of, written_as
+from ..other_spellings import condition_of, of_another_library, written_as
 from ..plan.nodes import Filter, Negate, NotNull, Select
 from .handle import Handle, Name, name_of
 
@@ -230,7 +230,7 @@ def _flat(columns: Iterable[object]) -> Iterable[_Name]:
     for column in columns:
         if isinstance(column, str | Expr | Aliased):
             yield column
-        elif isinstance(column, Iterable):
+        elif isinstance(column, Iterable) and of_another_library(column) is None:
             yield from column
         else:
-            yield as_expr(column)  # which says of an aggregate where it belongs
+            yield as_expr(column)  # which says of an aggregate where it belongs, and of others' columns

@@ -131,9 +131,12 @@ def _check_names(given: Sequence[str], wanted: Sequence[str], input_name: str) -
         for what, names in (("missing", missing), ("not declared", extra), ("there twice", twice))
         if names
     ]
+    meant = (
+        " Rows that say by 'diff' how often they come are appended: append(table)." if "diff" in extra else ""
+    )
     raise SchemaError(
         f"input {input_name!r} takes the columns {', '.join(wanted)}; {'; '.join(said)}.\n"
-        "  Select or rename columns before inserting, or change the schema of the input."
+        f"  Select or rename columns before inserting, or change the schema of the input.{meant}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -278,11 +278,16 @@ def test_names_of_nobody_are_not_answered() -> None:
 
 
 def test_columns_of_other_libraries_are_answered_where_they_are_given() -> None:
-    theirs = type("Column", (), {"__module__": "pyspark.sql.classic.column"})()
+    def refuses(self: object) -> Iterator[object]:
+        raise TypeError("Column is not iterable")  # it has __iter__ all the same
+
+    theirs = type("Column", (), {"__module__": "pyspark.sql.classic.column", "__iter__": refuses})()
     rows = dd.input(Dataflow("query"), "rows", "k: int, x: int")
     for given in (
         lambda: rows.filter(col.x > theirs),
         lambda: rows.withColumn("y", theirs),
+        lambda: rows.select("k", theirs),
+        lambda: rows.group_by("k").agg(y=dd.sum(theirs)),  # type: ignore[arg-type]
         lambda: rows.group_by(theirs),
         lambda: rows.group_by("k").agg(theirs),
         lambda: rows.top_k(1, by=theirs),
@@ -309,3 +314,5 @@ def test_a_column_that_is_not_there_is_answered_with_one_like_it_wherever_it_is_
         with pytest.raises(TimelyError, match="no column 'usr'.*Did you mean 'user'"):
             query()
     assert meant(7, ["user"]) == meant("entirely", ["user"]) == ""
+    assert meant("K", ["x", "k"]) == " Did you mean 'k'?", "as Spark would take it"
+    assert meant("USR", ["user", "Usr"]) == " Did you mean 'Usr'?", "what is equal but for capitals is nearer"

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import TypeVar
 
 from ..errors import MisuseError, TimelyError, VertexError
@@ -161,8 +161,9 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
     except BaseException as error:
         if is_interrupt(error):
             raise
+        given = f" with arguments {_shown(arguments)}" if arguments else ""
         raise VertexError(
-            f"the builder {name!r} failed with arguments {_shown(arguments)}.\n{_traceback_of(error)}"
+            f"the builder {name!r} failed{given}.\n{_traceback_of(error)}{_elsewhere(error)}"
         ) from error
     return dataflow
 
@@ -202,3 +203,21 @@ def _traceback_of(error: BaseException) -> str:
     """What is shown of an error of the user's: his lines, and what it says."""
     lines = users_frames(error.__traceback__)
     return "".join(traceback.format_exception(type(error), error, lines)).rstrip()
+
+
+def _elsewhere(error: BaseException) -> str:
+    """A line on what to write in place of another library, if the error is one of its own: PySpark's
+    functions fail without a session, some with nothing but an AssertionError.
+    """
+    names = {} if error.__traceback__ is None else _last_frame(error.__traceback__).f_globals
+    package = str(names.get("__name__")).partition(".")[0]
+    library = {"pyspark": "PySpark", "polars": "Polars"}.get(package)
+    if library is None:
+        return ""
+    return f"\nA query is not written with {library}: col.x is a column, dd.sum('x') or dd.upper(col.x) more"
+
+
+def _last_frame(trace: TracebackType) -> FrameType:
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame

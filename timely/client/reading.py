@@ -298,12 +298,12 @@ class FlowOutput:
 _EPOCH_KEY = b"epoch"
 
 
-def epoch_of(given: object, call: str) -> int:
-    """The number of an epoch that a call takes; `call` is as it is written, for the error."""
+def epoch_of(given: object, call: str, takes: str = "the number of an epoch") -> int:
+    """The number of an epoch that a call takes; for the error the call as written, and what it takes."""
     try:
         return index(given)  # type: ignore[arg-type]  # an integer of numpy is one, too
     except TypeError:
-        raise MisuseError(f"{call} takes the number of an epoch, not {given!r:.80}") from None
+        raise MisuseError(f"{call} takes {takes}, not {given!r:.80}") from None
 
 
 def seconds_of(timeout: float | None) -> float:

@@ -50,6 +50,8 @@ __all__ = ["Flow", "FlowInput"]
 
 _GONE_LOOK_SECONDS = 0.002
 
+_APPEND_TAKES = "the number of an epoch, or the name of a column that says the epoch of each row"
+
 
 @in_short
 class Flow(Installed):
@@ -75,6 +77,10 @@ class Flow(Installed):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            ends = vars(self)  # not there yet if `__init__` fails
+            for kind in ("output", "input"):
+                if name in ends.get(f"_{kind}s", ()):
+                    raise AttributeError(f"a flow has no {name!r}: it is an {kind}; write {kind}({name!r})")
             raise AttributeError(explain("a flow", name, OF_FLOWS))
 
     @property
@@ -326,13 +332,15 @@ class FlowInput:
         of them.
 
         `epoch` may name a column that says the epoch of each row, a whole number.
-        So many epochs take one call: rows enter all of these, or, after an error, none. The column goes with
+        So many epochs take one call: rows enter all of these, or, after an error, none; one that repeats
+        (writer, sequence) changes nothing as long as one of them is open. The column goes with
         the rows only if the input has one of that name. `Flow.seal(through=…)` completes them together.
         """
         if not isinstance(table, pa.Table):
             raise MisuseError(
                 f"input {self.form.name!r}: append takes an Arrow table of the columns and 'diff', not "
-                f"{type(table).__name__}; insert(…) and remove(…) take rows of any kind"
+                f"{type(table).__name__}: pa.Table.from_pandas(frame, preserve_index=False), or to_arrow() "
+                "of Polars. insert(…) and remove(…) take rows of any kind, into the open epoch"
             )
         if (writer is None) != (sequence is None):
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
@@ -349,7 +357,7 @@ class FlowInput:
         if isinstance(epoch, str):
             request = AppendEpochs(self._flow.index, self.form.name, epoch, writer, sequence, 0)
         else:
-            at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)")
+            at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)", _APPEND_TAKES)
             request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
         (reply,) = self._flow.ask([(place, request, table)])
         return bool(reply.integer("is_new"))

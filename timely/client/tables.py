@@ -284,8 +284,11 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
             table = summed(table)
         times = int64s_of(table.column("diff"))
         if (times < 0).any():
+            first = int(np.argmax(times < 0))
             raise MisuseError(
-                "the collection holds rows a negative number of times, so it is no table: read changes()"
+                "the collection holds rows a negative number of times, so it is no table: read changes(). "
+                f"{_shown(_without_diff(table.slice(first, 1)))} is there {times[first]:,} times: a plain "
+                "input believes who removes rows that are not there; dd.checked_input(…) refuses it"
             )
         if (times != 1).any():
             # As floats, for the sum of such multiplicities may leave 64 bits.
@@ -329,6 +332,15 @@ def _widened(table: pa.Table) -> pa.Table:
     """The same with `diff` as decimals, which add up exactly where 64 bits would wrap."""
     index = table.column_names.index("diff")
     return table.set_column(index, "diff", table.column("diff").cast(pa.decimal128(38, 0)))
+
+
+def _shown(row: pa.Table) -> str:
+    """A row for a message, cut."""
+    try:
+        (values,) = row.to_pylist()
+    except (OverflowError, ValueError):  # Python has no such time
+        return "one of them"
+    return f"{values!r:.200}"
 
 
 def _narrowed(table: pa.Table) -> pa.Table:

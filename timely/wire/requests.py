@@ -421,7 +421,7 @@ def check_size(frames: list[Frame]) -> list[Frame]:
         if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
             raise MisuseError(
                 f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most "
-                f"{REQUEST_BYTES_MAX:,} at once"
+                f"{REQUEST_BYTES_MAX:,} at once: slices of the table, each with a sequence of its own"
             )
     return frames
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import dataflows
@@ -56,12 +57,32 @@ def test_functions_that_workers_cannot_import_are_refused() -> None:
             spec_of(function)
 
 
+def test_an_error_in_code_without_a_module_is_told_as_any_other() -> None:
+    nameless: dict[str, Callable[[], None]] = {}
+    exec("def fail(): raise KeyError('x')", nameless)
+
+    with pytest.raises(VertexError, match="KeyError: 'x'$"):
+        build_dataflow(lambda dataflow: nameless["fail"](), "written", {})
+
+
+def test_an_error_of_another_library_says_that_queries_are_not_written_with_it() -> None:
+    theirs: dict[str, Callable[[str], None]] = {"__name__": "pyspark.sql.functions.builtin"}  # type: ignore[dict-item]
+    exec("def total(name):\n    assert name is None", theirs)  # as without a session: nothing is said
+
+    def written(dataflow: Dataflow) -> None:
+        theirs["total"]("cents")
+
+    with pytest.raises(VertexError, match="AssertionError\nA query is not written with PySpark: col.x is"):
+        build_dataflow(written, "written", {})
+
+
 def test_errors_of_a_builder_come_with_its_traceback_and_our_own_as_they_are() -> None:
-    with pytest.raises(VertexError, match=r"'broken' failed with arguments \{\}") as caught:
+    with pytest.raises(VertexError, match=r"'broken' failed\.\n") as caught:
         build_dataflow(dataflows.broken_builder, "broken", {})
     assert "KeyError: 'no such query'" in str(caught.value) and "dataflows.py" in str(caught.value)
-    with pytest.raises(VertexError, match="unexpected keyword argument 'depth'"):
+    with pytest.raises(VertexError, match="with arguments {'depth': 3}.*\n.*argument 'depth'") as caught:
         build_dataflow(dataflows.word_count, "words", {"depth": 3})
+    assert "PySpark" not in str(caught.value)
 
     def twice(dataflow: Dataflow) -> None:
         dataflow.input("x")

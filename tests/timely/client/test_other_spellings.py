@@ -38,6 +38,15 @@ def test_flows_say_what_to_write(flow: Flow, name: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_an_output_and_an_input_are_no_attributes_of_a_flow_but_named_as_what_they_are(flow: Flow) -> None:
+    with pytest.raises(AttributeError, match=r"no 'out': it is an output; write output\('out'\)$"):
+        getattr(flow, "out")  # noqa: B009
+    with pytest.raises(AttributeError, match=r"no 'in': it is an input; write input\('in'\)$"):
+        getattr(flow, "in")
+    with pytest.raises(AttributeError, match="a flow has no 'name'$"):
+        Flow.__new__(Flow).name  # noqa: B018
+
+
 def test_inputs_and_outputs_say_what_to_write(flow: Flow) -> None:
     for name in ("to_pandas", "collect", "read"):
         with pytest.raises(AttributeError, match=rf"output .* no '{name}'. Write instead: snapshot\(\)"):

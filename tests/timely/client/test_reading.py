@@ -454,6 +454,8 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence="b"): "whole number.*sequence='b'",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=-1): r"0 to .*sequence=-1\. Number",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=2**62 + 1): "to 2⁶²",
+        lambda: flow.input("numbers").append(more, epoch=1.5): r"or the name of a column .*, not 1\.5",
+        lambda: flow.input("numbers").append(more.to_pandas()): r"not DataFrame: pa\.Table\.from_pandas",
         lambda: flow.input("numbers").append(more, writer="a", sequence=-1): "from 0 .*sequence=-1",
         lambda: flow.input("numbers").append(more, writer="a", sequence=1.5): "whole number.*sequence=1.5",
         lambda: flow.input("numbers").append(more, writer=3, sequence=1): "a text.* not by writer=3",

@@ -258,8 +258,12 @@ def test_a_snapshot_repeats_rows_and_sums_over_workers() -> None:
     assert expanded([one, two]) == pa.table({"a": [1, 1, 2, 4]})
     assert expanded([one.slice(0, 0), two.slice(0, 0)]) == pa.table({"a": pa.array([], pa.int64())})
     assert expanded([pa.table({"a": [2]}), pa.table({"a": [1]})]) == pa.table({"a": [1, 2]})
-    with pytest.raises(MisuseError, match="a negative number of times"):
+    with pytest.raises(
+        MisuseError, match=r"a negative number of times.* {'a': 3} is there -1 times.*checked_input"
+    ):
         expanded([one])
+    with pytest.raises(MisuseError, match="one of them is there -1 times"):
+        expanded([pa.table({"at": pa.array([2**62], pa.timestamp("us")), "diff": [-1]})])
 
 
 @pytest.mark.parametrize("combine", [merged_changes, expanded])

@@ -68,7 +68,7 @@ def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpo
         raise MisuseError(
             f"input {name!r}: epochs are whole numbers without nulls; the column {column!r} is {said.type}"
             + (f", {said.null_count:,} of them null" if said.null_count else "")
-            + ". What follows time may be numbered by it: days since a first one, or seconds"
+            + _numbered(said.type, column)
         )
     try:
         epochs = as_int64s(said)
@@ -90,6 +90,16 @@ def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpo
     is_kept = schema is not None and column in schema().names
     stops = [*starts[1:].tolist(), len(epochs)] if len(found) else []
     return ByEpoch(table if is_kept else table.remove_column(at), found.tolist(), order, stops)
+
+
+def _numbered(kind: pa.DataType, column: str) -> str:
+    """How times are numbered, as a sentence behind a point; nothing for what is no time."""
+    if not pa.types.is_temporal(kind):
+        return ""
+    return (
+        f". Number them, by days for example: pyarrow.compute.days_between(first, table[{column!r}]), first "
+        "of the same type; or by seconds since one"
+    )
 
 
 def batches_by_epoch(

@@ -165,8 +165,10 @@ def with_diffs(name: str, table: pa.Table) -> tuple[pa.Table, Int64s]:
         )
     column = table.column(position)
     if not pa.types.is_integer(column.type) or column.null_count:
+        nulls = f", {column.null_count:,} of them null" if column.null_count else ""
         raise MisuseError(
-            f"input {name!r}: the column 'diff' holds integers without nulls, not {column.type}"
+            f"input {name!r}: the column 'diff' holds integers without nulls: 1 for a row that comes, -1 for "
+            f"one that goes; this one is {column.type}{nulls}"
         )
     try:
         diffs = as_int64s(column)

@@ -203,11 +203,14 @@ class InputHandle:
         if identity is not None and self.appends.has(epoch, identity):
             return False
         self.check_open()
+        if epoch < 0:
+            raise MisuseError(f"input {self.name!r}: epochs are whole numbers from 0 on, not {epoch}")
         if epoch < self.epoch:
+            # Who repeats a call whose identity is forgotten is told not to, for that would count twice.
             raise InputClosedError(
                 f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; "
-                f"the open epoch is {self.epoch}. "
-                "Append to the open epoch, or remove and insert there what should have been different"
+                f"the open epoch is {self.epoch}. What repeats an append that has entered is done already; "
+                "new rows go to the open epoch, where what should have been different is removed and inserted"
             )
         return True
 

@@ -216,9 +216,7 @@ def test_what_repeats_another_only_in_part_is_refused() -> None:
         flow = cluster.install(counts)
         rows = flow.input("rows")
         rows.append(table([(0, 1, 1)]).drop_columns("at"), epoch=0, writer="job", sequence=0)
-        with pytest.raises(
-            timely.MisuseError, match="append 0 of writer 'job' .* epoch 0 and none of epoch 1"
-        ):
+        with pytest.raises(timely.MisuseError, match="append 0 of .* epoch 0 and none of epoch 1"):
             rows.append(table([(0, 1, 1), (1, 2, 1)]), epoch="at", writer="job", sequence=0)
         assert rows.append(table([(0, 1, 1), (1, 2, 1)]), epoch="at", writer="job", sequence=1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date, datetime
 
 import msgpack
 import pyarrow as pa
@@ -139,8 +140,10 @@ def test_an_epoch_of_many_rows_waits_folded(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("column", "found"),
     [
-        (pa.array([1.5]), "whole numbers without nulls; the column 'day' is double"),
-        (pa.array([None], pa.int64()), "1 of them null"),
+        (pa.array([1.5]), "whole numbers without nulls; the column 'day' is double$"),
+        (pa.array([None], pa.int64()), "1 of them null$"),
+        (pa.array([date(2024, 1, 1)]), r"date32\[day\]. Number them.*days_between\(first, table\['day'\]\)"),
+        (pa.array([datetime(2024, 1, 1)]), r"timestamp\[us\]. Number them"),
         (pa.array([2**63], pa.uint64()), "numbers of 64 bits"),
         (None, "takes the epoch of each row from that column; this table has \\['k', 't', 'diff'\\]"),
     ],

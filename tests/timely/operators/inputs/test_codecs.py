@@ -10,7 +10,7 @@ from progress.arrays import Int64s
 from timely import Batch, MisuseError, Records
 from timely.limits import NESTING_LEVELS_MAX
 from timely.operators.imported import ImportCodec
-from timely.operators.inputs.codecs import RecordsIn, batches_of
+from timely.operators.inputs.codecs import RecordsIn, batches_of, with_diffs
 
 
 def test_records_come_as_msgpack_and_can_only_be_added() -> None:
@@ -87,3 +87,12 @@ def test_rows_whose_differences_do_not_fit_64_bits_are_refused() -> None:
     beyond = pa.table({"record": [b"\x01"], "diff": pa.array([2**63], pa.uint64())})
     with pytest.raises(MisuseError, match="'diff' holds integers of 64 bits"):
         batches_of(RecordsIn(), "numbers", beyond, 0, 0)
+
+
+def test_differences_that_are_none_are_refused_with_what_is_wrong_of_them() -> None:
+    for diffs, said in (
+        (pa.array([1, None]), "-1 for one that goes; this one is int64, 1 of them null$"),
+        (pa.array(["+", "-"]), "this one is string$"),
+    ):
+        with pytest.raises(MisuseError, match=f"input 'numbers': the column 'diff' .*{said}"):
+            with_diffs("numbers", pa.table({"a": [10, 11], "diff": diffs}))

@@ -158,9 +158,12 @@ def test_appends_to_a_sealed_epoch_say_what_is_open() -> None:
     _, _, handle = running()
     handle.seal(4)
     with pytest.raises(
-        InputClosedError, match="epoch 4 is sealed and takes no more rows; the open epoch is 5"
+        InputClosedError,
+        match="epoch 4 is sealed and takes no more rows; the open epoch is 5. What repeats .* is done",
     ):
         handle.append(4, Records(["x"]), AppendId("late", 0))
+    with pytest.raises(MisuseError, match="whole numbers from 0 on, not -1"):
+        handle.append(-1, Records(["x"]), AppendId("early", 0))
 
 
 def test_appends_that_are_missing_are_named_even_of_the_epoch_just_sealed() -> None:
