@@ -300,10 +300,10 @@ _EPOCH_KEY = b"epoch"
 
 def epoch_of(given: object, call: str, takes: str = "the number of an epoch") -> int:
     """The number of an epoch that a call takes; for the error the call as written, and what it takes."""
-    try:
-        return index(given)  # type: ignore[arg-type]  # an integer of numpy is one, too
-    except TypeError:
-        raise MisuseError(f"{call} takes {takes}, not {given!r:.80}") from None
+    if not isinstance(given, bool):
+        with suppress(TypeError):
+            return index(given)  # type: ignore[arg-type]  # an integer of numpy is one, too
+    raise MisuseError(f"{call} takes {takes}, not {given!r:.80}")
 
 
 def seconds_of(timeout: float | None) -> float:

@@ -443,6 +443,8 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
     flow.seal()
     more = pa.table({"n": [1], "diff": [1]})
     for call, said in {
+        lambda: flow.wait(True): r"wait\(epoch\) takes the number of an epoch, not True",
+        lambda: flow.input("numbers").append(more, epoch=True): r"append\(epoch=…\) takes .*, not True",
         lambda: flow.wait("x"): r"wait\(epoch\) takes the number of an epoch, not 'x'",
         lambda: flow.seal(through=1.5): r"seal\(through=…\) takes .*, not 1\.5",
         lambda: output.changes("a"): r"changes\(start=…\) takes",

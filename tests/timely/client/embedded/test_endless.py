@@ -5,7 +5,7 @@ asks next. With workers in processes: `tests/processes/clients/test_heard_at_wor
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -73,11 +73,19 @@ def test_who_gives_a_time_is_told_when_it_is_over_and_the_next_call_goes_on(
     assert own(flow)._owed, "what is left is not forgotten"
 
 
+def sooner_or_later(read: Callable[[], Sequence[object]]) -> Sequence[object]:
+    """On a busy machine the time may be over before what goes on beside has had its turn."""
+    for _ in range(100):
+        with contextlib.suppress(timely.WaitTimeoutError):
+            return read()
+    raise AssertionError("it never had its turn")
+
+
 def test_what_is_complete_is_read_while_something_else_goes_on(flow: timely.Flow) -> None:
     for epoch in range(1, 3):
         flow.input("others").insert([epoch])
         assert flow.seal() == epoch
-        assert flow.output("beside").changes(timeout=SECONDS)[-1] == (epoch, epoch)
+        assert sooner_or_later(lambda: flow.output("beside").changes(timeout=SECONDS))[-1] == (epoch, epoch)
 
 
 def test_who_seals_more_than_may_wait_goes_on_after_a_while(
