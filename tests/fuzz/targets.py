@@ -58,6 +58,7 @@ from timely.wire.handshake import (
 )
 from timely.wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     Changes,
     Install,
@@ -123,8 +124,12 @@ def _requests() -> list[Frames]:
         Snapshot(1, "sums", 3, -1.0),
         Stats(),
     ]
-    appends: list[Request] = [Append(0, "lines", 0, "writer", 1, 0), Append(1, "rows", 0, "writer", 1, 1)]
-    tables = [RECORDS, ROWS]
+    appends: list[Request] = [
+        Append(0, "lines", 0, "writer", 1, 0),
+        Append(1, "rows", 0, "writer", 1, 1),
+        AppendEpochs(1, "rows", "key", "writer", 2, 0),
+    ]
+    tables = [RECORDS, ROWS, ROWS]
     return [_frames(encode_request(number, request)) for number, request in enumerate(plain)] + [
         _frames(encode_request(9, request, table)) for request, table in zip(appends, tables, strict=True)
     ]

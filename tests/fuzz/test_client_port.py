@@ -22,6 +22,7 @@ from timely.client.connection import RemoteWorkers
 from timely.errors import InternalError, MisuseError, TimelyError, WaitTimeoutError
 from timely.wire.requests import (
     Append,
+    AppendEpochs,
     Arrived,
     Changes,
     Close,
@@ -143,6 +144,10 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
             (worker, Wait(flow, "", 1 << 40, float("nan")), None),
             (worker, Wait(flow, "", 1 << 40, float("-inf")), None),
             (worker, Arrived(flow, 0, [[], "x", {"a": 1}, ["lines", 1, 1]]), None),
+            (worker, AppendEpochs(flow, "lines", "record", "w", 1, 0), rows),
+            (worker, AppendEpochs(flow, "lines", "diff", "w", 1, 0), rows),
+            (worker, AppendEpochs(flow, "lines", "", "w", -far, 5), rows),
+            (worker, AppendEpochs(flow, "lines", "at", "w", 1, 1), None),
             (worker, Insert(flow, "lines", 0, "w", 0, 5), LINES),
             (worker, Insert(flow, "lines", 0, "w", 0, -(1 << 62)), LINES),
             (worker, Insert(flow, "lines", 0, "w", 0, 1), None),
