@@ -16,14 +16,23 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from math import inf
 from typing import Final
 from weakref import WeakSet
 
+from ...errors import WaitTimeoutError
 from .crew import is_of_a_crew
 
 __all__ = ["Others"]
 
 _LOOK_SECONDS: Final = 1.0
+
+_PAUSE_SECONDS_MIN: Final = 5e-5
+_PAUSE_SECONDS_MAX: Final = 5e-3
+"""How long who waits for a turn sleeps before it looks again: longer and longer, for turns are short or very
+long.
+"""
 
 
 class Others:
@@ -35,6 +44,28 @@ class Others:
         """The threads that have: each adds itself as it asks."""
         self._asleep: dict[threading.Event, int] = {}
         """Who waits, by what it is to wait for: which thread, if it does so without a limit, else 0."""
+
+    @staticmethod
+    def await_turn(turn: threading.Lock, until: float, is_within: Callable[[], bool]) -> None:
+        """Wait while another thread has its turn, which lasts as long as there is work for it, but not longer
+        than `until`: then raise `WaitTimeoutError`. Who is to wait for ever waits for the turn itself, and so
+        does who may have none, to be told so.
+
+        Who takes it afterwards may still find it taken, by who came in between. To take it here, with a
+        limit, would not do: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
+        """
+        if until == inf or not turn.locked() or is_within():
+            return
+        pause = _PAUSE_SECONDS_MIN
+        while turn.locked():
+            if time.monotonic() >= until:
+                raise WaitTimeoutError(
+                    "the time is over, and another thread of this program is at work with these workers: "
+                    "what was asked for may be there when that has ended. Workers in processes, "
+                    "connect(workers=…), answer each thread by itself"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""

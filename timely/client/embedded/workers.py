@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import NoReturn
+from typing import Final, NoReturn
+from weakref import WeakMethod
 
 import pyarrow as pa
 
@@ -57,6 +58,8 @@ from .others import Others
 from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
+
+_CLOSED: Final = "this cluster is closed: connect again"
 
 _OF_ROWS = (Insert, Append, AppendEpochs, Stage)
 _OF_ENDS = (Seal, Close)
@@ -106,7 +109,13 @@ class EmbeddedWorkers:
             worker.on_failure = partial(self._on_failure, worker.on_failure)
             server.greet()
         self._is_closed = False
-        self._crew = Crew(self._workers, network, is_full) if isinstance(network, ThreadNetwork) else None
+        self._closer: int | None = None  # the thread that closes it, for whose turn others stop
+        self._crew: Crew | None = None
+        if isinstance(network, ThreadNetwork):
+            myself = WeakMethod(self._is_called_off)  # threads do not hold who has them
+            self._crew = Crew(
+                self._workers, network, lambda: is_full() or bool((asked := myself()) and asked())
+            )
         self._process = OwnProcess()
         join(self)
 
@@ -133,6 +142,7 @@ class EmbeddedWorkers:
         What is not done when the time is over is left to whoever asks next.
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
+        self._others.await_turn(self._lock, until, self._is_within)
         answers: Answers | None = None
         news: threading.Event | None = None
         while True:
@@ -242,6 +252,7 @@ class EmbeddedWorkers:
     def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
         """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
         until = inf if seconds < 0 else time.monotonic() + seconds
+        self._others.await_turn(self._lock, until, self._is_within)
         with self._turn():
             try:
                 self._begin_turn()
@@ -309,6 +320,10 @@ class EmbeddedWorkers:
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
         return self._lock
+
+    def _is_called_off(self) -> bool:
+        """Whether another thread closes this meanwhile, and does what is left."""
+        return self._closer is not None and self._closer != self._busy
 
     def _is_within(self) -> bool:
         """Whether what asks is a vertex of this cluster."""
@@ -445,8 +460,9 @@ class EmbeddedWorkers:
                 self._end_threads()  # a vertex has closed this, or an interrupt came while nobody worked
             return
         if not is_within:  # else a vertex closes what runs it
+            self._closer = threading.get_ident()
             self.work_off()
-        self._broken = MisuseError("this cluster is closed: connect again")
+        self._broken = MisuseError(_CLOSED)
         self._owed.clear()  # what was not done in time never will be
         self._others.wake()
         if not is_within:
@@ -575,4 +591,7 @@ class EmbeddedWorkers:
             if self._crew is not None:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
+        if self._is_called_off():
+            self._is_late = True
+            raise MisuseError(_CLOSED)
         return moved or (self.count > 1 and self._network.in_flight() > 0)

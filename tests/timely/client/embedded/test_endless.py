@@ -5,6 +5,8 @@ asks next. With workers in processes: `tests/processes/clients/test_heard_at_wor
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -160,3 +162,45 @@ def test_what_is_known_to_have_failed_is_told_before_the_time(monkeypatch: pytes
             with pytest.raises(timely.PeerError, match="known"):
                 found.output("behind").changes(timeout=SECONDS)
         found.uninstall()
+
+
+def spins_here(flow: timely.Flow, told: list[BaseException]) -> threading.Thread:
+    """A thread that waits for it without a limit, and is at work."""
+
+    def waits() -> None:
+        try:
+            flow.wait()
+        except BaseException as error:
+            told.append(error)
+
+    thread = threading.Thread(target=waits, daemon=True)
+    before = turns(flow)
+    thread.start()
+    while turns(flow) < before + 3:
+        time.sleep(0.001)
+    return thread
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_who_gives_a_time_is_told_while_another_thread_waits_without_a_limit(
+    flow: timely.Flow, call: str
+) -> None:
+    told: list[BaseException] = []
+    thread = spins_here(flow, told)
+    with pytest.raises(timely.WaitTimeoutError, match="another thread of this program is at work"):
+        CALLS[call](flow)
+    assert thread.is_alive() and not told
+    own(flow).close()
+    thread.join(SOON)
+    assert not thread.is_alive()
+
+
+def test_closing_ends_the_wait_of_another_thread(flow: timely.Flow) -> None:
+    told: list[BaseException] = []
+    thread = spins_here(flow, told)
+    own(flow).close()
+    thread.join(SOON)
+    (error,) = told
+    assert isinstance(error, timely.MisuseError) and str(error) == "this cluster is closed: connect again"
+    with pytest.raises(timely.MisuseError, match="closed"):
+        flow.wait(timeout=SECONDS)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from math import inf
 
 import pytest
 from dataflows import fails_on, word_count
 
 import timely
+from timely import WaitTimeoutError
 from timely.client.embedded.others import Others
 
 SOON = 60
@@ -289,3 +292,18 @@ def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() ->
         pool.submit(int).result(SOON)
         assert others.may_ask(), "one that was started since"
     assert not others.may_ask()
+
+
+def test_who_has_given_a_time_waits_for_the_turn_of_another_no_longer() -> None:
+    turn = threading.Lock()
+    others = Others()
+    others.await_turn(turn, 0.0, lambda: False)  # nobody has it
+    with turn:
+        others.await_turn(turn, inf, lambda: False)  # who has given none waits for the turn itself
+        others.await_turn(turn, 0.0, lambda: True)  # who may have none is told so
+        with pytest.raises(WaitTimeoutError, match="another thread of this program is at work"):
+            others.await_turn(turn, time.monotonic() + 0.01, lambda: False)
+        threading.Timer(0.02, turn.release).start()
+        others.await_turn(turn, time.monotonic() + 60, lambda: False)
+        assert not turn.locked()
+        turn.acquire()
