@@ -251,8 +251,10 @@ class EmbeddedWorkers:
 
     def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
         """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
-        until = inf if seconds < 0 else time.monotonic() + seconds
-        self._others.await_turn(self._lock, until, self._is_within)
+        until = inf
+        if seconds >= 0:
+            until = time.monotonic() + seconds
+            self._others.await_turn(self._lock, until, self._is_within)
         with self._turn():
             try:
                 self._begin_turn()
@@ -591,7 +593,7 @@ class EmbeddedWorkers:
             if self._crew is not None:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
-        if self._is_called_off():
+        if self._closer is not None and self._is_called_off():
             self._is_late = True
             raise MisuseError(_CLOSED)
         return moved or (self.count > 1 and self._network.in_flight() > 0)
