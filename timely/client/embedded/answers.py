@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import TimelyError, VertexError
+from ...failure import again
+from ...running.core import Worker
 from ...wire.requests import Reply
 from ...worker.answers.later import Later
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "what_ended"]
 
 
 class Answers:
@@ -42,3 +44,11 @@ class Answers:
     def late(self) -> TimelyError:
         """What to raise if no more is waited for."""
         return next(iter(self.waiting.values())).late()
+
+
+def what_ended(workers: Sequence[Worker], dataflow: int) -> TimelyError | None:
+    """The error that has ended a dataflow, as the worker tells it on which it arose; None if none has."""
+    ended = [worker.ended[dataflow] for worker in workers if dataflow in worker.ended]
+    if not ended:
+        return None
+    return again(next((error for error in ended if error.__cause__ is not None), ended[0]))

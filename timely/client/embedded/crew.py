@@ -44,15 +44,21 @@ class Crew:
 
     Args:
         wants_pause: whether to stop for something that has to be done while nobody is at work.
+        is_called_off: a method of who has this, which its threads do not hold: whether to stop for good.
     """
 
     def __init__(
-        self, workers: Sequence[Worker], network: ThreadNetwork, wants_pause: Callable[[], bool]
+        self,
+        workers: Sequence[Worker],
+        network: ThreadNetwork,
+        wants_pause: Callable[[], bool],
+        is_called_off: Callable[[], bool] | None = None,
     ) -> None:
         self._workers = workers
         self._network = network
         self._doors = network.doors
-        self._wants_pause = wants_pause
+        self._is_full = wants_pause
+        self._owners = None if is_called_off is None else weakref.WeakMethod(is_called_off)
         self._turns = [threading.Lock() for _ in workers]
         self._rests = [True for _ in workers]
         self._pace = Pace()
@@ -189,6 +195,12 @@ class Crew:
             if left <= 0 or self._is_called_off():
                 return False
             door.wait(min(_LOOK_SECONDS, left), self._is_news)
+
+    def _wants_pause(self) -> bool:
+        if self._is_full():
+            return True
+        is_called_off = None if self._owners is None else self._owners()
+        return is_called_off is not None and is_called_off()
 
     def _is_called_off(self) -> bool:
         return self._must_pause or self._failure is not None

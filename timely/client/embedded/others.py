@@ -16,23 +16,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from math import inf
-from typing import Final
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Protocol
 from weakref import WeakSet
 
 from ...errors import WaitTimeoutError
 from .crew import is_of_a_crew
 
-__all__ = ["Others"]
+__all__ = ["Others", "Turn"]
 
 _LOOK_SECONDS: Final = 1.0
 
-_PAUSE_SECONDS_MIN: Final = 5e-5
-_PAUSE_SECONDS_MAX: Final = 5e-3
-"""How long who waits for a turn sleeps before it looks again: longer and longer, for turns are short or very
-long.
-"""
+
+class Turn(Protocol):
+    """A lock that knows which thread has it (`threading.RLock`)."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take it."""
+        ...
+
+    def release(self) -> None:
+        """Give it back; `RuntimeError` if it is another's."""
+        ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 class Others:
@@ -46,26 +58,29 @@ class Others:
         """Who waits, by what it is to wait for: which thread, if it does so without a limit, else 0."""
 
     @staticmethod
-    def await_turn(turn: threading.Lock, until: float, is_within: Callable[[], bool]) -> None:
-        """Wait while another thread has its turn, which lasts as long as there is work for it, but not longer
-        than `until`: then raise `WaitTimeoutError`. Who is to wait for ever waits for the turn itself, and so
-        does who may have none, to be told so.
-
-        Who takes it afterwards may still find it taken, by who came in between. To take it here, with a
-        limit, would not do: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
+    def may_begin(turn: Turn, until: float) -> bool:
+        """Whether a turn could be had before a time that is not for ever: it lasts as long as there is work
+        for who has it. Who takes it now waits for who came in between at the most.
         """
-        if until == inf or not turn.locked() or is_within():
-            return
-        pause = _PAUSE_SECONDS_MIN
-        while turn.locked():
-            if time.monotonic() >= until:
-                raise WaitTimeoutError(
-                    "the time is over, and another thread of this program is at work with these workers: "
-                    "what was asked for may be there when that has ended. Workers in processes, "
-                    "connect(workers=…), answer each thread by itself"
-                )
-            time.sleep(pause)
-            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+        try:
+            is_free = turn.acquire(timeout=min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX))
+            if is_free:
+                turn.release()
+        except BaseException:
+            # Who is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
+            with suppress(RuntimeError):
+                turn.release()
+            raise
+        return is_free
+
+    @staticmethod
+    def not_begun() -> WaitTimeoutError:
+        """What to raise if it could not."""
+        return WaitTimeoutError(
+            "the time is over, and another thread of this program is at work with these workers: nothing of "
+            "what was asked for was done. Ask again, or take workers in processes, connect(workers=…), which "
+            "answer each thread by itself"
+        )
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""

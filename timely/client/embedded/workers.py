@@ -15,10 +15,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from math import inf
 from typing import Final, NoReturn
-from weakref import WeakMethod
 
 import pyarrow as pa
 
@@ -51,10 +51,10 @@ from ...worker.server import Server
 from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
 from ..installed import PATIENCE_SECONDS, OwnProcess
 from ..posting import Behind, Poster, Refusals
-from .answers import Answers
+from .answers import Answers, what_ended
 from .crew import Crew
 from .doors import ThreadNetwork
-from .others import Others
+from .others import Others, Turn
 from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
@@ -97,7 +97,7 @@ class EmbeddedWorkers:
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._broken: BaseException | None = None
-        self._lock = threading.Lock()
+        self._lock: Turn = threading.RLock()
         self._busy = 0  # the thread whose turn it is
         self._others = Others()
         self._owed = Owed(self)
@@ -109,13 +109,11 @@ class EmbeddedWorkers:
             worker.on_failure = partial(self._on_failure, worker.on_failure)
             server.greet()
         self._is_closed = False
+        self._closing = threading.RLock()
         self._closer: int | None = None  # the thread that closes it, for whose turn others stop
         self._crew: Crew | None = None
         if isinstance(network, ThreadNetwork):
-            myself = WeakMethod(self._is_called_off)  # threads do not hold who has them
-            self._crew = Crew(
-                self._workers, network, lambda: is_full() or bool((asked := myself()) and asked())
-            )
+            self._crew = Crew(self._workers, network, is_full, self._is_called_off)
         self._process = OwnProcess()
         join(self)
 
@@ -142,7 +140,8 @@ class EmbeddedWorkers:
         What is not done when the time is over is left to whoever asks next.
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
-        self._others.await_turn(self._lock, until, self._is_within)
+        if until != inf and not self._is_within() and not self._others.may_begin(self._lock, until):
+            raise self._others.not_begun()
         answers: Answers | None = None
         news: threading.Event | None = None
         while True:
@@ -254,7 +253,8 @@ class EmbeddedWorkers:
         until = inf
         if seconds >= 0:
             until = time.monotonic() + seconds
-            self._others.await_turn(self._lock, until, self._is_within)
+            if not self._is_within() and not self._others.may_begin(self._lock, until):
+                return False
         with self._turn():
             try:
                 self._begin_turn()
@@ -311,7 +311,7 @@ class EmbeddedWorkers:
                 self._busy = 0
                 end_turn(self)
 
-    def _turn(self) -> threading.Lock:
+    def _turn(self) -> Turn:
         """Threads take turns, for as long as each holds this; a vertex, which runs within somebody's turn,
         cannot have another.
 
@@ -451,26 +451,30 @@ class EmbeddedWorkers:
                 end_turn(self)
 
     def close(self) -> None:
-        """Do what is owed; then nothing can be asked any more. Raises what has ended a dataflow, unless some
-        call has raised it before.
-        """
+        """Do what is owed; then nothing can be asked. Raises what has ended a dataflow, if no call has."""
         if not self._is_here():
             return
-        self._is_closed, is_within = True, self._is_within()
-        if self._broken is not None:
+        is_within = self._is_within()  # a vertex closes what runs it
+        with nullcontext() if is_within else self._closing:  # who comes second finds it closed
+            if self._broken is not None:  # closed, perhaps by a vertex, or an interrupt came
+                self._is_closed = True
+                if not is_within:
+                    self._end_threads()
+                return
             if not is_within:
-                self._end_threads()  # a vertex has closed this, or an interrupt came while nobody worked
-            return
-        if not is_within:  # else a vertex closes what runs it
-            self._closer = threading.get_ident()
-            self.work_off()
-        self._broken = MisuseError(_CLOSED)
-        self._owed.clear()  # what was not done in time never will be
-        self._others.wake()
-        if not is_within:
-            self._end_threads()
-        for error in self._untold.values():
-            raise again(error)
+                self._closer = threading.get_ident()
+                try:
+                    self.work_off()
+                except BaseException:
+                    self._closer = None
+                    raise
+            self._is_closed, self._broken = True, MisuseError(_CLOSED)
+            self._owed.clear()  # what was not done in time never will be
+            self._others.wake()
+            if not is_within:
+                self._end_threads()
+            for error in self._untold.values():
+                raise again(error)
 
     def _end_threads(self) -> None:
         if self._crew is not None:
@@ -500,11 +504,7 @@ class EmbeddedWorkers:
 
     def _what_ended(self, dataflow: int) -> TimelyError | None:
         """The error that has ended a dataflow, as the worker tells it on which it arose."""
-        dataflow = self._servers[0].replacements.inputs_of(dataflow)
-        ended = [worker.ended[dataflow] for worker in self._workers if dataflow in worker.ended]
-        if not ended:
-            return None
-        return again(next((error for error in ended if error.__cause__ is not None), ended[0]))
+        return what_ended(self._workers, self._servers[0].replacements.inputs_of(dataflow))
 
     def _take_in(self) -> None:
         """Let all workers know what the first has decided."""

@@ -125,10 +125,11 @@ def batches_by_epoch(
 
 def _in_order(name: str, given: ByEpoch) -> pa.Table:
     """The rows in the order of their epochs. In one piece: each slice looks through all pieces before it."""
-    if given.order is None:
-        return given.table.combine_chunks()
+    table = given.table
     try:
-        return given.table.take(int64_array(given.order)).combine_chunks()
+        if given.order is not None:
+            table = table.take(int64_array(given.order))
+        return table.combine_chunks()
     except pa.ArrowException as error:  # not every form of column can be taken from by every release
         raise MisuseError(
             f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "

@@ -19,8 +19,8 @@ class EpochAppends:
 
     def __init__(self) -> None:
         self._of: dict[int, set[AppendId]] = {}
-        self._of_several: dict[int, set[AppendId]] = {}
-        """Those of them that have rows of other epochs, too."""
+        self._last_of: dict[AppendId, int] = {}
+        """Of those that have rows of several epochs the last of these."""
         self._epochs: list[int] = []  # a heap of the keys: a seal must not look through all that wait
         self._since = 0
         """The first epoch of which all is known."""
@@ -37,8 +37,8 @@ class EpochAppends:
                 known = self._of[epoch] = set()
                 heapq.heappush(self._epochs, epoch)
             known.add(identity)
-            if len(epochs) > 1:
-                self._of_several.setdefault(epoch, set()).add(identity)
+        if len(epochs) > 1:
+            self._last_of[identity] = max(epochs[-1], self._last_of.get(identity, 0))
 
     def has(self, epoch: int, identity: AppendId) -> bool:
         """Whether one to an epoch has come."""
@@ -59,18 +59,18 @@ class EpochAppends:
             )
         return bool(came)
 
-    def missing(self, first: int, last: int, expected: Sequence[AppendId]) -> list[AppendId]:
-        """Those of `expected` that have come neither to the last of these epochs nor, with rows of several,
-        to any of them. (One of a single epoch is known by that, too: another of its name may be missing.)
+    def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
+        """Those of `expected` that have come neither to an epoch nor, with rows of several, to others that
+        are not forgotten. (One of a single epoch is known by that, too: another of its name may be missing.)
         """
-        several = [known for epoch, known in self._of_several.items() if first <= epoch <= last]
-        came = self._of.get(last, set()).union(*several)
-        return [identity for identity in expected if identity not in came]
+        came = self._of.get(epoch, ())
+        return [identity for identity in expected if identity not in came and identity not in self._last_of]
 
     def forget_before(self, epoch: int) -> None:
         """Those to earlier epochs cannot be repeated any more."""
         self._since = max(self._since, epoch)
         while self._epochs and self._epochs[0] < epoch:
             gone = heapq.heappop(self._epochs)
-            del self._of[gone]
-            self._of_several.pop(gone, None)
+            for identity in self._of.pop(gone):
+                if self._last_of.get(identity) == gone:
+                    del self._last_of[identity]

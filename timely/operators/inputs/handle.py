@@ -176,13 +176,19 @@ class InputHandle:
         """Add the batches of one append: all of them, or, for a repetition, none."""
         if not self.is_wanted(epoch, identity):
             return False
-        self.append_epochs([epoch], [batches], identity)
+        self.append_epochs([epoch], [self.epoch_word(epoch)], [batches], identity)
         return True
 
     def append_epochs(
-        self, epochs: Sequence[int], batches: Sequence[Sequence[Waiting]], identity: AppendId | None
+        self,
+        epochs: Sequence[int],
+        words: Sequence[int],
+        batches: Sequence[Sequence[Waiting]],
+        identity: AppendId | None,
     ) -> None:
-        """Add the batches of one append, by epoch. Requires: `is_wanted` for each."""
+        """Add the batches of one append, by epoch. `words`: those of their rows, not asked for anew, for by
+        then the same epochs may have others. Requires: `is_wanted` for each.
+        """
         if self._ordered is not None and identity is not None and not 0 <= identity.sequence < APPENDS_MAX:
             raise MisuseError(
                 f"input {self.name!r} keeps the last value by key: appends have numbers from 0 to "
@@ -191,8 +197,6 @@ class InputHandle:
         if self._ordered is not None:
             order, place = self._order_of(identity)
             batches = [_in_order(self._ordered, waiting, order, place) for waiting in batches]
-        # Before anything is kept: from here on nothing can be wrong.
-        words = [self.epoch_word(epoch) for epoch in epochs]
         if identity is not None:
             self.appends.add(epochs, identity)
         for epoch, waiting, word in zip(epochs, batches, words, strict=True):
@@ -399,7 +403,7 @@ class InputHandle:
 
     def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
         """Those of `expected` that have not arrived for who completes all epochs up to `epoch`."""
-        return self.appends.missing(min(self.epoch, epoch), epoch, expected)
+        return self.appends.missing(epoch, expected)
 
     def send(self, records: Sequence[object], epoch: int | None = None) -> None:
         """Records for an epoch (the open one by default), for use inside the worker's own process."""

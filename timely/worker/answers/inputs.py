@@ -126,7 +126,7 @@ class Inputs:
         if given.epochs:
             handle.is_wanted(given.epochs[0])
         batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
-        handle.append_epochs(given.epochs, batches, named)
+        handle.append_epochs(given.epochs, words, batches, named)
         return Reply({"is_new": True})
 
     def _commit(self, request: CommitAttempts) -> Reply:

@@ -129,7 +129,7 @@ def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
         with pytest.raises(KeyboardInterrupt):
             CALLS[call](flow)
     assert isinstance(cluster._workers, EmbeddedWorkers)
-    assert not cluster._workers._lock.locked()
+    assert not cluster._workers._lock._is_owned()
     assert id(cluster._workers) not in together._process.at_work
     for each in CALLS.values():
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
@@ -148,7 +148,7 @@ def test_an_interrupt_within_leaves_nothing_to_go_on_with(
         patched.setattr(*WITHIN[call], interrupted)
         with pytest.raises(KeyboardInterrupt):
             CALLS[call](flow)
-    assert isinstance(cluster._workers, EmbeddedWorkers) and not cluster._workers._lock.locked()
+    assert isinstance(cluster._workers, EmbeddedWorkers) and not cluster._workers._lock._is_owned()
     with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
         CALLS[call](flow)
 

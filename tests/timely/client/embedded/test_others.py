@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from math import inf
 
 import pytest
 from dataflows import fails_on, word_count
 
 import timely
-from timely import WaitTimeoutError
 from timely.client.embedded.others import Others
 
 SOON = 60
@@ -294,16 +292,88 @@ def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() ->
     assert not others.may_ask()
 
 
-def test_who_has_given_a_time_waits_for_the_turn_of_another_no_longer() -> None:
-    turn = threading.Lock()
-    others = Others()
-    others.await_turn(turn, 0.0, lambda: False)  # nobody has it
-    with turn:
-        others.await_turn(turn, inf, lambda: False)  # who has given none waits for the turn itself
-        others.await_turn(turn, 0.0, lambda: True)  # who may have none is told so
-        with pytest.raises(WaitTimeoutError, match="another thread of this program is at work"):
-            others.await_turn(turn, time.monotonic() + 0.01, lambda: False)
-        threading.Timer(0.02, turn.release).start()
-        others.await_turn(turn, time.monotonic() + 60, lambda: False)
-        assert not turn.locked()
-        turn.acquire()
+def test_a_turn_may_be_had_once_who_has_it_gives_it_back_or_not_in_time() -> None:
+    turn, has, may_go = threading.RLock(), threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with turn:
+            has.set()
+            may_go.wait()
+
+    assert Others.may_begin(turn, 0.0), "nobody has it"
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(holds)
+        has.wait()
+        assert not Others.may_begin(turn, 0.0) and not Others.may_begin(turn, time.monotonic() + 0.01)
+        threading.Timer(0.02, may_go.set).start()
+        assert Others.may_begin(turn, time.monotonic() + SOON)
+        done.result(SOON)
+    assert not turn._is_owned()  # type: ignore[attr-defined]
+
+
+def test_who_is_interrupted_as_he_gets_it_does_not_hold_it() -> None:
+    class Turn:
+        """Raises as an interrupt does that comes as `acquire` returns."""
+
+        held = 0
+
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+            self.held += 1
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            if not self.held:
+                raise RuntimeError
+            self.held -= 1
+
+    turn = Turn()
+    with pytest.raises(KeyboardInterrupt):
+        Others.may_begin(turn, 0.0)  # type: ignore[arg-type]
+    assert turn.held == 0
+
+
+def test_who_is_heard_beside_a_thread_that_has_turn_after_turn(cluster: timely.Cluster) -> None:
+    """Whoever looked now and then whether it is free would find it taken each time."""
+    flow = cluster.install(word_count)
+    stops = threading.Event()
+
+    def feeds() -> None:
+        while not stops.is_set():
+            flow.input("lines").insert(["a b"])
+            flow.wait(flow.seal())
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(feeds)
+        try:
+            for _ in range(20):
+                flow.output("counts").changes(0, 0, timeout=SOON)
+        finally:
+            stops.set()
+        done.result(SOON)
+
+
+def test_two_threads_may_close_and_neither_is_told_that_it_is_closed(cluster: timely.Cluster) -> None:
+    """Of what is sealed both wait for the end."""
+    flow = cluster.install(word_count)
+    for _ in range(20):
+        flow.input("lines").insert(["a b"] * 100)
+        flow.seal()
+    with ThreadPoolExecutor(2) as threads:
+        for closing in [threads.submit(cluster.close) for _ in range(2)]:
+            closing.result(SOON)
+
+
+def test_who_is_interrupted_as_he_closes_has_not_closed(
+    cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = cluster.install(word_count)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(cluster._workers, "work_off", interrupted)
+        cluster._workers.close()
+    with ThreadPoolExecutor(1) as threads:
+        flow.input("lines").insert(["a"])
+        assert threads.submit(lambda: flow.wait(flow.seal())).result(SOON) == 0

@@ -23,7 +23,7 @@ def test_one_is_known_in_each_of_its_epochs_as_long_as_that_may_be_asked_for() -
     appends.forget_before(4)
     assert not appends.has(3, A) and not appends.has(3, B) and appends.has(5, A) and len(appends) == 1
     appends.forget_before(99)
-    assert len(appends) == 0 and appends.missing(0, 99, [A]) == [A]
+    assert len(appends) == 0 and appends.missing(99, [A]) == [A]
 
 
 def test_what_repeats_is_known_by_the_epochs_that_are_not_forgotten() -> None:
@@ -45,16 +45,19 @@ def test_what_has_come_in_part_is_another_append(epochs: list[int]) -> None:
         appends.has_all(epochs, A)
 
 
-def test_expected_appends_of_several_epochs_have_come_to_one_that_is_completed() -> None:
+def test_expected_appends_of_several_epochs_have_come_to_all() -> None:
+    """Also to one of which they have no rows: who completes that cannot wait for any."""
     appends = EpochAppends()
     appends.add([3, 5], A)
     appends.add([3], B)
     appends.add([4], C)
-    assert appends.missing(4, 4, [A, B, C]) == [A, B]
-    assert appends.missing(2, 4, [A, B, C]) == [B], "another of this name may be missing for epoch 4"
-    assert appends.missing(4, 9, [A]) == [] and appends.missing(6, 9, [A]) == [A]
+    assert appends.missing(4, [A, B, C]) == [B], "another of this name may be missing for epoch 4"
+    assert appends.missing(9, [A, C]) == [C]
+    appends.add([4, 8], A)
     appends.forget_before(6)
-    assert appends.missing(0, 9, [A, C]) == [A, C]
+    assert appends.missing(9, [A, C]) == [C]
+    appends.forget_before(9)
+    assert appends.missing(9, [A, C]) == [A, C]
 
 
 @given(

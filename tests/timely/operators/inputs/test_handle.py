@@ -449,7 +449,7 @@ def test_appends_to_several_epochs_that_fail_in_the_midst_have_changed_nothing()
     _, instance, _ = running()
     handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), Fails())
     with pytest.raises(MemoryError):
-        handle.append_epochs([0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
+        handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
     assert not handle.rows_waiting and len(handle.appends) == 0
-    handle.append_epochs([0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
+    handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
     assert handle.rows_waiting == 2 and len(handle.appends) == 2
