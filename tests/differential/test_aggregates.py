@@ -79,7 +79,7 @@ def test_type_conditions_are_bool() -> None:
 
 
 def test_type_of_what_is_no_column_and_no_expression() -> None:
-    with pytest.raises(ExpressionError, match=r"sum\(5\) takes the name of a column"):
+    with pytest.raises(ExpressionError, match=r"sum\(5\) takes a column.s name"):
         dd.sum(5)  # type: ignore[arg-type]
 
 
