@@ -134,7 +134,7 @@ def test_workers_that_are_asked_without_a_pause_give_back_what_cancels() -> None
                 time.sleep(0.2)
             left.append(now)
     assert left[0] > 80_000 and left[-1] <= 1_000, left
-    assert len(answered) > 500
+    assert len(answered) > 5 * 16 * 2, "each was asked again and again"
 
 
 @contextlib.contextmanager
