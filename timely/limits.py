@@ -32,6 +32,9 @@ NAME_CHARS_MAX: Final = 4_096
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 
+APPEND_EPOCHS_MAX: Final = 1 << 16
+"""Epochs of which one append has rows: each is remembered by itself until it is sealed."""
+
 PART_BYTES_MAX: Final = 2 * MIB
 """The same for each worker, where a large insertion is spread over worker processes: on its way a part is
 there three times, as the client packs it, as it travels, and as the worker reads it."""

@@ -44,7 +44,7 @@ class Crew:
 
     Args:
         wants_pause: whether to stop for something that has to be done while nobody is at work.
-        is_called_off: a method of who has this, which its threads do not hold: whether to stop for good.
+        is_closing: a method of who has this, whom its threads do not hold: whether he is about to end them.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Crew:
         workers: Sequence[Worker],
         network: ThreadNetwork,
         wants_pause: Callable[[], bool],
-        is_called_off: Callable[[], bool] | None = None,
+        is_closing: Callable[[], bool] | None = None,
     ) -> None:
         self._workers = workers
         self._network = network
         self._doors = network.doors
-        self._is_full = wants_pause
-        self._owners = None if is_called_off is None else weakref.WeakMethod(is_called_off)
+        self._has_other_work = wants_pause
+        self._is_closing = None if is_closing is None else weakref.WeakMethod(is_closing)
         self._turns = [threading.Lock() for _ in workers]
         self._rests = [True for _ in workers]
         self._pace = Pace()
@@ -197,10 +197,10 @@ class Crew:
             door.wait(min(_LOOK_SECONDS, left), self._is_news)
 
     def _wants_pause(self) -> bool:
-        if self._is_full():
+        if self._has_other_work():
             return True
-        is_called_off = None if self._owners is None else self._owners()
-        return is_called_off is not None and is_called_off()
+        is_closing = None if self._is_closing is None else self._is_closing()
+        return is_closing is not None and is_closing()
 
     def _is_called_off(self) -> bool:
         return self._must_pause or self._failure is not None

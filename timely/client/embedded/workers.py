@@ -113,7 +113,7 @@ class EmbeddedWorkers:
         self._closer: int | None = None  # the thread that closes it, for whose turn others stop
         self._crew: Crew | None = None
         if isinstance(network, ThreadNetwork):
-            self._crew = Crew(self._workers, network, is_full, self._is_called_off)
+            self._crew = Crew(self._workers, network, is_full, self._is_closing_elsewhere)
         self._process = OwnProcess()
         join(self)
 
@@ -323,7 +323,7 @@ class EmbeddedWorkers:
             )
         return self._lock
 
-    def _is_called_off(self) -> bool:
+    def _is_closing_elsewhere(self) -> bool:
         """Whether another thread closes this meanwhile, and does what is left."""
         return self._closer is not None and self._closer != self._busy
 
@@ -593,7 +593,7 @@ class EmbeddedWorkers:
             if self._crew is not None:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
-        if self._closer is not None and self._is_called_off():
+        if self._closer is not None and self._is_closing_elsewhere():
             self._is_late = True
             raise MisuseError(_CLOSED)
         return moved or (self.count > 1 and self._network.in_flight() > 0)

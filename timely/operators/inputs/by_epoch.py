@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,13 @@ from progress.arrays import Int64s
 from progress.errors import MisuseError
 
 from ...failure import add_note
+from ...limits import APPEND_EPOCHS_MAX
 from ...wire.arrow import as_int64s, int64_array
 from ...wire.batch import Batch
 from .codecs import FOLDED_ROWS_MIN, InputCodec, batches_of, with_diffs
 from .folded import Waiting
 
-__all__ = ["APPEND_EPOCHS_MAX", "ByEpoch", "EpochsCodec", "batches_by_epoch", "divided"]
-
-APPEND_EPOCHS_MAX: Final = 1 << 16
-"""Epochs of one append: each is remembered by itself until it is sealed."""
+__all__ = ["ByEpoch", "EpochsCodec", "batches_by_epoch", "divided"]
 
 
 @runtime_checkable
