@@ -56,18 +56,17 @@ class Traces:
         is in other memory now.
         """
         has_moved = False
-        known = self._lines
+        known, heads, is_ours = self._lines, self._heads, self._is_ours
         for number, read in enumerate(self._read):
-            if isinstance(read, Reader):
-                lines = read.table
+            if is_ours[number]:
+                assert isinstance(read, Trace)
+                head, lines = read.lend()
+                if head is not heads[number]:
+                    heads[number] = head
+                    self.table[number, T_HEAD] = head.ctypes.data
+                    self.table[number, T_ROOM] = head.shape[1]
             else:
-                if self._is_ours[number]:
-                    head = read.lend()
-                    if head is not self._heads[number]:
-                        self._heads[number] = head
-                        self.table[number, T_HEAD] = head.ctypes.data
-                        self.table[number, T_ROOM] = head.shape[1]
-                lines = read.lines
+                lines = read.table if isinstance(read, Reader) else read.lines
             if lines is not known[number]:
                 has_moved = True
                 self._describe(number, read, lines)
@@ -83,10 +82,9 @@ class Traces:
     def take_back(self) -> None:
         """Let traces know what was inserted."""
         table = self.table
-        for number, is_ours in enumerate(self._is_ours):
-            rows: int = table.item(number, T_INSERTED)
+        for number, rows in enumerate(table[:, T_INSERTED].tolist()):
             if rows:
-                assert is_ours
+                assert self._is_ours[number]
                 trace = self._read[number]
                 assert isinstance(trace, Trace)
                 inserts: int = table.item(number, T_INSERTS)

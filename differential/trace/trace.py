@@ -203,9 +203,9 @@ class Trace:
         self._owed += EFFORT_PER_ROW * run.rows
         self._pay()
 
-    def lend(self) -> Int64s:
+    def lend(self) -> tuple[Int64s, Int64s]:
         """The head, with all the room that it may have, for kernels that insert into it by `table` as
-        `insert` does; `take_back` is told of it before anything else happens here.
+        `insert` does, and `lines`; `take_back` is told of it before anything else happens here.
         """
         if self._head_room < HEAD_ROWS_MAX:
             self._grow_head(HEAD_ROWS_MAX // 2)
@@ -214,7 +214,7 @@ class Trace:
                     self.table[-1, SIDE]
                 )
                 self.table[-1, HEADER::3] = start + 8 * self._head_room * np.arange(self.columns)
-        return self._head
+        return self._head, self.lines
 
     def take_back(self, rows: int, inserts: int) -> None:
         """So many rows were inserted into the head by others, in so many inserts."""

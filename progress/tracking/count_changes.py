@@ -25,41 +25,48 @@ class CountChanges:
     every increment stands before every decrement
     """
 
-    __slots__ = ("_deltas",)
+    __slots__ = ("deltas",)
 
     def __init__(self) -> None:
-        self._deltas: dict[tuple[int, int], int] = {}
+        self.deltas: dict[tuple[int, int], int] = {}
+        """By (location, word); to look at, since whether there are any is asked several times for each step,
+        and `bool` of this is a call. What has cancelled out is there with 0.
+        """
 
     def add(self, location: int, word: int, delta: int) -> None:
         """Change the count of (location, word) by `delta`."""
         assert location >= 0, location
         assert word >= 0, f"word {word:#x} is no time: a counter has left its field"
         key = (location, word)
-        self._deltas[key] = self._deltas.get(key, 0) + delta
+        self.deltas[key] = self.deltas.get(key, 0) + delta
 
     def consolidated(self) -> list[Change]:
         """The changes so far, increments first, otherwise in the order in which pointstamps were met."""
-        deltas = self._deltas.items()
-        raised = [(location, word, delta) for (location, word), delta in deltas if delta > 0]
-        lowered = [(location, word, delta) for (location, word), delta in deltas if delta < 0]
+        raised: list[Change] = []
+        lowered: list[Change] = []
+        for (location, word), delta in self.deltas.items():
+            if delta > 0:
+                raised.append((location, word, delta))
+            elif delta < 0:
+                lowered.append((location, word, delta))
         return raised + lowered
 
     def take(self) -> list[Change]:
         """`consolidated`, and start afresh."""
-        if not self._deltas:
+        if not self.deltas:
             return []
         changes = self.consolidated()
-        self._deltas.clear()
-        assert not self._deltas, "what is taken is not told twice"
+        self.deltas.clear()
+        assert not self.deltas, "what is taken is not told twice"
         return changes
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later anchor."""
-        self._deltas = {(location, by.word(word)): delta for (location, word), delta in self._deltas.items()}
+        self.deltas = {(location, by.word(word)): delta for (location, word), delta in self.deltas.items()}
 
     def __bool__(self) -> bool:
         """Whether anything was added since the last `take`, even if it has cancelled out."""
-        return bool(self._deltas)
+        return bool(self.deltas)
 
     def check_invariants(self) -> None:
         """Assert what the laws promise of `consolidated`."""

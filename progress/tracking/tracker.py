@@ -351,13 +351,14 @@ class Tracker:
 
     def least_word(self) -> int | None:
         """The least active word as an integer: its epoch is the first that is open anywhere; None if idle."""
-        if self.is_idle():
-            return None
         if self._crowd is not None:
-            return self._crowd.least_word()
-        words = self._active[WORD, : self._active_count]
+            return self._crowd.least_word() if len(self._crowd) else None
+        count = self._active_count
+        if count == 0:
+            return None
+        words = self._active[WORD, :count]
         # Of few Python's own numbers are found sooner than numpy begins.
-        return min(words.tolist()) if self._active_count <= _WORDS_FEW else int(words.min())
+        return min(words.tolist()) if count <= _WORDS_FEW else int(words.min())
 
     def active(self) -> list[tuple[int, int, int, int]]:
         """All active pointstamps as (location, word, occurrences, precursors), sorted.

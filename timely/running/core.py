@@ -258,7 +258,7 @@ class Worker:
             self._publish(number, instance)
             if instance.recheck:
                 instance.check_notifications()
-            if time.monotonic() > until:
+            if not instance.turns.ready or time.monotonic() > until:
                 break
         return ran > 0
 

@@ -194,19 +194,21 @@ class Instance:
     @property
     def is_calm(self) -> bool:
         """See `Runner`."""
-        return not (self.turns.ready or self._changes or self.recheck or self.turns.has_failed)
+        return not (self.turns.ready or self._changes.deltas or self.recheck or self.turns.has_failed)
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: nobody is ready, nothing untold, no notification due."""
         turns = self.turns
-        is_ready = turns.ready or turns.resumed or turns.patient or self.recheck
-        return not (is_ready or self._changes or self.can_follow())
+        if turns.ready or turns.resumed or turns.patient or self.recheck or self._changes.deltas:
+            return False
+        # Asked several times for each change: mostly nothing waits, and that is seen without a call.
+        return not ((self._awaiting or self.arrivals.late or self.far.pointstamps) and self.can_follow())
 
     def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
         """Which actions there are to perform now, in the order in which steps come to them."""
         found: list[Resume | Activate | Publish | Notify | Idle] = []
         found += [Activate(self.index, actor.stage) for actor in self._different() if actor.is_queued]
-        if self._changes or self.can_follow():
+        if self._changes.deltas or self.can_follow():
             found.append(Publish(self.index))
         if self.recheck:
             found.append(Notify(self.index))

@@ -15,7 +15,8 @@ is tried again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakSet
 
@@ -44,6 +45,10 @@ class _Process:
         """By identity. A turn that is begun, or ended, twice is one: whoever was interrupted (Ctrl-C) cannot
         know which of it was done.
         """
+        self.is_looked_at = False
+        """Whether somebody holds the lock, and looks at what all groups hold. It is said before it is asked
+        who is at work, and whoever begins to work says that before asking this: so one hears of the other.
+        """
 
 
 _process = _Process()
@@ -58,13 +63,26 @@ def join(group: Group) -> None:
 
 def begin_turn(group: Group) -> None:
     """A group begins to work; waits while something is being forgotten."""
-    with _process.lock:
-        _process.at_work.add(id(group))
+    _process.at_work.add(id(group))
+    if _process.is_looked_at:
+        with _process.lock:
+            pass
 
 
 def end_turn(group: Group) -> None:
     """It stops, if it has begun. Who looks meanwhile sees it at work, or at rest: both are true."""
     _process.at_work.discard(id(group))
+
+
+@contextmanager
+def _looking() -> Iterator[None]:
+    """Meanwhile no turn begins."""
+    with _process.lock:
+        _process.is_looked_at = True
+        try:
+            yield
+        finally:
+            _process.is_looked_at = False
 
 
 def is_full() -> bool:
@@ -79,7 +97,7 @@ def forget_together(group: Group) -> bool:
     """Forget what no worker of any group refers to, in a turn of `group`, all of whose workers rest; False if
     some other group is at work.
     """
-    with _process.lock:
+    with _looking():
         if len(_process.at_work) > 1:
             return False
         resting = [other.at_rest() for other in _process.groups]
@@ -94,7 +112,7 @@ def forget_together(group: Group) -> bool:
 
 def forget_alone(group: Group, forget: Callable[[], object]) -> bool:
     """`forget`, in a turn of `group`; False if some other group is in this process, which may hold words."""
-    with _process.lock:
+    with _looking():
         others = [other for other in _process.groups if other is not group]
         if len(_process.at_work) > 1 or any(other.at_rest() != [] for other in others):
             return False

@@ -75,7 +75,7 @@ def test_a_small_head_is_read_in_its_new_memory_as_soon_as_it_is_lent() -> None:
     trace = Trace(1, 1, GUARDS)
     trace.insert(_rows(random.Random(0), 3))
     before = decode_words(trace.table, 0, 4)
-    head = trace.lend()
+    head, _ = trace.lend()
     assert head.shape[1] == trace_module.HEAD_ROWS_MAX
     start = head.ctypes.data
     columns = trace.table[-1, HEADER::3].tolist()

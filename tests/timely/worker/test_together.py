@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -75,3 +76,39 @@ def test_a_worker_with_a_process_to_itself_forgets_alone(table: SymbolTable) -> 
     other.workers = []
     assert forget_alone(own, lambda: done.append("second"))
     assert done == ["first", "second"]
+
+
+def test_who_begins_to_work_while_something_is_forgotten_waits_for_that(table: SymbolTable) -> None:
+    del table
+    own, other = Some(None), Some([])
+    has_begun = threading.Event()
+    join(own)
+    join(other)
+    begin_turn(own)
+
+    def begin() -> None:
+        begin_turn(other)
+        has_begun.set()
+
+    thread = threading.Thread(target=begin)
+
+    def forget() -> None:
+        thread.start()
+        assert not has_begun.wait(0.1)
+
+    assert forget_alone(own, forget)
+    thread.join(30)
+    assert has_begun.is_set()
+    end_turn(other)
+    assert forget_alone(own, lambda: None)
+
+
+def test_a_turn_that_has_begun_is_seen_before_anything_is_forgotten(table: SymbolTable) -> None:
+    own, other = Some([Worker()]), Some([Worker()])
+    join(own)
+    join(other)
+    begin_turn(own)
+    with pytest.raises(KeyboardInterrupt), together._looking():
+        raise KeyboardInterrupt
+    begin_turn(other)  # nobody looks any more: it does not wait
+    assert not forget_together(own) and len(table) == 2

@@ -39,6 +39,7 @@ class Owed:
 
     def __init__(self, debtor: Debtor, clock: Callable[[], float] = time.monotonic) -> None:
         self._debtor = debtor
+        self._name = id(debtor)
         self._clock = clock
         self._given: dict[int, tuple[int, int]] = {}  # rows and bytes since the last seal, by dataflow
         self._since = 0.0
@@ -61,7 +62,7 @@ class Owed:
         """They are sealed: now they are owed."""
         if not self.epochs:
             self._since = self._clock()
-            _debtors[id(self._debtor)] = self._debtor
+            _debtors[self._name] = self._debtor
         rows, size_bytes = self._given.pop(dataflow, (0, 0))
         self.epochs += 1
         self.rows += rows
@@ -79,7 +80,7 @@ class Owed:
     def clear(self) -> None:
         """All is done, or never will be."""
         self.epochs = self.rows = self.bytes = 0
-        _debtors.pop(id(self._debtor), None)
+        _debtors.pop(self._name, None)
 
 
 _debtors: dict[int, Debtor] = {}
