@@ -361,6 +361,11 @@ class InputHandle:
                     batches = _in_order(self._ordered, batches, order + at, place)
                 self._keep(epoch, batches, part.word)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of calls within an epoch counts."""
+        return self._ordered is not None
+
     def next_call(self, calls: int = 1) -> int:
         """The number of a call that is taken now, of the first of several, if the order of calls counts; else
         0.
