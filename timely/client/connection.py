@@ -30,16 +30,10 @@ from ..limits import (
 from ..operators.inputs.appends import named, place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
+from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import (
-    Append,
-    AppendEpochs,
-    Hello,
-    Reply,
-    Request,
-    table_to_frame,
-)
+from ..wire.requests import Append, AppendEpochs, Hello, Reply, Request
 from .installed import Keeper, OwnProcess
 from .posting import Behind, Poster, Refusals, together
 from .remote.channel import Channel

@@ -20,6 +20,7 @@ from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPRE
 from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
 from ..user_code.short_traces import in_short
 from ..wire.claims import shown
+from ..wire.frames.tables import schema_from_bytes
 from ..wire.requests import (
     Append,
     AppendEpochs,
@@ -37,7 +38,6 @@ from ..wire.requests import (
     Uninstall,
     Value,
     Wait,
-    schema_from_bytes,
 )
 from .arrangements import arrangements_of
 from .installed import Installed, Workers
