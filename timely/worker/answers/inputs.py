@@ -14,6 +14,7 @@ from ...errors import RequestError
 from ...operators.inputs.appends import AppendId, identity_of
 from ...operators.inputs.by_epoch import batches_by_epoch, divided
 from ...operators.inputs.handle import InputHandle
+from ...operators.inputs.staged import StagedPart
 from ...running.instance import Instance
 from ...wire.requests import (
     Append,
@@ -125,7 +126,8 @@ class Inputs:
         word = handle.epoch_word(max(request.epoch, handle.epoch))
         if isinstance(request, Stage):
             handle.check_room(table.nbytes)
-            handle.stage(identity, request.part, word, handle.encode(table, request.diff, word), table.nbytes)
+            part = StagedPart(word, handle.encode(table, request.diff, word), table.nbytes)
+            handle.staged.add(identity, request.part, part)
             return Reply({"is_new": True, "epoch": handle.epoch})
         batches = handle.encode(table, request.diff, word)
         return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
