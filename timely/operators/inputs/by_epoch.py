@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, pairwise
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from .codecs import FOLDED_ROWS_MIN, Added, FoldingCodec, InputCodec, batches_of
 from .folded import Waiting
 
 __all__ = ["ByEpoch", "EpochsCodec", "batches_by_epoch", "divided"]
+
+_PIECES_MAX: Final = 64
+"""A table in more of them is copied into one."""
 
 
 @runtime_checkable
@@ -69,6 +72,7 @@ def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpo
             f"input {name!r}: append(epoch={column!r}) takes the epoch of each row from that column; "
             f"this table has {table.column_names}"
         )
+    table = _in_few_pieces(table)
     said = table.column(at)
     if not pa.types.is_integer(said.type) or said.null_count:
         raise MisuseError(
@@ -96,6 +100,18 @@ def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpo
     is_kept = schema is not None and column in schema().names
     stops = [*starts[1:].tolist(), len(epochs)] if len(found) else []
     return ByEpoch(table if is_kept else table.remove_column(at), found.tolist(), order, stops)
+
+
+def _in_few_pieces(table: pa.Table) -> pa.Table:
+    """The same rows: a table that was put together from one of each epoch costs calls for each of these in
+    all that is done with it.
+    """
+    if max(column.num_chunks for column in table.columns) <= _PIECES_MAX:
+        return table
+    try:
+        return table.combine_chunks()
+    except pa.ArrowException:  # not every form of column can be put together by every release
+        return table
 
 
 def _numbered(kind: pa.DataType, column: str) -> str:

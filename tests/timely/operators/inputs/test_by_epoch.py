@@ -323,3 +323,21 @@ def test_a_table_of_many_pieces_is_looked_through_once(
     )
     batches_by_epoch(ROWS, "rows", divided(ROWS, "rows", pieces, "day"), [*range(9)], 0)
     assert seen == [1] * 9
+
+
+@pytest.mark.parametrize("codec", [ROWS, KEYED])
+@pytest.mark.parametrize(("pieces", "left"), [(64, 64), (65, 1)])
+def test_a_table_that_was_put_together_from_very_many_is_encoded_in_one_piece(
+    codec: TableIn | KeyedTableIn, pieces: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(day % 9, day, str(day), 1) for day in range(pieces)]
+    given = pa.concat_tables([table([row]) for row in rows])
+    seen: list[int] = []
+    encode = codec.encode
+    monkeypatch.setattr(
+        codec, "encode", lambda table, *rest: seen.append(table.column(0).num_chunks) or encode(table, *rest)
+    )
+    made = batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), [*range(9)], 0)
+    assert seen == [left]
+    whole = batches_by_epoch(codec, "rows", divided(codec, "rows", table(rows), "day"), [*range(9)], 0)
+    assert [plain(each, 0) for each in made] == [plain(each, 0) for each in whole]
