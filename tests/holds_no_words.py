@@ -101,7 +101,7 @@ HOLDS_NO_WORDS = {
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (
         "_calls _clock _entrance _few _few_diffs _few_epoch _few_word _held _ordered _plain "
-        "_staged_bytes _waiting_epochs _word _word_epoch _writers appends codec epoch is_closed rows_waiting"
+        "_waiting_epochs _word _word_epoch _writers appends codec epoch is_closed rows_waiting"
     ),
     "InspectVertex": "_function _schema",
     "Instance": (

@@ -45,7 +45,7 @@ from .edge.folding import folded
 from .edge.kept_changes import KeptChanges
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
 
-__all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "checked"]
+__all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "by_epochs", "checked"]
 
 
 _ROWS_FEW: Final = 64
@@ -93,15 +93,7 @@ class TableIn:
         self, table: pa.Table, diff: int | Int64s, given: ByEpoch, words: Sequence[int]
     ) -> list[UpdateBatch]:
         """As `encode` of the rows of each of these epochs: values are encoded all together."""
-        whole = self.encode(table, diff, 0).words
-        if given.order is not None:
-            whole = whole[:, given.order]
-        batches: list[UpdateBatch] = []
-        for (start, stop), word in zip(given.ranges(), words, strict=True):
-            part = np.ascontiguousarray(whole[:, start:stop])
-            part[-2] = word
-            batches.append(UpdateBatch(part, self.schema.symbol_words))
-        return batches
+        return by_epochs(self.encode(table, diff, 0), given, words)
 
     def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
         """Many rows, in pieces that enter one by one, and take less memory until then."""
@@ -124,6 +116,17 @@ def checked(known: PlainRows, rows: object, name: str) -> list[PlainRow]:
     if plain is None:
         raise MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
     return plain
+
+
+def by_epochs(whole: UpdateBatch, given: ByEpoch, words: Sequence[int]) -> list[UpdateBatch]:
+    """The rows of each epoch at its word."""
+    rows = whole.words if given.order is None else whole.words[:, given.order]
+    batches: list[UpdateBatch] = []
+    for (start, stop), word in zip(given.ranges(), words, strict=True):
+        part = np.ascontiguousarray(rows[:, start:stop])
+        part[-2] = word
+        batches.append(UpdateBatch(part, whole.symbol_words))
+    return batches
 
 
 class TableConstant:

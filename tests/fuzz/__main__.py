@@ -115,7 +115,7 @@ def next_message(target: Target, pool: list[Frames], choose: random.Random) -> F
 
 def odd_rows(choose: random.Random) -> Frames:
     """A valid stream of a table that nobody declared."""
-    from timely.wire.requests import table_to_frame
+    from timely.wire.frames.tables import table_to_frame
 
     return [bytes(table_to_frame(odd_table(choose))), bytes([choose.randrange(3), choose.randrange(5)])]
 

@@ -38,6 +38,15 @@ from timely.running.progress_messages import (
     write_progress_header,
 )
 from timely.wire.batch import Records
+from timely.wire.frames.messages import (
+    decode_reply,
+    decode_request,
+    encode_error,
+    encode_reply,
+    encode_request,
+    number_of,
+)
+from timely.wire.frames.tables import frame_to_table, table_to_frame
 from timely.wire.handshake import (
     Build,
     Closed,
@@ -67,14 +76,6 @@ from timely.wire.requests import (
     Seal,
     Snapshot,
     Stats,
-    decode_reply,
-    decode_request,
-    encode_error,
-    encode_reply,
-    encode_request,
-    frame_to_table,
-    number_of,
-    table_to_frame,
 )
 from timely.worker.launcher import read_report
 from timely.worker.settings import WorkerSettings

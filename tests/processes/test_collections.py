@@ -16,7 +16,8 @@ import pytest
 import differential as dd
 import timely
 from differential import algorithms, col
-from timely.wire.requests import Stats, encode_request
+from timely.wire.frames.messages import encode_request
+from timely.wire.requests import Stats
 from timely.wire.transport.zeromq import ClientSockets
 
 

@@ -35,7 +35,8 @@ from timely.limits import (
     SILENCE_SECONDS_MAX,
 )
 from timely.wire.addresses import socket_address
-from timely.wire.requests import Hello, Reply, Wait, check_size, encode_error, encode_reply, number_of
+from timely.wire.frames.messages import check_size, encode_error, encode_reply, number_of
+from timely.wire.requests import Hello, Reply, Wait
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.launcher import Launcher, LocalFolder
 from timely.worker.settings import local_settings

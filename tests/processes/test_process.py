@@ -31,8 +31,8 @@ from house import ROOT
 import timely
 from bench.dataflow.bfs import build
 from bench.memory import resident_mib_of
+from timely.wire.frames.messages import decode_reply
 from timely.wire.handshake import PROTOCOL_VERSION
-from timely.wire.requests import decode_reply
 from timely.wire.transport.zeromq import ClientSockets
 
 Command = subprocess.Popen[str]

@@ -30,16 +30,11 @@ from ..limits import (
 from ..operators.inputs.appends import named, place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
+from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import (
-    Append,
-    AppendEpochs,
-    Hello,
-    Reply,
-    Request,
-    table_to_frame,
-)
+from ..wire.requests import Hello, Reply, Request
+from .appending import append_request
 from .installed import Keeper, OwnProcess
 from .posting import Behind, Poster, Refusals, together
 from .remote.channel import Channel
@@ -294,11 +289,7 @@ class AppendClient:
         if the epoch is sealed, `PeerError` if the worker cannot be reached.
         """
         writer, sequence = named(writer, sequence)
-        request: Append | AppendEpochs
-        if isinstance(epoch, str):
-            request = AppendEpochs(self._dataflow, input, epoch, writer, sequence, 0)
-        else:
-            request = Append(self._dataflow, input, epoch, writer, sequence, 0)
+        request = append_request(self._dataflow, input, epoch, writer, sequence)
         (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
         return bool(reply.integer("is_new"))
 

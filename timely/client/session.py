@@ -20,9 +20,8 @@ from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPRE
 from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
 from ..user_code.short_traces import in_short
 from ..wire.claims import shown
+from ..wire.frames.tables import schema_from_bytes
 from ..wire.requests import (
-    Append,
-    AppendEpochs,
     Arrived,
     Close,
     Describe,
@@ -37,8 +36,8 @@ from ..wire.requests import (
     Uninstall,
     Value,
     Wait,
-    schema_from_bytes,
 )
+from .appending import append_request
 from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .iterations import iterations_of
@@ -49,8 +48,6 @@ from .tables import InputForm, chunks
 __all__ = ["Flow", "FlowInput"]
 
 _GONE_LOOK_SECONDS = 0.002
-
-_APPEND_TAKES = "the number of an epoch, or the name of a column that says the epoch of each row"
 
 
 @in_short
@@ -353,12 +350,8 @@ class FlowInput:
         else:
             writer, sequence = named(writer, sequence)
             place = place_of(writer, sequence, self._flow.workers)
-        request: Append | AppendEpochs
-        if isinstance(epoch, str):
-            request = AppendEpochs(self._flow.index, self.form.name, epoch, writer, sequence, 0)
-        else:
-            at = self._flow.epoch if epoch is None else epoch_of(epoch, "append(epoch=…)", _APPEND_TAKES)
-            request = Append(self._flow.index, self.form.name, at, writer, sequence, 0)
+        at = self._flow.epoch if epoch is None else epoch
+        request = append_request(self._flow.index, self.form.name, at, writer, sequence)
         (reply,) = self._flow.ask([(place, request, table)])
         return bool(reply.integer("is_new"))
 

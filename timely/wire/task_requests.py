@@ -8,8 +8,8 @@
     CommitAttempts   these runs of tasks are the batch
     DropAttempts     these are not
 
-They travel as all requests do (`requests.py`). Here a reader, or a query that writes, is known by a name that
-its tasks share, which need not run in one process, nor at one time.
+They travel as all requests do (`frames/messages.py`). Here a reader, or a query that writes, is known by a
+name that its tasks share, which need not run in one process, nor at one time.
 """
 
 from __future__ import annotations

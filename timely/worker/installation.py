@@ -29,8 +29,9 @@ from ..operators.inputs.codecs import PlainCodec
 from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance
+from ..wire.frames.tables import schema_to_bytes
 from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
-from ..wire.requests import Reply, Value, schema_to_bytes
+from ..wire.requests import Reply, Value
 from .orders import open_epoch
 from .replacing import Replacements, kept_inputs
 

@@ -82,7 +82,7 @@ class Orders:
         if not handle.is_new(identity):
             self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, -1))
             return False, handle.epoch
-        handle.check_staged(identity)
+        handle.staged.check(identity)
         entered = max(epoch, handle.epoch)
         handle.epoch_word(entered)
         handle.take_insertion(identity)
@@ -155,7 +155,7 @@ class Orders:
             handle = instance.input(order.input)
             identity = AppendId(order.writer, order.sequence)
             if order.epoch < 0:
-                handle.drop_staged(identity)
+                handle.staged.drop(identity)
             else:
                 handle.enter_staged(identity, order.epoch, order.order, self._worker.index)
 

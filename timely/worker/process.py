@@ -51,17 +51,17 @@ from ..running.core import Worker
 from ..user_code.trust import trust
 from ..wire.addresses import is_tcp, tcp_address
 from ..wire.batch import Frame
-from ..wire.keys import ClusterKeys
-from ..wire.requests import (
+from ..wire.frames.messages import (
     FAREWELL,
     Head,
-    Reply,
     decode_request,
     encode_error,
     encode_reply,
     head_of,
     number_of,
 )
+from ..wire.keys import ClusterKeys
+from ..wire.requests import Reply
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .answers.later import Later

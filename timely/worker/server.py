@@ -120,7 +120,7 @@ class Server:
         self.installations = Installations(worker)
         self.replacements = self.installations.replacements
         self._orders = Orders(worker)
-        self._inputs = Inputs(self._orders, self.replacements)
+        self._inputs = Inputs(self._orders, self.replacements, worker.index)
         self._outputs = Outputs(worker, self.replacements, clock, session)
         self._greeting = Greeting(
             PROTOCOL_VERSION,

@@ -13,6 +13,7 @@ where and how often they arrive.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgpack
@@ -27,11 +28,14 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError
 from differential.expressions.projection import TRAILING_WORDS
 from differential.operators.between.imports import CopiedImport, TableImport
-from differential.operators.table_io import checked
+from differential.operators.table_io import by_epochs, checked
 from differential.operators.timed.latest import INHERITED, SAID_WORDS
 from timely.errors import MisuseError
+from timely.failure import add_note
 from timely.operators.imported import Exported, ImportCodec
+from timely.operators.inputs.by_epoch import ByEpoch
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
+from timely.wire.arrow import number_array
 from timely.wire.batch import Batch
 
 __all__ = ["KeyedTableIn", "ValuesImport", "said_schema"]
@@ -89,8 +93,38 @@ class KeyedTableIn:
             named = [name for name in self.keys if table.schema.get_field_index(name) >= 0]
             given = self._keys.encode(table.select(named), SYMBOLS, self.name)
         else:
-            given = self._wire.encode(table, SYMBOLS, self.name)
+            given = self._words_of(table, diff)
         return self._said(given, diff, epoch_word)
+
+    def encode_epochs(
+        self, table: pa.Table, diff: int | Int64s, given: ByEpoch, words: Sequence[int]
+    ) -> list[UpdateBatch]:
+        """As `encode` of the rows of each of these epochs: values are encoded all together."""
+        return by_epochs(self.encode(table, diff, 0), given, words)
+
+    def _words_of(self, table: pa.Table, diff: int | Int64s) -> Int64s:
+        """The words of all columns. What stands beside a key that is deleted does not count, here as where
+        all are deleted: if it is no value of its column the row is read by its key alone.
+        """
+        try:
+            return self._wire.encode(table, SYMBOLS, self.name)
+        except SchemaError as error:
+            if isinstance(diff, int):
+                raise
+            try:
+                said = table.filter(number_array(diff > 0))
+            except pa.ArrowException:  # not every form of column can be filtered by every release
+                raise error from None
+        words = np.zeros((self._wire.width, table.num_rows), dtype=np.int64)
+        try:
+            words[:, diff > 0] = self._wire.encode(said, SYMBOLS, self.name)
+        except SchemaError as error:
+            add_note(error, "rows are counted among those whose diff is 1")
+            raise
+        keys = self._keys.encode(table.select(self.keys), SYMBOLS, self.name)
+        for name in self.keys:
+            words[_span(self._wire, name)] = keys[_span(self._keys, name)]
+        return words
 
     def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
         """The plain rows that a client has sent: of the keys alone, if they are deleted."""

@@ -22,16 +22,8 @@ from timely.client.connection import RemoteWorkers
 from timely.client.remote import channel, foreseen
 from timely.client.remote.foreseen import Foreseen
 from timely.limits import FORESEEN_COUNT_MAX
-from timely.wire.requests import (
-    FAREWELL,
-    Reply,
-    Seal,
-    Wait,
-    decode_request,
-    encode_error,
-    encode_reply,
-    number_of,
-)
+from timely.wire.frames.messages import FAREWELL, decode_request, encode_error, encode_reply, number_of
+from timely.wire.requests import Reply, Seal, Wait
 from timely.wire.transport.server_socket import ServerSocket
 
 

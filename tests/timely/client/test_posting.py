@@ -17,16 +17,8 @@ from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
 from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.batch import Frame
-from timely.wire.requests import (
-    Describe,
-    Hello,
-    Reply,
-    Request,
-    Value,
-    encode_error,
-    encode_reply,
-    number_of,
-)
+from timely.wire.frames.messages import encode_error, encode_reply, number_of
+from timely.wire.requests import Describe, Hello, Reply, Request, Value
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 

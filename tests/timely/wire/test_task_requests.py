@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from timely.wire import requests, task_requests
+from timely.wire import task_requests
+from timely.wire.frames import messages
 
 
 def test_they_travel_as_all_requests_do() -> None:
@@ -12,5 +13,5 @@ def test_they_travel_as_all_requests_do() -> None:
     for name, made in named.items():
         if not dataclasses.is_dataclass(made):
             continue  # what they share
-        assert requests._REQUESTS[name.lower()] is made
-        assert {str(one.type) for one in dataclasses.fields(made)} <= set(requests._TYPES)
+        assert messages._REQUESTS[name.lower()] is made
+        assert {str(one.type) for one in dataclasses.fields(made)} <= set(messages._TYPES)

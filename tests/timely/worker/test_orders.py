@@ -145,7 +145,7 @@ def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothi
     assert group.read() == {(0, 0): 1, (0, 1): 1}
     for instance in group.instances:
         handle = instance.input("in")
-        assert not handle._staged and handle._staged_bytes == 0 and handle.rows_waiting == 0
+        assert not handle.staged and handle.staged.bytes == 0 and handle.rows_waiting == 0
 
 
 def test_enter_a_part_that_came_twice_counts_once() -> None:
@@ -194,7 +194,7 @@ def test_close_drops_what_was_not_entered_and_takes_nothing_more() -> None:
         with pytest.raises(timely.InputClosedError, match="input 'in' is closed"):
             group.ask(0, request)
     assert group.read() == {}
-    assert not any(instance.input("in")._staged for instance in group.instances)
+    assert not any(instance.input("in").staged for instance in group.instances)
 
 
 def test_void_is_what_was_decided_about_a_dataflow_that_has_ended() -> None:

@@ -15,18 +15,8 @@ import timely
 from timely.client.tables import InputForm
 from timely.limits import POSTED_COUNT_MAX
 from timely.wire.batch import Frame
-from timely.wire.requests import (
-    FAREWELL,
-    Describe,
-    Insert,
-    Reply,
-    Request,
-    Seal,
-    Wait,
-    decode_reply,
-    encode_request,
-    number_of,
-)
+from timely.wire.frames.messages import FAREWELL, decode_reply, encode_request, number_of
+from timely.wire.requests import Describe, Insert, Reply, Request, Seal, Wait
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.answers.later import Later
 from timely.worker.process import WorkerProcess

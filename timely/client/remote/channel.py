@@ -19,20 +19,9 @@ from ...errors import PeerError, RefusedError, TimelyError, WaitTimeoutError
 from ...failure import again
 from ...limits import FORESEEN_SECONDS_MAX, FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, VERDICT_SECONDS_MAX
 from ...wire.batch import Frame
+from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_request, head_of
 from ...wire.keys import ClientKeys
-from ...wire.requests import (
-    FAREWELL,
-    Changes,
-    Reply,
-    Request,
-    Seal,
-    Snapshot,
-    Wait,
-    check_size,
-    decode_reply,
-    encode_request,
-    head_of,
-)
+from ...wire.requests import Changes, Reply, Request, Seal, Snapshot, Wait
 from ...wire.transport.zeromq import ClientSockets
 from ..installed import Keeper
 from ..posting import Posts

@@ -7,23 +7,27 @@ they are encoded together, and divided afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import NamedTuple, Protocol, runtime_checkable
+from contextlib import contextmanager
+from itertools import groupby, pairwise
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-from progress.arrays import Int64s
+from progress.arrays import Bools, Int64s
 from progress.errors import MisuseError
 
 from ...failure import add_note
 from ...limits import APPEND_EPOCHS_MAX
 from ...wire.arrow import as_int64s, int64_array
 from ...wire.batch import Batch
-from .codecs import FOLDED_ROWS_MIN, InputCodec, batches_of, with_diffs
+from .codecs import FOLDED_ROWS_MIN, Added, FoldingCodec, InputCodec, batches_of, with_diffs
 from .folded import Waiting
 
 __all__ = ["ByEpoch", "EpochsCodec", "batches_by_epoch", "divided"]
+
+_PIECES_MAX: Final = 64
+"""A table in more of them is copied into one."""
 
 
 @runtime_checkable
@@ -52,6 +56,13 @@ class ByEpoch(NamedTuple):
         """Of each epoch from where to where its rows are, in order."""
         return pairwise([0, *self.stops])
 
+    def part(self, begin: int, end: int) -> ByEpoch:
+        """Those of the epochs at these places. Requires: the rows are in order."""
+        assert self.order is None
+        start = self.stops[begin - 1] if begin else 0
+        stops = [stop - start for stop in self.stops[begin:end]]
+        return ByEpoch(self.table.slice(start, stops[-1]), self.epochs[begin:end], None, stops)
+
 
 def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpoch:
     """The rows for the input `name` by the epochs in `column`. Raises `MisuseError` if these are none."""
@@ -61,6 +72,7 @@ def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpo
             f"input {name!r}: append(epoch={column!r}) takes the epoch of each row from that column; "
             f"this table has {table.column_names}"
         )
+    table = _in_few_pieces(table)
     said = table.column(at)
     if not pa.types.is_integer(said.type) or said.null_count:
         raise MisuseError(
@@ -90,6 +102,18 @@ def divided(codec: InputCodec, name: str, table: pa.Table, column: str) -> ByEpo
     return ByEpoch(table if is_kept else table.remove_column(at), found.tolist(), order, stops)
 
 
+def _in_few_pieces(table: pa.Table) -> pa.Table:
+    """The same rows: a table that was put together from one of each epoch costs calls for each of these in
+    all that is done with it.
+    """
+    if max(column.num_chunks for column in table.columns) <= _PIECES_MAX:
+        return table
+    try:
+        return table.combine_chunks()
+    except pa.ArrowException:  # not every form of column can be put together by every release
+        return table
+
+
 def _numbered(kind: pa.DataType, column: str) -> str:
     """How times are numbered, as a sentence behind a point; nothing for what is no time."""
     if not pa.types.is_temporal(kind):
@@ -106,35 +130,84 @@ def batches_by_epoch(
     """The batches of each epoch, whose time word is the one of `words` at its place; otherwise as
     `batches_of`.
     """
-    if isinstance(codec, EpochsCodec) and not _is_any_large(given):
-        rows, diffs = (given.table, diff) if diff else with_diffs(name, given.table)
-        if isinstance(diffs, int) or diffs.all():
-            return [[batch] for batch in codec.encode_epochs(rows, diffs, given, words)]
+    if not isinstance(codec, EpochsCodec):
+        return _one_by_one(codec, name, _in_order(name, given), words, diff)
+    lengths = [stop - start for start, stop in given.ranges()]
+    if not isinstance(codec, FoldingCodec) or max(lengths, default=0) < FOLDED_ROWS_MIN:
+        return _together(codec, name, given, words, diff)
+    # Between epochs of so many rows that they wait folded there may still be very many others.
+    given = _in_order(name, given)
     made: list[list[Waiting]] = []
-    table = _in_order(name, given)
-    for epoch, (start, stop), word in zip(given.epochs, given.ranges(), words, strict=True):
-        try:
-            made.append(batches_of(codec, name, table.slice(start, stop - start), diff, word))
-        except MisuseError as error:
-            add_note(error, f"rows are counted among those of epoch {epoch}")
-            raise
+    for is_large, group in groupby(lengths, lambda rows: rows >= FOLDED_ROWS_MIN):
+        begin = len(made)
+        end = begin + len(list(group))
+        part = given.part(begin, end)
+        if is_large:
+            made += _one_by_one(codec, name, part, words[begin:end], diff)
+            continue
+        with _counted_among(f"epochs {part.epochs[0]} to {part.epochs[-1]}, in this order"):
+            made += _together(codec, name, part, words[begin:end], diff)
     return made
 
 
-def _in_order(name: str, given: ByEpoch) -> pa.Table:
-    """The rows in the order of their epochs. In one piece: each slice looks through all pieces before it."""
+def _together(
+    codec: EpochsCodec, name: str, given: ByEpoch, words: Sequence[int], diff: int
+) -> list[list[Waiting]]:
+    """All are encoded at once."""
+    added = Added(given.table, diff, None) if diff else with_diffs(name, given.table)
+    if not added.rows.num_rows:
+        return [[] for _ in words]
+    if added.kept is not None:
+        given = _left_of(given, added.kept)
+    with added.counted():
+        batches = codec.encode_epochs(added.rows, added.diff, given, words)
+    return [[batch] if batch.rows else [] for batch in batches]
+
+
+def _left_of(given: ByEpoch, kept: Bools) -> ByEpoch:
+    """Where the rows are if only those are left that are `kept`; of some epochs none may be. The table is as
+    it was.
+    """
+    order = given.order
+    in_order = kept if order is None else kept[order]
+    if order is not None:
+        order = (np.cumsum(kept) - 1)[order[in_order]]
+    stops = np.cumsum(in_order)[np.array(given.stops) - 1]
+    return given._replace(order=order, stops=stops.tolist())
+
+
+def _one_by_one(
+    codec: InputCodec, name: str, given: ByEpoch, words: Sequence[int], diff: int
+) -> list[list[Waiting]]:
+    """Each epoch is encoded by itself; rows are in the order of their epochs."""
+    made: list[list[Waiting]] = []
+    for epoch, (start, stop), word in zip(given.epochs, given.ranges(), words, strict=True):
+        with _counted_among(f"epoch {epoch}"):
+            made.append(batches_of(codec, name, given.table.slice(start, stop - start), diff, word))
+    return made
+
+
+@contextmanager
+def _counted_among(where: str) -> Iterator[None]:
+    """What is wrong with a row is said of its place there."""
+    try:
+        yield
+    except MisuseError as error:
+        add_note(error, f"rows are counted among those of {where}")
+        raise
+
+
+def _in_order(name: str, given: ByEpoch) -> ByEpoch:
+    """The same, rows in the order of their epochs. In one piece: each slice looks through all pieces before
+    it.
+    """
     table = given.table
     try:
         if given.order is not None:
             table = table.take(int64_array(given.order))
-        return table.combine_chunks()
+        return given._replace(table=table.combine_chunks(), order=None)
     except pa.ArrowException as error:  # not every form of column can be taken from by every release
         raise MisuseError(
             f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "
             "that order, or columns of another type"
         ) from error
-
-
-def _is_any_large(given: ByEpoch) -> bool:
-    """Whether the rows of an epoch are so many that they wait folded."""
-    return any(stop - start >= FOLDED_ROWS_MIN for start, stop in given.ranges())

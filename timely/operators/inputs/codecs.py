@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, runtime_checkable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import msgpack
 import pyarrow as pa
 
-from progress.arrays import Int64s
+from progress.arrays import Bools, Int64s
 from progress.errors import MisuseError
 
+from ...failure import add_note
 from ...limits import NESTING_LEVELS_MAX
-from ...wire.arrow import as_int64s
+from ...wire.arrow import as_int64s, number_array
 from ...wire.batch import Batch, Records
 from ...wire.nesting import is_too_deep
 from ..imported import ImportCodec
@@ -20,6 +23,7 @@ from .plain_rows import PlainRow
 
 __all__ = [
     "FOLDED_ROWS_MIN",
+    "Added",
     "FoldingCodec",
     "InputCodec",
     "OrderedCodec",
@@ -132,31 +136,42 @@ def _record(row: int, packed: bytes) -> object:
     return record
 
 
+class Added(NamedTuple):
+    """The rows of a table that is appended, without those that are there no times; how often they are there:
+    all of them, or each; and which of the rows that were given these are, None if all.
+    """
+
+    rows: pa.Table
+    diff: int | Int64s
+    kept: Bools | None
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is wrong with a row is said of its place among these."""
+        try:
+            yield
+        except MisuseError as error:
+            if self.kept is not None:
+                add_note(error, "rows are counted without those whose diff is 0")
+            raise
+
+
 def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: int) -> list[Waiting]:
     """The batches, perhaps folded, of one append to the input `name`; with `diff` 0 the column `diff` says
     how often each row is added. Raises `MisuseError` as `encode` does, and for another column `diff`.
     """
     if diff != 0:
         return _encoded(codec, table, diff, word)
-    column = table.schema.get_field_index("diff")
-    rows, diffs = with_diffs(name, table)
-    if not diffs.all():
-        import pyarrow.compute as pc  # as in `client.tables.summed`: who imports `timely` waits for less
-
-        try:
-            rows = rows.filter(pc.not_equal(table.column(column), 0))
-        except pa.ArrowException as error:  # not every form of column can be filtered by every release
-            raise MisuseError(f"input {name!r}: rows with the diff 0 cannot be left out: {error}") from error
-        diffs = diffs[diffs != 0]
-    if not len(diffs):
+    added = with_diffs(name, table)
+    if not added.rows.num_rows:
         return []
-    is_one = bool((diffs == diffs[0]).all())
-    return _encoded(codec, rows, int(diffs[0]) if is_one else diffs, word)
+    with added.counted():
+        return _encoded(codec, added.rows, added.diff, word)
 
 
-def with_diffs(name: str, table: pa.Table) -> tuple[pa.Table, Int64s]:
-    """The rows of a table that is appended to the input `name`, and what its column `diff` says of each.
-    Raises `MisuseError` if there is no such column.
+def with_diffs(name: str, table: pa.Table) -> Added:
+    """What the column `diff` of a table that is appended to the input `name` says of its rows. Raises
+    `MisuseError` if there is no such column, or there are no numbers in it.
     """
     position = table.schema.get_field_index("diff")
     if position < 0:
@@ -174,7 +189,17 @@ def with_diffs(name: str, table: pa.Table) -> tuple[pa.Table, Int64s]:
         diffs = as_int64s(column)
     except pa.ArrowInvalid as error:
         raise MisuseError(f"input {name!r}: the column 'diff' holds integers of 64 bits: {error}") from error
-    return table.remove_column(position), diffs
+    rows = table.remove_column(position)
+    kept = None
+    if not diffs.all():
+        kept = diffs != 0
+        try:
+            rows = rows.filter(number_array(kept))
+        except pa.ArrowException as error:  # not every form of column can be filtered by every release
+            raise MisuseError(f"input {name!r}: rows with the diff 0 cannot be left out: {error}") from error
+        diffs = diffs[kept]
+    is_one = bool(len(diffs) and (diffs == diffs[0]).all())
+    return Added(rows, int(diffs[0]) if is_one else diffs, kept)
 
 
 def _encoded(codec: InputCodec, table: pa.Table, diff: int | Int64s, word: int) -> list[Waiting]:

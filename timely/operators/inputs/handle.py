@@ -10,7 +10,7 @@ fails then, because the user's code runs there, ends the dataflow. They wait the
 their epoch, while that is further ahead than time words go.
 
 A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
-worker 0 says that all have arrived and which epoch they enter (`orders.py`). So do the rows of a query's
+worker 0 says that all have arrived and which epoch they enter (`staged.py`). So do the rows of a query's
 tasks, of which only those count that its commit names (`attempts.py`).
 """
 
@@ -20,7 +20,6 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, Protocol
 
@@ -32,7 +31,7 @@ from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ...dictionaries import Mark
-from ...limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX, WORKERS_MAX
+from ...limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
 from .appends import AppendId, WriterNumbers, nothing_follows
 from .attempts import Attempts
@@ -40,6 +39,7 @@ from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
 from .epoch_appends import EpochAppends
 from .folded import Folded, Waiting
 from .plain_rows import PlainRow
+from .staged import Staged
 from .together import Together
 
 APPENDS_MAX: Final = 1 << 31
@@ -78,19 +78,6 @@ class Entrance(Protocol):
         ...
 
 
-@dataclass
-class _Staged:
-    """The parts of one insertion that have arrived here."""
-
-    since: float
-    parts: dict[int, tuple[int, list[Waiting], int]] = field(default_factory=dict)  # word, batches, bytes
-
-    @property
-    def bytes(self) -> int:
-        """Memory of all parts."""
-        return sum(size for _, _, size in self.parts.values())
-
-
 _Kept = tuple[int | None, Waiting]
 """A batch, and the time word that its rows have for now; None, and it alone, if it is folded."""
 
@@ -126,8 +113,7 @@ class InputHandle:
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self.appends = EpochAppends()
         self._writers = WriterNumbers()
-        self._staged: dict[AppendId, _Staged] = {}
-        self._staged_bytes = 0
+        self.staged = Staged(name, clock)
         self.attempts = Attempts(clock)
         self._sealed: deque[_Sealed] = deque()
         self._ordered = codec if isinstance(codec, OrderedCodec) else None
@@ -159,8 +145,7 @@ class InputHandle:
         other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
         self.appends, other.appends = other.appends, EpochAppends()
         self._writers, other._writers = other._writers, WriterNumbers()
-        self._staged, other._staged = other._staged, {}
-        self._staged_bytes, other._staged_bytes = other._staged_bytes, 0
+        self.staged, other.staged = other.staged, Staged(other.name, other._clock)
         self.attempts, other.attempts = other.attempts, Attempts(other._clock)
         self._calls = other._calls
 
@@ -288,62 +273,28 @@ class InputHandle:
     def check_room(self, size_bytes: int) -> None:
         """Raise `MisuseError` if a part of so many bytes cannot wait here."""
         self.tidy()
-        if self._staged_bytes + self.attempts.bytes + size_bytes > STAGED_BYTES_MAX:
+        staged_bytes = self.staged.bytes + self.attempts.bytes
+        if staged_bytes + size_bytes > STAGED_BYTES_MAX:
             raise MisuseError(
-                f"input {self.name!r}: parts of insertions wait here with "
-                f"{self._staged_bytes + self.attempts.bytes:,} "
-                "bytes in all, and "
+                f"input {self.name!r}: parts of insertions wait here with {staged_bytes:,} bytes in all, and "
                 f"{STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the same time"
             )
 
     def tidy(self) -> None:
         """Let go of what was staged and has waited for too long."""
-        now = self._clock()
-        for old in [
-            known for known, staged in self._staged.items() if now - staged.since > 2 * STAGED_SECONDS_MAX
-        ]:
-            self.drop_staged(old)
+        self.staged.drop_old()
         self.attempts.drop_old()
-
-    def stage(
-        self, identity: AppendId, part: int, word: int, batches: list[Waiting], size_bytes: int
-    ) -> None:
-        """Keep one part of an insertion, its rows at the time `word` for now, until `enter_staged`.
-
-        The same part again replaces the first. Requires: `check_room`.
-        """
-        staged = self._staged.setdefault(identity, _Staged(self._clock()))
-        staged.since = self._clock()
-        _, _, before = staged.parts.get(part, (0, [], 0))
-        staged.parts[part] = word, batches, size_bytes
-        self._staged_bytes += size_bytes - before
-
-    def check_staged(self, identity: AppendId) -> None:
-        """Raise `MisuseError` if the parts of an insertion are not here any more. Asked of worker 0, where
-        every insertion in parts has one: what it does not refuse by then no other worker has dropped.
-        """
-        staged = self._staged.get(identity)
-        if staged is None or self._clock() - staged.since > STAGED_SECONDS_MAX:
-            raise MisuseError(
-                f"input {self.name!r}: the parts of insertion {identity.sequence} of writer "
-                f"{identity.writer!r} have "
-                f"waited for more than {STAGED_SECONDS_MAX:.0f} s, and were dropped: insert the rows again"
-            )
 
     def enter_staged(self, identity: AppendId, epoch: int, order: int = 0, worker: int = 0) -> None:
         """The parts that are staged here, on `worker`, belong to `epoch`; `order` is that of the call."""
         if epoch < self.epoch:
             raise InternalError(f"insertion {identity} entered epoch {epoch}, but {self.epoch} is open")
-        staged = self._staged.pop(identity, None)
-        if staged is None:
-            return  # no part of it came here
-        self._staged_bytes -= staged.bytes
-        for part, (word, staged_batches, _) in sorted(staged.parts.items()):
-            batches = staged_batches
+        for number, part in self.staged.take(identity):  # none, if none came here
+            batches = part.batches
             if self._ordered is not None:
-                place = (part * WORKERS_MAX + worker) * _CALL_ROWS_MAX
+                place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
                 batches = _in_order(self._ordered, batches, order, place)
-            self._keep(epoch, batches, word)
+            self._keep(epoch, batches, part.word)
 
     def enter_attempts(
         self, query: str, batch: int, attempts: Sequence[str], epoch: int, order: int, worker: int
@@ -361,6 +312,11 @@ class InputHandle:
                     batches = _in_order(self._ordered, batches, order + at, place)
                 self._keep(epoch, batches, part.word)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of calls within an epoch counts."""
+        return self._ordered is not None
+
     def next_call(self, calls: int = 1) -> int:
         """The number of a call that is taken now, of the first of several, if the order of calls counts; else
         0.
@@ -373,12 +329,6 @@ class InputHandle:
     def take_insertion(self, identity: AppendId) -> None:
         """Remember an insertion in parts as taken."""
         self._writers.add(*identity)
-
-    def drop_staged(self, identity: AppendId) -> None:
-        """Forget the parts of an insertion."""
-        staged = self._staged.pop(identity, None)
-        if staged is not None:
-            self._staged_bytes -= staged.bytes
 
     def encode(self, table: pa.Table, diff: int, word: int) -> list[Waiting]:
         """`batches_of` for this input."""
@@ -432,14 +382,13 @@ class InputHandle:
         self._keep_few()  # whose epoch may be the last
         self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
         self.is_closed = True
-        for identity in list(self._staged):
-            self.drop_staged(identity)
+        self.staged.clear()
         self.attempts.clear()
 
     @property
     def has_rows(self) -> bool:
         """Whether rows wait to be let in, or parts of an insertion for the others."""
-        return bool(self.rows_waiting or self._staged)
+        return bool(self.rows_waiting or self.staged)
 
     @property
     def held_epoch(self) -> int | None:
@@ -499,9 +448,7 @@ class InputHandle:
         """
         # Plain rows that are kept as they are have no words yet.
         waiting = [batch for batches in self._waiting.values() for _, batch in batches]
-        for staged in self._staged.values():
-            waiting += [batch for _, batches, _ in staged.parts.values() for batch in batches]
-        waiting += self.attempts.batches()
+        waiting += self.staged.batches() + self.attempts.batches()
         for sealed in self._sealed:
             waiting += [batch for _, batches in sealed.entering for _, batch in batches]
         for batch in waiting:

@@ -14,6 +14,7 @@ from ...errors import RequestError
 from ...operators.inputs.appends import AppendId, identity_of
 from ...operators.inputs.by_epoch import batches_by_epoch, divided
 from ...operators.inputs.handle import InputHandle
+from ...operators.inputs.staged import StagedPart
 from ...running.instance import Instance
 from ...wire.requests import (
     Append,
@@ -39,17 +40,21 @@ from ..tasks.staging import PARTS_MAX, check_attempts, drop_attempts, names_of, 
 
 __all__ = ["Inputs"]
 
+_Rows = Append | AppendEpochs | Insert | InsertRows | Stage
+
 
 class Inputs:
     """Answers for the inputs of one worker.
 
     Args:
         orders: what it decides, if it is worker 0. replacements: which version of a dataflow is asked.
+        worker: its index.
     """
 
-    def __init__(self, orders: Orders, replacements: Replacements) -> None:
+    def __init__(self, orders: Orders, replacements: Replacements, worker: int) -> None:
         self._orders = orders
         self._replacements = replacements
+        self._worker = worker
 
     def handle(self, request: Request, table: pa.Table | None) -> Reply | None:
         """The answer; none if it is not inputs that are asked."""
@@ -84,15 +89,27 @@ class Inputs:
     def _input(self, dataflow: int, name: str) -> InputHandle:
         return self._replacements.instance(dataflow).input(name)
 
+    def _input_for(self, request: _Rows) -> InputHandle:
+        """The input that rows are for. Raises `RequestError` if their order is that of calls, and another
+        worker makes it: which of two workers took a call first nobody could say.
+        """
+        handle = self._input(request.dataflow, request.input)
+        if self._worker and handle.is_ordered and _is_by_calls(request):
+            raise RequestError(
+                f"input {request.input!r} keeps the last value by key: worker 0 puts calls in order, and "
+                f"takes all rows but those of an append that has a name; this is worker {self._worker}"
+            )
+        return handle
+
     def _take_plain_rows(self, request: InsertRows) -> Reply:
-        is_new, entered = self._input(request.dataflow, request.input).take_rows(
+        is_new, entered = self._input_for(request).take_rows(
             request.epoch, request.rows, request.diff, request.writer, request.sequence
         )
         return Reply({"is_new": is_new, "epoch": entered})
 
     def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
         """Rows of a client. Everything that can be wrong with them is found before they are kept."""
-        handle = self._input(request.dataflow, request.input)
+        handle = self._input_for(request)
         table = _given(table, request.input)
         if isinstance(request, Stage) and not 0 <= request.part < PARTS_MAX:
             raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
@@ -109,14 +126,15 @@ class Inputs:
         word = handle.epoch_word(max(request.epoch, handle.epoch))
         if isinstance(request, Stage):
             handle.check_room(table.nbytes)
-            handle.stage(identity, request.part, word, handle.encode(table, request.diff, word), table.nbytes)
+            part = StagedPart(word, handle.encode(table, request.diff, word), table.nbytes)
+            handle.staged.add(identity, request.part, part)
             return Reply({"is_new": True, "epoch": handle.epoch})
         batches = handle.encode(table, request.diff, word)
         return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
 
     def _take_epochs(self, request: AppendEpochs, table: pa.Table | None) -> Reply:
         """Rows of several epochs: they enter all of these, or none."""
-        handle = self._input(request.dataflow, request.input)
+        handle = self._input_for(request)
         given = divided(handle.codec, request.input, _given(table, request.input), request.column)
         named = identity_of(request.writer, request.sequence)
         words = [handle.epoch_word(epoch) for epoch in given.epochs]
@@ -139,6 +157,13 @@ class Inputs:
             self._orders.seal(request.dataflow, epoch)
         opened = open_epoch(self._replacements.instance(request.dataflow))
         return Reply({"is_new": is_new, "epoch": epoch, "open": opened})
+
+
+def _is_by_calls(request: _Rows) -> bool:
+    """Whether the order of rows among others of their epoch is that in which calls are taken."""
+    if isinstance(request, Append | AppendEpochs):
+        return identity_of(request.writer, request.sequence) is None
+    return not isinstance(request, Stage)  # which is in the order of its `Enter`
 
 
 def _given(table: pa.Table | None, name: str) -> pa.Table:

@@ -12,18 +12,7 @@ from ...errors import TimelyError, WaitTimeoutError
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import FOREVER, CaptureVertex
 from ...running.core import Worker
-from ...wire.requests import (
-    Changes,
-    Forget,
-    Frontier,
-    Hold,
-    Leave,
-    Piece,
-    Reply,
-    Request,
-    Snapshot,
-    Wait,
-)
+from ...wire.requests import Changes, Forget, Frontier, Hold, Leave, Piece, Reply, Request, Snapshot, Wait
 from ..orders import open_epoch
 from ..replacing import Replacements
 from ..tasks.pieces import check_origin, held, hold, piece

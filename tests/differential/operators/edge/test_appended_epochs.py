@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
@@ -72,6 +73,80 @@ def test_at_each_epoch_there_is_what_its_rows_and_those_before_add_up_to(
             if change["epoch"] <= epoch:
                 at_epoch[change["k"], change["n"]] += change["diff"]
         assert {row for row, n in at_epoch.items() if n} == {(k, n) for k, n in expected.items() if n}
+
+
+def values(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int, v: int", key="k", mode="upsert").output("out")
+
+
+def values_or_null(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int, v: int?", key="k", mode="upsert").output("out")
+
+
+def rows_of_two(flow: timely.Dataflow) -> None:
+    dd.input(flow, "rows", "k: int, v: int?").output("out")
+
+
+SAID = st.tuples(
+    st.integers(-1, 5),
+    st.integers(0, 2),
+    st.sampled_from([7, 8, 9, None]),
+    st.sampled_from([1, 1, 1, -1, -1, 0]),
+)
+"""How far ahead, key, value, diff."""
+
+
+@settings(max_examples=80)
+@given(
+    st.sampled_from([values, values_or_null, rows_of_two]),
+    st.lists(
+        st.tuples(st.lists(SAID, max_size=8), st.booleans(), st.booleans(), st.integers(0, 2)), max_size=6
+    ),
+    st.integers(1, 3),
+)
+def test_one_append_of_many_epochs_does_what_one_of_each_epoch_does(
+    build: Callable[[timely.Dataflow], None],
+    calls: list[tuple[list[tuple[int, int, int | None, int]], bool, bool, int]],
+    workers: int,
+) -> None:
+    """Named, or in the order of calls; with epochs that are sealed, where it is refused as the first of them
+    would be; repeated, which changes nothing.
+    """
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        once, apart = cluster.install(build), cluster.install(build)
+        flows = (once, apart)
+        for number, (ahead, is_named, is_again, sealed) in enumerate(calls):
+            rows = [(max(0, once.epoch + at), *row) for at, *row in ahead]
+            said = pa.table(
+                {
+                    name: pa.array([row[at] for row in rows], pa.int64())
+                    for at, name in enumerate(("at", "k", "v", "diff"))
+                }
+            )
+            name = {"writer": "w", "sequence": number} if is_named else {}
+            by_epoch = {
+                epoch: said.filter(pa.array([row[0] == epoch for row in rows])).drop_columns("at")
+                for epoch in sorted({row[0] for row in rows})
+            }
+            if any(epoch < once.epoch for epoch in by_epoch):
+                with pytest.raises(timely.InputClosedError):
+                    once.input("rows").append(said, epoch="at", **name)
+                with pytest.raises(timely.InputClosedError):
+                    apart.input("rows").append(by_epoch[min(by_epoch)], epoch=min(by_epoch), **name)
+            else:
+                for again in range(1 + (is_again and is_named)):
+                    assert once.input("rows").append(said, epoch="at", **name) == (not again or not rows)
+                    for epoch, own in by_epoch.items():
+                        assert apart.input("rows").append(own, epoch=epoch, **name) == (not again)
+            if sealed:
+                for flow in flows:
+                    flow.seal(through=flow.epoch + sealed - 1)
+        for flow in flows:
+            flow.wait(flow.seal(through=flow.epoch + 5))
+        assert once.epoch == apart.epoch
+        order = [(name, "ascending") for name in ("epoch", "k", "v", "diff")]
+        found, expected = (flow.output("out").changes().sort_by(order).to_pylist() for flow in flows)
+    assert found == expected
 
 
 def test_rows_enter_all_their_epochs_or_none() -> None:

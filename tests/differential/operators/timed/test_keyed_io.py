@@ -55,6 +55,34 @@ def test_a_table_with_diffs_says_values_and_deletions() -> None:
     ]
 
 
+TOO_LARGE = 2**64 - 1
+
+
+@pytest.mark.parametrize("deleted", [[0], [1, 2], [0, 1, 2]])
+def test_what_stands_beside_a_key_that_is_deleted_does_not_count(deleted: list[int]) -> None:
+    """Whether or not other rows of its table have values: it makes no difference which go together."""
+    diff = np.array([-1 if row in deleted else 1 for row in range(3)])
+    values = [TOO_LARGE if row in deleted else row for row in range(3)]
+    table = pa.table({"note": [7, 8, 9], "id": [1, 2, 3], "n": pa.array(values, pa.uint64())})
+    words = CODEC.encode(table, diff if len(deleted) < 3 else -1, 7).words.T.tolist()
+    for row in range(3):
+        alone = table.slice(row, 1)
+        assert words[row] == CODEC.encode(alone, int(diff[row]), 7).words[:, 0].tolist()
+
+
+def test_beside_keys_that_are_deleted_a_value_that_does_not_fit_is_still_refused() -> None:
+    table = pa.table({"id": [1, 2, 3], "n": pa.array([1, 2, TOO_LARGE], pa.uint64()), "note": [7, 8, 9]})
+    with pytest.raises(SchemaError, match=r"'n' \(int\?\), row 1: 18446744073709551615") as raised:
+        CODEC.encode(table, np.array([-1, 1, 1]), 7)
+    assert raised.value.__notes__ == ["rows are counted among those whose diff is 1"]
+    with pytest.raises(SchemaError, match="'id'.*, row 0: None is null"):
+        CODEC.encode(table.set_column(0, "id", pa.array([None, 2, 3])), np.array([-1, 1, -1]), 7)
+    texts = KeyedTableIn(Schema.of("id: string, n: int"), "values", ("id",))
+    unfiltered = pa.table({"id": pa.array(["a", "b"], pa.string_view()), "n": table["n"][1:]})
+    with pytest.raises(SchemaError, match=r"'n' \(int\?\), row 1"):
+        texts.encode(unfiltered, np.array([1, -1]), 7)  # whose rows Arrow does not pick
+
+
 @pytest.mark.parametrize("diff", [2, -2, np.array([2]), np.array([1, -2]), np.array([-(2**63)])])
 def test_a_value_is_not_said_twice_also_where_all_rows_have_the_same_diff(diff: int | Int64s) -> None:
     """Of a table whose diffs are all alike, an encoder is told the one: see `batches_of`."""

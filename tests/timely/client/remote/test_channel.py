@@ -13,7 +13,8 @@ import timely
 from timely.client.remote import channel, foreseen
 from timely.client.remote.channel import Channel, _limit_of, _patience_of, _shortened
 from timely.limits import FORESEEN_SECONDS_MAX
-from timely.wire.requests import Changes, Hello, Reply, Seal, Snapshot, Wait, encode_error, encode_reply
+from timely.wire.frames.messages import encode_error, encode_reply
+from timely.wire.requests import Changes, Hello, Reply, Seal, Snapshot, Wait
 from timely.wire.transport.zeromq import ClientSockets
 
 

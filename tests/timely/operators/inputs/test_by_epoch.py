@@ -18,10 +18,12 @@ from differential.operators.timed.keyed_io import KeyedTableIn
 from timely import MisuseError, Records
 from timely.operators.inputs import by_epoch
 from timely.operators.inputs.by_epoch import ByEpoch, batches_by_epoch, divided
-from timely.operators.inputs.codecs import InputCodec, RecordsIn
+from timely.operators.inputs.codecs import InputCodec, RecordsIn, batches_of
 from timely.operators.inputs.folded import Folded, Waiting
 
 ROWS = TableIn(Schema.of("k: int, t: string"), "rows")
+KEYED = KeyedTableIn(ROWS.schema, "rows", ("k",))
+KEYED_OR_NULL = KeyedTableIn(Schema.of("k: int, t: string?"), "rows", ("k",))
 ROW = st.tuples(st.integers(0, 4), st.integers(-9, 9), st.text(max_size=3), st.sampled_from([1, 1, -1, 2, 0]))
 NAMES = ["day", "k", "t", "diff"]
 
@@ -62,6 +64,121 @@ def test_each_epoch_has_its_rows(rows: list[tuple[int, int, str, int]], is_sorte
             (words,) = words_of([ROWS.encode(table([(k, t)], ["k", "t"]), 1, 5)], 5)
             expected[words] += diff
         assert words_of(made, 10 + epoch) == Counter({row: n for row, n in expected.items() if n})
+
+
+SAID = st.tuples(
+    st.integers(0, 4),
+    st.integers(0, 2),
+    st.sampled_from(["a", "b", None]),
+    st.sampled_from([1, 1, 1, -1, -1, 0, 2]),
+)
+
+
+@given(
+    st.sampled_from([ROWS, KEYED, KEYED_OR_NULL]),
+    st.lists(SAID, max_size=12),
+    st.sampled_from([0, 0, 0, 1, -1]),
+    st.booleans(),
+    st.integers(1, 8),
+)
+def test_encoded_together_rows_are_as_those_of_each_epoch_by_itself(
+    codec: InputCodec, rows: list[tuple[int, int, str | None, int]], diff: int, is_sorted: bool, folds: int
+) -> None:
+    """Also in their order, of which values of keys are made; and what is refused of one is refused of all."""
+    if is_sorted:
+        rows.sort(key=lambda row: row[0])
+    given = table(rows)
+    if diff:
+        given = given.drop_columns("diff")
+    epochs = sorted({row[0] for row in rows})
+    words = [10 + epoch for epoch in epochs]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(by_epoch, "FOLDED_ROWS_MIN", folds)
+        patch.setattr("timely.operators.inputs.codecs.FOLDED_ROWS_MIN", folds)
+        try:
+            apart = [
+                batches_of(codec, "rows", own.drop_columns("day"), diff, word)
+                for word, epoch in zip(words, epochs, strict=True)
+                for own in [given.filter(pa.array([row[0] == epoch for row in rows]))]
+            ]
+        except MisuseError as error:
+            with pytest.raises(type(error)):
+                batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), words, diff)
+            return
+        together = batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), words, diff)
+    assert [plain(made, word) for made, word in zip(together, words, strict=True)] == [
+        plain(made, word) for made, word in zip(apart, words, strict=True)
+    ]
+
+
+def plain(batches: list[Waiting], word: int) -> list[tuple[bool, list[list[int]]]]:
+    """Whether a batch is folded, and its rows in order."""
+    return [
+        (
+            isinstance(batch, Folded),
+            (batch.unfolded(word) if isinstance(batch, Folded) else batch).words.tolist(),
+        )  # type: ignore[attr-defined]
+        for batch in batches
+    ]
+
+
+@pytest.mark.parametrize("codec", [ROWS, KEYED])
+@pytest.mark.parametrize("diffs", [[1], [1, -1], [0, 1, -1, 1]])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_however_many_epochs_there_are_values_are_encoded_once(
+    codec: TableIn | KeyedTableIn, diffs: list[int], is_sorted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their diffs are, 0 among them."""
+    asked: list[int] = []
+    encode = codec.encode
+    monkeypatch.setattr(
+        codec, "encode", lambda rows, *rest: asked.append(rows.num_rows) or encode(rows, *rest)
+    )
+    rows = [(day, day % 5, "t", diffs[day % len(diffs)]) for day in range(40)]
+    given = table(rows if is_sorted else rows[::-1])
+    made = batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), [*range(40)], 0)
+    assert asked == [sum(row[3] != 0 for row in rows)]
+    assert [len(each) for each in made] == [int(row[3] != 0) for row in rows]
+
+
+def test_beside_an_epoch_of_many_rows_others_are_still_encoded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those before it, and those behind."""
+    asked: list[int] = []
+    encode = ROWS.encode
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", 3)
+    monkeypatch.setattr("timely.operators.inputs.codecs.FOLDED_ROWS_MIN", 3)
+    monkeypatch.setattr(
+        ROWS, "encode", lambda rows, *rest: asked.append(rows.num_rows) or encode(rows, *rest)
+    )
+    given = table([(day, day, "", 1) for day in [*range(20), 7, 7, *range(8, 15)]])
+    found = divided(ROWS, "rows", given, "day")
+    made = batches_by_epoch(ROWS, "rows", found, [*range(20)], 0)
+    assert asked == [7, 19], "of epochs 0 to 6, and 8 to 19"
+    assert [words_of(each, day) for day, each in enumerate(made)] == [
+        Counter({(day, *words[1:]): often})
+        for day, often in enumerate([1] * 7 + [3] + [2] * 7 + [1] * 5)
+        for words in words_of(made[day], day)
+    ]
+
+
+def test_a_row_that_does_not_fit_is_named_by_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is not counted; epochs beside one of many rows are counted by themselves."""
+    rows = TableIn(Schema.of("k: int"), "rows")
+
+    def found(at: list[int], k: list[int | None], diff: list[int]) -> MisuseError:
+        given = pa.table({"at": at, "k": k, "diff": diff})
+        with pytest.raises(MisuseError) as raised:
+            batches_by_epoch(rows, "rows", divided(rows, "rows", given, "at"), [*range(len({*at}))], 0)
+        return raised.value
+
+    error = found([5, 4, 5], [1, 2, None], [0, 1, 1])
+    assert "row 1" in str(error) and error.__notes__ == ["rows are counted without those whose diff is 0"]
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", 2)
+    error = found([6, 5, 4, 5], [None, 2, 3, 4], [1, 1, 1, 1])
+    assert "row 0" in str(error)
+    assert error.__notes__ == ["rows are counted among those of epochs 6 to 6, in this order"]
 
 
 def test_a_column_of_the_input_stays_with_the_rows() -> None:
@@ -174,16 +291,22 @@ def test_no_rows_are_of_no_epochs() -> None:
     assert found == ByEpoch(found.table, [], None, []) and batches_by_epoch(codec, "rows", found, [], 0) == []
 
 
-def test_columns_of_which_arrow_takes_no_rows_are_refused_unless_they_are_in_order() -> None:
-    codec = KeyedTableIn(Schema.of("k: string"), "rows", ("k",))
+def test_columns_of_which_arrow_takes_no_rows_are_refused_unless_they_are_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where rows are put in order: beside epochs with so many that they wait folded."""
+    codec = TableIn(Schema.of("k: string"), "rows")
     texts = pa.array(["a", "b", "c"], pa.string_view())
-    for days, is_in_order in ([1, 2, 3], True), ([3, 1, 2], False):
-        given = divided(codec, "rows", pa.table({"day": days, "k": texts, "diff": [1, 1, 1]}), "day")
-        if is_in_order:
-            assert [len(each) for each in batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)] == [1, 1, 1]
-            continue
-        with pytest.raises(MisuseError, match="'rows': the rows cannot be put in the order of their epochs"):
-            batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)
+    for folds in (2, 1):
+        monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", folds)
+        for days in ([1, 2, 3], [3, 1, 2]):
+            given = divided(codec, "rows", pa.table({"day": days, "k": texts, "diff": [1, 1, 1]}), "day")
+            if folds == 1 and days[0] == 3:
+                with pytest.raises(MisuseError, match="'rows': the rows cannot be put in the order of their"):
+                    batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)
+            else:
+                made = batches_by_epoch(codec, "rows", given, [1, 2, 3], 0)
+                assert [len(each) for each in made] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
@@ -200,3 +323,21 @@ def test_a_table_of_many_pieces_is_looked_through_once(
     )
     batches_by_epoch(ROWS, "rows", divided(ROWS, "rows", pieces, "day"), [*range(9)], 0)
     assert seen == [1] * 9
+
+
+@pytest.mark.parametrize("codec", [ROWS, KEYED])
+@pytest.mark.parametrize(("pieces", "left"), [(64, 64), (65, 1)])
+def test_a_table_that_was_put_together_from_very_many_is_encoded_in_one_piece(
+    codec: TableIn | KeyedTableIn, pieces: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(day % 9, day, str(day), 1) for day in range(pieces)]
+    given = pa.concat_tables([table([row]) for row in rows])
+    seen: list[int] = []
+    encode = codec.encode
+    monkeypatch.setattr(
+        codec, "encode", lambda table, *rest: seen.append(table.column(0).num_chunks) or encode(table, *rest)
+    )
+    made = batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), [*range(9)], 0)
+    assert seen == [left]
+    whole = batches_by_epoch(codec, "rows", divided(codec, "rows", table(rows), "day"), [*range(9)], 0)
+    assert [plain(each, 0) for each in made] == [plain(each, 0) for each in whole]

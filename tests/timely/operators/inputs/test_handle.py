@@ -21,6 +21,7 @@ from timely.operators.inputs.appends import AppendId
 from timely.operators.inputs.codecs import RecordsIn
 from timely.operators.inputs.handle import InputHandle
 from timely.operators.inputs.plain_rows import PlainRow
+from timely.operators.inputs.staged import Staged, StagedPart
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -200,48 +201,25 @@ def test_insertions_enter_the_open_epoch_and_count_once_for_ever() -> None:
     assert entered(worker, instance) == [(0, "a"), (5, "b"), (7, "c")]
 
 
-def test_insertions_in_parts_wait_for_a_limited_time_and_the_others_no_shorter() -> None:
-    """Worker 0 refuses what is too old; no other worker has dropped what worker 0 does not refuse."""
+def test_insertions_in_parts_wait_as_long_as_there_is_room() -> None:
+    """What has waited for too long makes room."""
     _, _, handle = running()
     now = [0.0]
-    handle._clock = lambda: now[0]
+    handle.staged = Staged("numbers", lambda: now[0])
     old, young = AppendId("old", 0), AppendId("young", 0)
-    handle.stage(old, 0, 0, [Records(["x"])], STAGED_BYTES_MAX)
-    handle.check_staged(old)
-    with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):
-        handle.check_room(1)
+    handle.staged.add(old, 0, StagedPart(0, [Records(["x"])], STAGED_BYTES_MAX))
     handle.check_room(0)
-    now[0] = STAGED_SECONDS_MAX
-    handle.check_staged(old)
-    now[0] = STAGED_SECONDS_MAX + 1
-    with pytest.raises(
-        MisuseError, match="have waited for more than 600 s, and were dropped: insert the rows"
-    ):
-        handle.check_staged(old)
-    with pytest.raises(MisuseError, match="are the limit"):
-        handle.check_room(1)  # another worker may just have told that it enters
-    now[0] = 2 * STAGED_SECONDS_MAX + 1
-    handle.check_room(STAGED_BYTES_MAX)
-    handle.stage(young, 0, 0, [Records(["y"])], 1)
-    now[0] += STAGED_SECONDS_MAX
-    handle.stage(young, 1, 0, [Records(["z"])], 1)
+    for seconds in (0, 2 * STAGED_SECONDS_MAX):
+        now[0] = seconds
+        with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):
+            handle.check_room(1)
     now[0] += 1
-    handle.check_staged(young)  # its client was heard of
+    handle.check_room(STAGED_BYTES_MAX)
+    for number, row in enumerate("yz"):
+        handle.staged.add(young, number, StagedPart(0, [Records([row])], 1))
     assert handle.rows_waiting == 0 and handle.has_rows
     handle.enter_staged(young, 0)
-    assert handle.has_rows and handle.rows_waiting == 2 and handle._staged_bytes == 0 and not handle._staged
-
-
-def test_insertions_in_parts_that_are_repeated_take_their_room_once() -> None:
-    _, _, handle = running()
-    for _ in range(3):
-        handle.stage(AppendId("again", 0), 0, 0, [Records(["x"])], STAGED_BYTES_MAX - 5)
-    handle.stage(AppendId("again", 0), 1, 0, [Records(["x"])], 3)
-    handle.check_room(2)
-    with pytest.raises(MisuseError):
-        handle.check_room(3)
-    handle.drop_staged(AppendId("again", 0))
-    handle.check_room(STAGED_BYTES_MAX)
+    assert handle.has_rows and handle.rows_waiting == 2 and handle.staged.bytes == 0 and not handle.staged
 
 
 def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:

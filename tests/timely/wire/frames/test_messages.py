@@ -1,0 +1,197 @@
+"""Requests and replies as frames: there and back, and whatever else comes is refused in words.
+
+back_*       what is written can be read
+refusing_*   wrong types, unknown names, broken tables; random bytes never do anything else than raise
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgpack
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely import InputClosedError, PeerError, RequestError, TimelyError
+from timely.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from timely.wire.frames.messages import (
+    decode_reply,
+    decode_request,
+    encode_error,
+    encode_reply,
+    encode_request,
+    head_of,
+    number_of,
+)
+from timely.wire.handshake import PROTOCOL_VERSION
+from timely.wire.requests import (
+    Append,
+    AppendEpochs,
+    Arrived,
+    Changes,
+    CheckAttempts,
+    Close,
+    CommitAttempts,
+    Describe,
+    DropAttempts,
+    Enter,
+    Forget,
+    Frontier,
+    Hello,
+    Hold,
+    Insert,
+    Install,
+    Leave,
+    Piece,
+    Replace,
+    Reply,
+    Request,
+    Seal,
+    Shutdown,
+    Snapshot,
+    Stage,
+    StageAttempt,
+    Stats,
+    Uninstall,
+    Wait,
+)
+
+TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
+REQUESTS: list[Request] = [
+    Hello(), Install("a:b", {"depth": 3, "names": ["x"]}), Describe(2),
+    Append(0, "in", 4, "w", 7, -1), AppendEpochs(0, "in", "at", "w", -1, 0),
+    Insert(0, "in", 4, "w", 7, 1), Stage(0, "in", 4, "w", 7, 2, 0),
+    Enter(0, "in", 4, "w", 7), Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Close(0, "in"),
+    Uninstall(3, True), Replace(3, "a:b", {"depth": 3}, -1.0),
+    Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
+    Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
+    Hold(0, "out", "us", 3, 60.0, 4, 0.5),
+    Piece(0, "out", "us", -1, 3, 7, 0, 2, ["a"], [["a", "=", 1]], 0.5, "s/0"),
+    StageAttempt(0, "in", "q", 4, "a", 0, 1), CheckAttempts(0, "in", "q", 4, [["a", 2]]),
+    CommitAttempts(0, "in", "q", 4, ["a"], True, False, "s", 9), DropAttempts(0, "in", "q", 4, []),
+]  # fmt: skip
+
+
+def views(frames: list[bytes | bytearray | memoryview]) -> list[memoryview]:
+    return [memoryview(bytes(frame)) for frame in frames]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
+@pytest.mark.parametrize("table", [None, TABLE])
+def test_back_a_request_is_what_it_was(request_: Request, table: pa.Table | None) -> None:
+    frames = views(encode_request(77, request_, table))
+    assert number_of(frames) == 77
+    assert decode_request(frames) == (request_, table)
+    number, head = head_of(frames)  # which is read once for both
+    assert number == 77 and decode_request([memoryview(b"")] + frames[1:], head) == (request_, table)
+
+
+def test_back_a_reply_is_what_it_was() -> None:
+    for reply in (Reply(), Reply({"epoch": 3, "name": "x", "list": [1, b"\0", None]}), Reply({}, TABLE)):
+        frames = views(encode_reply(5, reply))
+        assert number_of(frames) == 5
+        assert decode_reply(frames) == reply
+
+
+def test_back_a_reply_may_say_more_than_a_request() -> None:
+    """The stages of a large dataflow are megabytes of text; who did not see the number would wait in vain."""
+    reply = Reply({"stages": ["x" * 4_096] * 1_100})
+    frames = [memoryview(frame) for frame in encode_reply(7, reply)]
+    assert len(frames[0]) > HEADER_BYTES_MAX
+    assert number_of(frames) == 0 and number_of(frames, FRAME_BYTES_MAX) == 7
+    assert decode_reply(frames) == reply
+
+
+def test_back_an_error_keeps_its_class_its_text_and_its_notes() -> None:
+    error = InputClosedError("epoch 3 is sealed")
+    error.add_note("and more")
+    again = decode_reply(views(encode_error(5, error)))
+    assert type(again) is InputClosedError and str(again) == "epoch 3 is sealed\nand more"
+    assert isinstance(again, TimelyError) and not again.ends_dataflow
+
+
+def test_back_an_error_says_whether_the_dataflow_has_ended_with_it() -> None:
+    error = InputClosedError("it is gone")
+    error.ends_dataflow = True
+    again = decode_reply(views(encode_error(5, error)))
+    assert type(again) is InputClosedError and again.ends_dataflow
+
+
+@pytest.mark.parametrize(
+    "request_", [one for one in REQUESTS if dataclasses.fields(one)], ids=lambda r: type(r).__name__
+)
+def test_refusing_every_field_of_another_type(request_: Request) -> None:
+    name = type(request_).__name__.lower()
+    good = dataclasses.asdict(request_)
+    for field, value in good.items():
+        wrong = "7" if not isinstance(value, str) else 7
+        with pytest.raises(RequestError, match=f"the field '{field}' is"):
+            decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, name, {**good, field: wrong}]))])
+        with pytest.raises(RequestError, match="has the fields"):
+            rest = {other: kept for other, kept in good.items() if other != field}
+            decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, name, rest]))])
+
+
+def test_refusing_another_version_and_an_unknown_name() -> None:
+    other = PROTOCOL_VERSION + 1
+    with pytest.raises(
+        RequestError, match=f"the client speaks protocol version {other}, this worker {PROTOCOL_VERSION}"
+    ):
+        decode_request([memoryview(msgpack.packb([other, 1, "hello", {}]))])
+    with pytest.raises(
+        RequestError, match="there is no request 'destroy': there are append, appendepochs, arrived"
+    ):
+        decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
+
+
+def test_refusing_an_argument_that_does_not_travel() -> None:
+    with pytest.raises(RequestError, match="install takes None, bool, int"):
+        encode_request(1, Install("a:b", {"flow": object()}))
+
+
+def test_refusing_numbers_that_fit_no_word() -> None:
+    good = dataclasses.asdict(Seal(0, 1))
+    for number in (2**62 + 1, -(2**62) - 1, 2**64 - 1, -(2**63)):
+        with pytest.raises(RequestError, match="the field 'epoch' is a number of 62 bits"):
+            decode_request(
+                [memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": number}]))]
+            )
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, 2**64 - 1, 1.5, "1", None, [1], True])
+def test_refusing_a_number_that_cannot_be_repeated_answers_to_number_0(number: object) -> None:
+    assert number_of([memoryview(msgpack.packb([PROTOCOL_VERSION, number, "hello", {}]))]) == 0
+
+
+@pytest.mark.parametrize(
+    "header", [b"\x81\x90\x01", b"\x91" * 5_000, b"\x81\x80\x01", b"\xdd\xff\xff\xff\xff"]
+)
+def test_refusing_what_the_decoder_itself_does_not_bear(header: bytes) -> None:
+    with pytest.raises(RequestError, match="the header is not"):
+        decode_request([memoryview(header)])
+    assert number_of([memoryview(header)]) == 0
+
+
+@given(st.lists(st.binary(max_size=60), max_size=3))
+def test_refusing_random_frames_is_all_that_they_do(frames: list[bytes]) -> None:
+    received = [memoryview(frame) for frame in frames]
+    assert isinstance(number_of(received), int)
+    with pytest.raises(RequestError):
+        decode_request(received)
+    with pytest.raises(PeerError):
+        decode_reply(received)
+
+
+@given(st.binary(max_size=200), st.integers(0, 400))
+def test_refusing_tables_that_were_changed_under_way(noise: bytes, place: int) -> None:
+    header, table = views(encode_request(1, Append(0, "in", 0, "w", 0, 1), TABLE))
+    changed = bytearray(table)
+    changed[place : place + len(noise)] = noise
+    try:
+        request, found = decode_request([header, memoryview(bytes(changed))])
+    except TimelyError:
+        return
+    assert found is not None and isinstance(request, Append)
+    found.validate(full=True)

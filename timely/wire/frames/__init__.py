@@ -1,0 +1,1 @@
+"""How requests, their answers, and tables look as frames of a message."""

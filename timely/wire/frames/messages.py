@@ -1,0 +1,214 @@
+"""How does what a client asks of a worker look on the wire, and what it is answered?
+
+    request   frame 0: msgpack [protocol version, number of the request, its name, its fields]
+              frame 1: the table of an append, as an Arrow IPC stream
+    reply     frame 0: msgpack [protocol version, number of the request, "ok", values] or
+                       [protocol version, number of the request, "error", [class names, message]] or the same
+                       with "ended": an error that has ended the dataflow, and answers all that follows
+              frame 1: a table, if one was asked for
+
+An error with the number `FAREWELL` answers nothing: it is the last word of a worker to those who have asked
+it before.
+
+What is none of these, or has fields of other types than its class declares (`requests.py`), is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Final, TypeAlias, get_args
+
+import msgpack
+import pyarrow as pa
+
+from ...errors import MisuseError, PeerError, RequestError, TimelyError, class_names, revive
+from ...failure import story_of
+from ...limits import (
+    FRAME_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    NAME_CHARS_MAX,
+    NESTING_LEVELS_MAX,
+    REQUEST_BYTES_MAX,
+)
+from ..batch import Frame
+from ..claims import shown
+from ..handshake import PROTOCOL_VERSION
+from ..nesting import is_too_deep
+from ..requests import Reply, Request
+from ..task_requests import Value
+from .tables import frame_to_table, table_to_frame
+
+__all__ = [
+    "FAREWELL",
+    "Head",
+    "check_size",
+    "decode_reply",
+    "decode_request",
+    "encode_error",
+    "encode_reply",
+    "encode_request",
+    "head_of",
+    "number_of",
+]
+
+Head: TypeAlias = tuple[Value, Value, Value, Value]
+"""What the first frame of a message says, nothing of it checked: version, number, name, fields."""
+
+FAREWELL: Final = 0
+"""No request has this number."""
+
+_REQUESTS: dict[str, type[Request]] = {known.__name__.lower(): known for known in get_args(Request)}
+_FIELDS = {made: {one.name: str(one.type) for one in fields(made)} for made in _REQUESTS.values()}
+_TYPES: dict[str, type] = {
+    "int": int,
+    "bool": bool,
+    "str": str,
+    "float": float,
+    "dict[str, Value]": dict,
+    "list[Value]": list,
+}
+
+
+def encode_request(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
+    """Frames of a request; raises `RequestError` for an argument that msgpack does not hold."""
+    values = {name: getattr(request, name) for name in _FIELDS[type(request)]}
+    try:
+        header: Frame = msgpack.packb([PROTOCOL_VERSION, number, type(request).__name__.lower(), values])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RequestError(
+            f"{type(request).__name__.lower()} takes None, bool, int (64 bits), float, str, bytes, lists "
+            f"and dicts of these: {error}"
+        ) from error
+    return [header] if table is None else [header, table_to_frame(table)]
+
+
+def check_size(frames: list[Frame]) -> list[Frame]:
+    """The frames of a request, unless one is too large to be taken. What a worker cannot read it cannot
+    answer.
+    """
+    if memoryview(frames[0]).nbytes > HEADER_BYTES_MAX:
+        raise MisuseError(
+            f"a request whose values, without its rows, take {memoryview(frames[0]).nbytes:,} bytes is too "
+            f"large: {HEADER_BYTES_MAX:,} are the limit"
+        )
+    for frame in frames:
+        if memoryview(frame).nbytes > REQUEST_BYTES_MAX:
+            raise MisuseError(
+                f"a request of {memoryview(frame).nbytes:,} bytes is too large: append at most "
+                f"{REQUEST_BYTES_MAX:,} at once: slices of the table, each with a sequence of its own"
+            )
+    return frames
+
+
+def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tuple[Request, pa.Table | None]:
+    """The request in `frames`, of which `head` may have been read before; `RequestError` says what is wrong
+    with it.
+    """
+    version, _, name, values = _header(frames) if head is None else head
+    if version != PROTOCOL_VERSION:
+        raise RequestError(
+            f"the client speaks protocol version {shown(version)}, this worker {PROTOCOL_VERSION}: use "
+            "the same release"
+        )
+    made = _REQUESTS.get(name) if isinstance(name, str) else None
+    if made is None:
+        raise RequestError(f"there is no request {shown(name)}: there are {', '.join(sorted(_REQUESTS))}")
+    if not isinstance(values, dict):
+        raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
+    declared = _FIELDS[made]
+    if values.keys() != declared.keys():
+        raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
+    for one, kind in declared.items():
+        value = values[one]
+        if type(value) is not _TYPES[kind]:
+            raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(value).__name__}")
+        if isinstance(value, int):
+            if not -(1 << 62) <= value <= 1 << 62:
+                raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")
+        elif isinstance(value, str):
+            if len(value) > NAME_CHARS_MAX:
+                raise RequestError(f"{name!r}: the field {one!r} has more than {NAME_CHARS_MAX:,} characters")
+        elif is_too_deep(value):
+            raise RequestError(
+                f"{name!r}: the field {one!r} is nested more than {NESTING_LEVELS_MAX} levels deep"
+            )
+    return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
+
+
+def number_of(frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX) -> int:
+    """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed
+    request.
+    """
+    return head_of(frames, header_bytes_max)[0]
+
+
+def head_of(
+    frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX
+) -> tuple[int, Head | None]:
+    """The same, and what else the first frame says, for `decode_request`, if it says anything."""
+    try:
+        head = _header(frames, header_bytes_max)
+    except RequestError:
+        return 0, None
+    number = head[1]
+    return number if type(number) is int and 0 <= number < 1 << 63 else 0, head
+
+
+def encode_reply(number: int, reply: Reply) -> list[Frame]:
+    """Frames of a reply."""
+    header: Frame = msgpack.packb([PROTOCOL_VERSION, number, "ok", reply.values])
+    return [header] if reply.table is None else [header, table_to_frame(reply.table)]
+
+
+def encode_error(number: int, error: TimelyError) -> list[Frame]:
+    """Frames of a reply that raises `error` on the client."""
+    # A message may quote text that is no UTF-8, and be as long as what the user's code put into it.
+    message = story_of(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+    kind = "ended" if error.ends_dataflow else "error"
+    return [msgpack.packb([PROTOCOL_VERSION, number, kind, [class_names(error), message]])]
+
+
+_MESSAGE_CHARS_MAX = 65_536
+
+
+def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Reply | TimelyError:
+    """A worker's answer, or the error that it reports; `PeerError` for frames that are neither. `head` may
+    have been read before.
+    """
+    try:
+        version, _, kind, body = _header(frames, FRAME_BYTES_MAX) if head is None else head
+    except RequestError as error:
+        raise PeerError(f"a worker's answer cannot be read: {error}") from error
+    if version != PROTOCOL_VERSION:
+        raise PeerError(
+            f"the worker speaks protocol version {shown(version)}, this client {PROTOCOL_VERSION}: use "
+            "the same release"
+        )
+    if is_too_deep(body):
+        raise PeerError(f"a worker's answer is nested more than {NESTING_LEVELS_MAX} levels deep")
+    if kind == "ok" and isinstance(body, dict):
+        try:
+            return Reply(body, frame_to_table(frames[1]) if len(frames) > 1 else None)
+        except RequestError as error:
+            raise PeerError(f"a worker's answer cannot be read: {error}") from error
+    match body:
+        case [list(names), str(message)] if kind in ("error", "ended"):
+            told = revive([name for name in names if isinstance(name, str)], message)
+            told.ends_dataflow = kind == "ended"
+            return told
+    raise PeerError(f"a worker's answer is neither a reply nor an error: {shown(kind)}")
+
+
+def _header(frames: Sequence[memoryview], bytes_max: int = HEADER_BYTES_MAX) -> Head:
+    if not 1 <= len(frames) <= 2:
+        raise RequestError(f"a message has one or two frames, not {len(frames)}")
+    if len(frames[0]) > bytes_max:
+        raise RequestError(f"the header has {len(frames[0]):,} bytes, and {bytes_max:,} are the limit")
+    try:
+        parts: Value = msgpack.unpackb(frames[0], strict_map_key=False)
+    except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
+        raise RequestError(f"the header is not msgpack: {type(error).__name__}: {error}") from error
+    if not isinstance(parts, list) or len(parts) != 4:
+        raise RequestError("the header is not a list of four: version, number, name, fields")
+    return parts[0], parts[1], parts[2], parts[3]

@@ -1,0 +1,66 @@
+"""Tables and schemas of Arrow as bytes, and back.
+
+What comes in is checked in full: a table may be that of a stranger (`claims.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import PeerError, RequestError
+from ..arrow import aligned_buffer
+from ..batch import Frame
+from ..claims import check_table, check_uncompressed
+
+__all__ = ["frame_to_table", "schema_from_bytes", "schema_to_bytes", "table_to_frame"]
+
+_SIZED_BYTES_MIN: Final = 1 << 18
+"""The size of a larger table is found before it is written."""
+
+
+def table_to_frame(table: pa.Table) -> Frame:
+    """The table as one Arrow IPC stream."""
+    if table.nbytes < _SIZED_BYTES_MIN:
+        sink = pa.BufferOutputStream()
+        _write(table, sink)
+        return memoryview(sink.getvalue())
+    # A stream that grows takes up to three times as much on its way.
+    size = pa.MockOutputStream()
+    _write(table, size)
+    buffer = pa.allocate_buffer(size.size())
+    _write(table, pa.FixedSizeBufferWriter(buffer))
+    return memoryview(buffer)
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def frame_to_table(frame: memoryview) -> pa.Table:
+    """The table in an Arrow IPC stream, checked in full; `RequestError` if it is none."""
+    try:
+        stream = aligned_buffer(frame)
+        check_uncompressed(stream)
+        table = pa.ipc.open_stream(stream).read_all()
+        table.validate()  # a length below zero would end the process in what comes next
+        check_table(table, stream.size)
+        table.validate(full=True)
+    except Exception as error:  # damaged bytes make Arrow raise more than its own errors
+        raise RequestError(f"the table is not a valid Arrow IPC stream: {str(error)[:500]}") from error
+    return table
+
+
+def schema_to_bytes(schema: pa.Schema) -> bytes:
+    """An Arrow schema as bytes, for `Describe`."""
+    return bytes(schema.serialize())
+
+
+def schema_from_bytes(packed: bytes) -> pa.Schema:
+    """The inverse of `schema_to_bytes`; `PeerError` for bytes that are no schema."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(packed))
+    except Exception as error:  # damaged bytes make Arrow raise more than its own errors
+        raise PeerError(f"a worker sent an Arrow schema that cannot be read: {error}") from error
