@@ -140,7 +140,7 @@ class EmbeddedWorkers:
         What is not done when the time is over is left to whoever asks next.
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
-        if until != inf and not self._is_within() and not self._others.may_begin(self._lock, until):
+        if not self._may_begin(until):
             raise self._others.not_begun()
         answers: Answers | None = None
         news: threading.Event | None = None
@@ -250,11 +250,9 @@ class EmbeddedWorkers:
 
     def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
         """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
-        until = inf
-        if seconds >= 0:
-            until = time.monotonic() + seconds
-            if not self._is_within() and not self._others.may_begin(self._lock, until):
-                return False
+        until = inf if seconds < 0 else time.monotonic() + seconds
+        if not self._may_begin(until):
+            return False
         with self._turn():
             try:
                 self._begin_turn()
@@ -322,6 +320,10 @@ class EmbeddedWorkers:
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
         return self._lock
+
+    def _may_begin(self, until: float) -> bool:
+        """Whether a turn can be had before then."""
+        return until == inf or self._is_within() or self._others.may_begin(self._lock, until)
 
     def _is_closing_elsewhere(self) -> bool:
         """Whether another thread closes this meanwhile, and does what is left."""
@@ -395,7 +397,8 @@ class EmbeddedWorkers:
     def _pay_for(self, dataflow: int) -> None:
         """Do what is owed, which is too much, for who has completed something of a dataflow."""
         self._work_off(time.monotonic() + REPLY_SECONDS_MAX)
-        self._check_running(dataflow)
+        if (error := self._what_ended(dataflow)) is not None:
+            raise error
 
     def _note_owed(self, request: Request, table: pa.Table | None) -> None:
         if isinstance(request, InsertRows):
@@ -419,14 +422,17 @@ class EmbeddedWorkers:
         replaces: int | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """Install what `builder`, a function of this process, builds, on all workers; perhaps as the new
-        version of a dataflow, if that has caught up before `timeout` seconds are over.
+        """What `builder`, a function of this process, builds, on all workers; as the new version of dataflow
+        `replaces` if it catches up within `timeout` seconds.
         """
+        until = inf if timeout is None else time.monotonic() + timeout
+        if not self._may_begin(until):
+            raise self._others.not_begun()
         with self._turn():
             try:
                 self._begin_turn()
                 self._check()
-                self._work_off(time.monotonic() + REPLY_SECONDS_MAX)
+                self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX))
                 old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
                 dataflow = self._servers[0].installations.reserve()
                 answers = [
@@ -435,7 +441,7 @@ class EmbeddedWorkers:
                 self._others.wake()
                 waited = Answers(answers)
                 try:
-                    if not self._settle(waited, inf if timeout is None else time.monotonic() + timeout):
+                    if not self._settle(waited, until):
                         raise waited.late()
                     return waited.replies[0]
                 except TimelyError:
@@ -496,11 +502,6 @@ class EmbeddedWorkers:
             f"this cluster was interrupted by {self._broken!r} as it worked, and what it held is lost: "
             "connect again, and feed it anew. Workers in processes, connect(workers=…), bear an interrupt"
         ) from self._broken
-
-    def _check_running(self, dataflow: int) -> None:
-        """Raise the error that has ended a dataflow."""
-        if (error := self._what_ended(dataflow)) is not None:
-            raise error
 
     def _what_ended(self, dataflow: int) -> TimelyError | None:
         """The error that has ended a dataflow, as the worker tells it on which it arose."""

@@ -377,3 +377,28 @@ def test_who_is_interrupted_as_he_closes_has_not_closed(
     with ThreadPoolExecutor(1) as threads:
         flow.input("lines").insert(["a"])
         assert threads.submit(lambda: flow.wait(flow.seal())).result(SOON) == 0
+
+
+def test_who_replaces_a_dataflow_is_told_in_time_that_another_thread_is_at_work(
+    cluster: timely.Cluster,
+) -> None:
+    flow = cluster.install(word_count)
+    has, may_go = threading.Event(), threading.Event()
+
+    def works() -> None:
+        with cluster._workers._lock:  # type: ignore[attr-defined]
+            has.set()
+            may_go.wait(SOON)
+
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(works)
+        assert has.wait(SOON)
+        try:
+            with pytest.raises(timely.WaitTimeoutError, match="another thread of this program is at work"):
+                cluster.replace(flow, word_count, timeout=0.05)
+        finally:
+            may_go.set()
+        other.result(SOON)
+    flow.input("lines").insert(["a"])
+    flow.wait(flow.seal())
+    assert flow.output("counts").changes() == [(0, ("a", 1))]
