@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
-from ..user_code.short_traces import in_short
+from ..user_code.short_traces import answers_misfits, in_short
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,
@@ -42,7 +42,7 @@ from ..wire.requests import (
 from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .iterations import iterations_of
-from .other_spellings import OF_FLOWS, OF_INPUTS, explain
+from .other_spellings import OF_FLOWS, OF_INPUTS, explain, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .tables import InputForm, chunks
 
@@ -270,6 +270,7 @@ class FlowInput:
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(explain("an input of a flow", name, OF_INPUTS))
 
+    @answers_misfits(of_rows)
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
         return it: all rows enter one epoch, on all workers, or, after an error, none.
@@ -288,6 +289,7 @@ class FlowInput:
             self._refuse("insert")
         return self._add("insert", self.form, data, 1, writer, sequence)
 
+    @answers_misfits(of_rows)
     def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say what the values of keys are, at an input that keeps the last value by key (`mode="upsert"`); as
         `insert` otherwise, and returns the epoch.
@@ -301,6 +303,7 @@ class FlowInput:
             self._refuse("upsert")
         return self._add("upsert", self.form, data, 1, writer, sequence)
 
+    @answers_misfits(of_rows)
     def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say that these keys have no value any more: bare values of a key of one column, tuples, dicts, or a
         table that has the columns of the key. As `upsert` otherwise; of a key that has no value it changes
@@ -310,6 +313,7 @@ class FlowInput:
             self._refuse("delete")
         return self._add("delete", self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
 
+    @answers_misfits(of_rows)
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
         if self._is_keyed:

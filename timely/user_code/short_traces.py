@@ -14,20 +14,25 @@ outputs are: `in_short`. A call that goes well pays 0.1 µs for it, since nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from types import FrameType, FunctionType, TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from ..errors import InternalError, TimelyError
 from ..failure import text_of
 from .call_site import is_users
 
-__all__ = ["in_short", "short", "told_shortly", "users_frames"]
+__all__ = ["Misfit", "answers_misfits", "in_short", "short", "told_shortly", "users_frames"]
 
 K = TypeVar("K", bound=type)
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Misfit = Callable[[object, str, Mapping[str, object], TypeError], TimelyError]
+"""From an object, the name of its method, what was named, and what Python says, to what is raised."""
+
+_ANSWER: Final = "__naiad_answers_misfits__"
 
 
 class told_shortly:
@@ -57,9 +62,28 @@ def short(function: Callable[P, R]) -> Callable[P, R]:
             # Arguments that do not fit: it arose here, where the user's call is meant.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.__traceback__ = None
+                answer: Misfit | None = getattr(function, _ANSWER, None)
+                if answer is not None:
+                    with told_shortly():
+                        raise answer(args[0], function.__name__, named, error) from None
             raise
 
     return called
+
+
+def answers_misfits(answer: Misfit) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of methods of a class that is `in_short`: arguments that do not fit are answered by the
+    error that `answer` makes of the object, the method's name, the named arguments and Python's own error.
+
+    Looked at when they do not fit, and not before: a check of each call would cost a small one as much as
+    what it does.
+    """
+
+    def marked(function: Callable[P, R]) -> Callable[P, R]:
+        setattr(function, _ANSWER, answer)
+        return function
+
+    return marked
 
 
 def in_short(kind: K) -> K:

@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pytest
@@ -23,7 +23,7 @@ import timely
 from differential import algorithms, col
 from timely.errors import InternalError, MisuseError, VertexError
 from timely.own_files import OWN_FOLDERS
-from timely.user_code.short_traces import in_short, told_shortly, users_frames
+from timely.user_code.short_traces import answers_misfits, in_short, told_shortly, users_frames
 
 
 def unknown_column(flow: timely.Dataflow) -> None:
@@ -429,3 +429,25 @@ def test_classes_of_users_are_made_as_they_are_written() -> None:
         "Mine", (dd.Collection, Noted), {"note": "x"}, lambda names: names.update(mine=mine)
     )
     assert made == [(kind, "x")] and vars(kind)["mine"] is mine
+
+
+def test_arguments_that_do_not_fit_are_answered_as_a_method_says_and_others_are_not() -> None:
+    def answer(kind: object, name: str, named: Mapping[str, object], error: TypeError) -> MisuseError:
+        return MisuseError(f"{type(kind).__name__}.{name} {sorted(named)}: {error}")
+
+    @in_short
+    class Kind:
+        @answers_misfits(answer)
+        def answered(self, given: int) -> int:
+            return given + 1
+
+        def plain(self) -> None: ...
+
+    assert Kind().answered(1) == 2 and Kind.answered.__name__ == "answered"
+    with pytest.raises(MisuseError, match=r"Kind.answered \['far'\]: .*argument 'far'") as caught:
+        Kind().answered(far=3)  # type: ignore[call-arg]
+    assert _frames(caught.value)[1] == [] and caught.value.__suppress_context__
+    with pytest.raises(TypeError, match="can only concatenate"):
+        Kind().answered("a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="argument 'far'"):
+        Kind().plain(far=3)  # type: ignore[call-arg]
