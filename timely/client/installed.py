@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from ..errors import MisuseError, TimelyError
-from ..failure import again
+from ..failure import add_note, again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..operators.inputs.plain_rows import PlainRow
-from ..wire.requests import Reply, Request, Value
+from ..wire.requests import Reply, Request, Value, Wait
+from .awaited import note_awaited
 from .posting import Behind, Poster, Refusals, this_thread, together
 
 __all__ = ["PATIENCE_SECONDS", "AtHand", "Installed", "Keeper", "OwnProcess", "Workers"]
@@ -199,10 +201,14 @@ class Installed:
         worker knows already another may not have heard, and would take rows that nobody can ever read.
         """
         self.settle(timeout_seconds=timeout_seconds)
+        began = time.monotonic()
         try:
             return self._workers.ask(requests, timeout_seconds)
         except TimelyError as error:
             self._hear(error)
+            raise
+        except KeyboardInterrupt as error:
+            self._note_awaited(error, requests[0][1], began)
             raise
 
     def post(
@@ -239,6 +245,9 @@ class Installed:
             if refused := self._refused_of(None):
                 raise together(refused) from None
             raise
+        except KeyboardInterrupt as error:
+            self._note_name(error)
+            raise
 
     # Of workers that are at hand, where nothing is ever outstanding.
 
@@ -269,9 +278,9 @@ class Installed:
         self.note_epoch(opened)
         return epoch
 
-    def has_done(self, epoch: int, seconds: float) -> bool:
+    def has_done(self, epoch: int, seconds: float, began: float) -> bool:
         """Let workers that are at hand do what there is to do, for so many seconds at most, or without limit
-        below 0: whether an epoch is complete then.
+        below 0: whether an epoch is complete then. `began`: when the call did, on the monotonic clock.
         """
         if self._end is not None:
             self.settle()
@@ -281,6 +290,25 @@ class Installed:
         except TimelyError as error:
             self._hear(error)
             raise
+        except KeyboardInterrupt as error:
+            self._note_awaited(error, Wait(self.index, "", epoch, seconds), began)
+            raise
+
+    def _note_awaited(self, error: KeyboardInterrupt, request: Request, began: float) -> None:
+        """Say of an interrupt what of this dataflow was waited for: workers elsewhere have said by whom."""
+        if self.is_embedded:
+            why = "its workers, in this process, " + (
+                "were at work: what they hold is lost, connect again"
+                if self._workers.end == "interrupted"
+                else "go on: it was for another thread to bring that, or to end its turn"
+            )
+            note_awaited(error, request, time.monotonic() - began, why)
+        self._note_name(error)
+
+    def _note_name(self, error: KeyboardInterrupt) -> None:
+        add_note(
+            error, f"dataflow {self.index} is {self.name!r}; its open epoch, as known here, is {self.epoch}"
+        )
 
     def _hear(self, error: TimelyError) -> None:
         """From now on say so, if that has ended the dataflow."""

@@ -166,10 +166,10 @@ class Flow(Installed):
             wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
         left = seconds = seconds_of(timeout)
         if self.is_at_hand:
-            until = time.monotonic() + seconds
-            if self.has_done(wanted, seconds):
+            began = time.monotonic()
+            if self.has_done(wanted, seconds, began):
                 return wanted
-            left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
+            left = seconds if seconds < 0 else max(0.0, began + seconds - time.monotonic())
         self.ask_all(Wait(self.index, "", wanted, seconds), left)
         return wanted
 
