@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
-from ..user_code.short_traces import answers_misfits, in_short
+from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.claims import shown
 from ..wire.requests import (
     Append,
@@ -76,6 +76,7 @@ class Flow(Installed):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             ends = vars(self)  # not there yet if `__init__` fails
             for kind in ("output", "input"):
@@ -267,6 +268,7 @@ class FlowInput:
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(explain("an input of a flow", name, OF_INPUTS))
 

@@ -23,7 +23,7 @@ import timely
 from differential import algorithms, col
 from timely.errors import InternalError, MisuseError, VertexError
 from timely.own_files import OWN_FOLDERS
-from timely.user_code.short_traces import answers_misfits, in_short, told_shortly, users_frames
+from timely.user_code.short_traces import answers_misfits, in_short, short_lookup, told_shortly, users_frames
 
 
 def unknown_column(flow: timely.Dataflow) -> None:
@@ -188,7 +188,7 @@ def test_a_call_in_a_cell_that_is_refused_shows_its_line_and_none_of_ours(
     notebook.run("flow = timely.Dataflow('cells')\nrows = dd.input(flow, 'rows', 'k: int, s: string')")
     shown, users, ours = notebook.refused(REFUSED[call])
     assert users == ["<module>"] + ["<lambda>"] * (call == "iterate")
-    assert ours == ["__getattr__"] * (call == "unknown")
+    assert ours == []
     assert f'File "{CELLS[kind].format(2)}", line 1, in <module>' in shown
     assert shown.count("Traceback") == 1
 
@@ -451,3 +451,50 @@ def test_arguments_that_do_not_fit_are_answered_as_a_method_says_and_others_are_
         Kind().answered("a")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="argument 'far'"):
         Kind().plain(far=3)  # type: ignore[call-arg]
+
+
+NAMES = {
+    "flow": "flow.foo",
+    "flow's input": "flow.rows",
+    "input": "flow.input('rows').send",
+    "output": "flow.output('o').collect",
+    "module": "dd.median",
+    "expression": "col.k.foo",
+    "text": "col.k.str.foo",
+    "aggregate": "dd.sum('k').foo",
+    "collection": "rows.groupby",
+    "groups": "rows.group_by('k').foo",
+    "order": "rows.order_by('k').foo",
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_name_that_is_not_there_shows_the_users_line_and_none_of_ours(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(kind, monkeypatch)
+    with timely.connect(embedded=True) as notebook.names["cluster"]:
+        notebook.run("def query(flow):\n    dd.input(flow, 'rows', 'k: int').output('o')")
+        notebook.run("flow = cluster.install(query)\nrows = dd.input(timely.Dataflow('r'), 'rows', 'k: int')")
+        for what, cell in NAMES.items():
+            shown, users, ours = notebook.refused(cell)
+            assert users == ["<module>"] and ours == [], what
+            assert shown.count("Traceback") == 1 and "raise AttributeError" not in shown, what
+
+
+def test_an_error_that_arose_deeper_than_where_a_name_was_looked_up_keeps_its_way() -> None:
+    def deeper(name: str) -> None:
+        raise AttributeError(name, name=name)
+
+    class Kind:
+        @short_lookup
+        def __getattr__(self, name: str) -> None:
+            if name == "deep":
+                deeper(name)
+            raise AttributeError(name)
+
+    for name, count in (("deep", 4), ("flat", 1)):
+        with pytest.raises(AttributeError, match=name) as caught:
+            getattr(Kind(), name)
+        assert len(traceback.extract_tb(caught.value.__traceback__)) == count
+    assert not hasattr(Kind(), "flat") and getattr(Kind(), "flat", 7) == 7
