@@ -9,11 +9,13 @@ import inspect
 import linecache
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
 import types
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -77,7 +79,7 @@ def test_a_new_version_that_is_refused_alike() -> None:
 def test_a_builder_that_fails_is_shown_with_its_line_and_none_of_ours() -> None:
     with timely.connect(workers=1) as cluster, pytest.raises(VertexError, match="in fails") as caught:
         cluster.install(fails)
-    assert _frames(caught.value)[1] == [] and isinstance(caught.value.__cause__, KeyError)
+    assert _frames(caught.value)[1] == [] and isinstance(caught.value.__context__, KeyError)
 
 
 def test_what_is_no_error_of_ours_keeps_its_way() -> None:
@@ -498,3 +500,69 @@ def test_an_error_that_arose_deeper_than_where_a_name_was_looked_up_keeps_its_wa
             getattr(Kind(), name)
         assert len(traceback.extract_tb(caught.value.__traceback__)) == count
     assert not hasattr(Kind(), "flat") and getattr(Kind(), "flat", 7) == 7
+
+
+FAILING = """
+def deeper():
+    raise KeyError("mine")
+
+def fails(flow):
+    dd.input(flow, "rows", "k: int").output("o")
+    deeper()
+
+def fails_in_a_loop(flow):
+    dd.input(flow, "rows", "k: int").iterate(lambda _: deeper())
+"""
+FAILING_OTHERS = """
+import differential as dd
+import timely
+
+@timely.builder
+def fails(flow):
+    raise KeyError("mine")  # in deeper
+"""
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_builder_that_fails_tells_its_way_once(
+    kind: str, embedded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(kind, monkeypatch)
+    notebook.run(FAILING)
+    workers = {"embedded": True} if embedded else {"workers": 2}
+    with timely.connect(**workers) as notebook.names["cluster"]:  # type: ignore[arg-type]
+        notebook.names["old"] = notebook.names["cluster"].install(exported)  # type: ignore[attr-defined]
+        for call, line in (
+            ("install(fails)", "line 7, in fails\n"),
+            ("install(fails_in_a_loop)", "line 10, in fails_in_a_loop\n"),
+            ("replace(old, fails)", "line 7, in fails\n"),
+        ):
+            shown, users, ours = notebook.refused(f"cluster.{call}")
+            assert users == ["<module>"] and ours == [], call
+            assert shown.count("KeyError: 'mine'") == 1, shown
+            assert shown.count("line 3, in deeper\n") == shown.count(line) == 1, shown
+            assert shown.count("Traceback") == 2, "that of the call, and in what it says that of the builder"
+
+
+def exported(flow: timely.Dataflow) -> None:
+    rows = dd.input(flow, "rows", "k: int")
+    rows.export("rows")
+    rows.output("o")
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+@pytest.mark.parametrize("at_import", [True, False])
+def test_a_builder_of_a_module_that_fails_alike(
+    at_import: bool, embedded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"failing_{'module' if at_import else 'builder'}_{'here' if embedded else 'there'}"
+    end = '\nraise KeyError("mine")  # in deeper\n' if at_import else ""
+    (tmp_path / f"{name}.py").write_text(FAILING_OTHERS + end)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with timely.connect(workers=1, embedded=embedded) as cluster:
+        with pytest.raises(VertexError) as caught:
+            cluster.install(f"{name}:fails")
+        shown = "".join(traceback.format_exception(caught.value))
+        assert shown.count("KeyError: 'mine'") == shown.count("# in deeper") == 1
+        assert f"{name}.py" in shown and shown.count("Traceback") == 2
