@@ -15,7 +15,7 @@ well pays 0.1 µs for it, since nothing is done before it fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from types import FrameType, FunctionType, TracebackType
 from typing import Final, ParamSpec, TypeVar
@@ -137,13 +137,13 @@ def _shorten(error: BaseException) -> None:
         error = cause
 
 
-def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    """The same way without frames of our packages, of ZeroMQ, which these call, and of Python's own modules;
-    None if all are such.
+def users_frames(trace: TracebackType | None, besides: Collection[str] = ()) -> TracebackType | None:
+    """The same way without frames of our packages, of ZeroMQ, which these call, and of Python's own modules,
+    nor of the packages `besides`; None if all are such.
     """
     steps: list[TracebackType] = []
     while trace is not None:
-        if is_users(trace.tb_frame) and not _is_of_zeromq(trace.tb_frame):
+        if is_users(trace.tb_frame) and _package_of(trace.tb_frame) not in ("zmq", *besides):
             steps.append(trace)
         trace = trace.tb_next
     found: TracebackType | None = None
@@ -152,8 +152,8 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def _is_of_zeromq(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] == "zmq"
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _behind(step: TracebackType, further: TracebackType | None) -> TracebackType:
