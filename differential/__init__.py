@@ -143,6 +143,7 @@ from differential.other_spellings import explain_function as _explain_function
 from differential.plan.explaining import explain
 from differential.skew.balance import Balance
 from differential.warming import warm
+from timely.user_code.short_traces import short_lookup as _short_lookup
 
 __all__ = [
     "Aggregate",
@@ -276,5 +277,6 @@ __all__ = [
 
 if not _TYPE_CHECKING:
 
+    @_short_lookup
     def __getattr__(name: str) -> object:
         raise AttributeError(_explain_function(name))

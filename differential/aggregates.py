@@ -40,6 +40,7 @@ from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
 from differential.other_spellings import of_another_library, written_as
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short_lookup
 
 __all__ = [
     "ADDED",
@@ -116,6 +117,7 @@ class _OfGroup(NoValue):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # asked for by tools, some before there are fields
                 raise AttributeError(name)

@@ -25,7 +25,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -55,6 +56,7 @@ from progress.kernel import (
 )
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
+from timely.client.installed import after_work
 from timely.cores import cores
 from timely.worker.launcher import before_launch
 
@@ -77,7 +79,6 @@ def warm_once() -> None:
     if marker.exists():
         return
     warm()
-    _told.warmed()
     try:
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
@@ -89,6 +90,11 @@ def warm() -> None:
     """Run the kernels that most queries need. Those of the others (sessions, as-of joins, upsert and checked
     inputs, joins of many) are compiled where they are first met, some seconds each, and kept, too.
     """
+    with _told.warming():
+        _run_kernels()
+
+
+def _run_kernels() -> None:
     generator = np.random.default_rng(0)
     with connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(_every_operator)
@@ -170,12 +176,15 @@ class _Told:
         self.begin = 0.0
         self.next = 0.0
         self.compiled = 0
+        self.seconds = 0.0
+        self.is_warming = False
 
     def first(self) -> None:
         """The first kernel has to be compiled."""
         _say(COMPILE_NOTICE)
         self.begin = time.monotonic()
         self.next = self.begin + _SECONDS_BETWEEN
+        after_work.append(self.worked)
         if is_cache_shared() and (len(cores()) or os.cpu_count() or 1) > 1 and not _marker().exists():
             self.helpers = [_start_helper(number) for number in range(_HELPERS)]
 
@@ -189,10 +198,35 @@ class _Told:
             _say(f"{ready} of {known} kernels after {now - self.begin:.0f} s")
             self.next = now + _SECONDS_BETWEEN
 
+    def worked(self, began: float, is_all: bool) -> None:
+        """A call of embedded workers is over that began then. Once, behind the first that has done all its
+        work, the kernels of that are there. What calls took counts, not what a notebook did between them.
+        """
+        if self.is_warming:
+            return
+        self.seconds += time.monotonic() - max(began, self.begin)
+        if is_all:
+            self._say_compiled(self.seconds)
+
+    @contextmanager
+    def warming(self) -> Iterator[None]:
+        """Within, what is run is run for its kernels: only behind it are these there."""
+        self.is_warming = True
+        try:
+            yield
+        finally:
+            self.is_warming = False
+        self.warmed()
+
     def warmed(self) -> None:
         """All of them are there."""
         if self.begin:
-            _say(f"kernels are compiled, after {time.monotonic() - self.begin:.0f} s")
+            self._say_compiled(time.monotonic() - self.begin)
+
+    def _say_compiled(self, seconds: float) -> None:
+        if self.worked in after_work:
+            after_work.remove(self.worked)
+        _say(f"kernels are compiled, after {seconds:.0f} s")
 
 
 def _say(what: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import in_short
+from timely.user_code.short_traces import in_short, short_lookup
 
 from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate
 from ..columns.schema import Schema, SchemaSpec
@@ -104,6 +104,7 @@ class Grouped(Generic[C]):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> object:
             raise AttributeError(explain("a grouped collection", name, groups=True))
 

@@ -10,7 +10,7 @@ from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
 from timely.own_files import OWN_NAMES
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import in_short
+from timely.user_code.short_traces import in_short, short_lookup
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
@@ -47,6 +47,7 @@ class Handle:
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> object:
             hint = ""
             node = self.__dict__.get("node")

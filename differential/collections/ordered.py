@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import in_short
+from timely.user_code.short_traces import in_short, short_lookup
 
 from ..errors import SchemaError
 from ..expressions.expression import Ordering, col
@@ -87,6 +87,7 @@ class Ordered(Generic[H]):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> object:
             if name.startswith("__"):
                 raise AttributeError(name)

@@ -13,10 +13,9 @@ side of a comparison in parentheses.
 
     null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
-    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down, as in Python
-    zero      so do `//` and `%` of an integer by 0; choose with
-              `when(b != 0).then(a // b)` instead: a value of `when` or `fill_null` is worked out only in the
-              rows that take it, but both sides of `&` and `|` always are. `/` gives a float: inf or nan by 0.
+    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down; / gives floats
+    zero      so do // and % of an integer by 0; choose with `when(b != 0).then(a // b)`: a value of `when`
+              is worked out only in rows that take it, as of `fill_null`; both sides of & and | always are.
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast what is taken out of it
@@ -50,6 +49,7 @@ from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
 from differential.expressions.types import type_of
 from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short_lookup
 
 __all__ = [
     "DEPTH_MAX",
@@ -345,9 +345,9 @@ class Expr(Tree):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> object:
-            # Tools that look for protocols (copy, pickle, notebooks) come here, too, some before it has
-            # fields.
+            # Tools that look for protocols (copy, pickle) come here, too, some before it has fields.
             raise AttributeError(name if name.startswith("_") else explain_method(self.describe(), name))
 
         def __getitem__(self, key: object) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,8 @@ import pytest
 from house import ROOT
 
 from differential import warming
-from progress.kernel import Kernel
+from progress.kernel import COMPILE_NOTICE, Kernel
+from timely.client.installed import after_work
 
 
 @pytest.fixture
@@ -21,6 +23,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_told() -> Iterator[None]:
+    """Behind a test, of what calls of other tests have done."""
+    before = after_work[:]
+    yield
+    after_work[:] = before
 
 
 def test_the_second_start_does_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,3 +178,78 @@ def test_kernels_that_are_loaded_are_not_told_of_as_if_they_were_compiled(
         "1 of 9 kernels",
         "4 of 9 kernels",
     ]
+
+
+EMBEDDED = """
+import sys
+from differential import warming
+import differential as dd, timely
+warming._start_helper = lambda number: None
+said = lambda what: print(what, file=sys.stderr, flush=True)
+
+def passed_on(flow):
+    dd.input(flow, "rows", "k: int").output("rows")
+
+with timely.connect(embedded=True) as cluster:
+    flow = cluster.install(passed_on)
+    flow.input("rows").insert([(1,)])
+    said("before")
+    flow.wait(flow.seal())
+    said("behind")
+    flow.input("rows").insert([(2,)])
+    flow.output("rows").snapshot()
+    flow.wait(flow.seal())
+    cluster.install(passed_on)
+"""
+
+
+def test_embedded_workers_say_once_that_kernels_are_compiled_behind_the_first_call_that_waited(
+    tmp_path: Path,
+) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    told = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", EMBEDDED], env=environment, capture_output=True, text=True, check=True
+        )
+        told.append([line for line in done.stderr.splitlines() if " of " not in line.split(" kernels")[0]])
+    first, second = told
+    assert [line.partition(", after ")[0] for line in first] == [
+        COMPILE_NOTICE,
+        "before",
+        "kernels are compiled",
+        "behind",
+    ]
+    assert second == ["before", "behind"], "nothing had to be compiled"
+
+
+def test_what_a_notebook_does_between_calls_is_no_time_of_compiling(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, now = warming._Told(), 100.0
+    monkeypatch.setattr(warming.time, "monotonic", lambda: now)
+    monkeypatch.setattr(warming, "_start_helper", lambda number: None)
+    told.first()
+    now = 103.0
+    told.worked(99.0, False)  # an install, which began before
+    now = 1_009.0
+    told.worked(1_000.0, True)
+    assert capsys.readouterr().err.splitlines() == [COMPILE_NOTICE, "kernels are compiled, after 12 s"]
+    assert told.worked not in after_work
+
+
+def test_what_is_run_to_have_kernels_says_it_behind_all_of_them(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = warming._Told()
+    monkeypatch.setattr(warming, "_start_helper", lambda number: None)
+    monkeypatch.setattr(warming, "_told", told)
+    monkeypatch.setattr(warming, "_run_kernels", lambda: (told.first(), told.worked(0.0, True)))
+    warming.warm()
+    assert capsys.readouterr().err.splitlines() == [COMPILE_NOTICE, "kernels are compiled, after 0 s"]
+    assert told.worked not in after_work

@@ -5,18 +5,22 @@ Each in a process of its own: the other tests need their Spark.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from timely.errors import TimelyError
 from timely.spark import lost
 from timely.spark.errors import InputFormatError, SparkLostError
 from timely.spark.lost import is_stopped, java_watched, spark_lost, spark_said
+from timely.spark.session import local_session
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 200
@@ -152,3 +156,86 @@ def test_a_session_of_spark_connect_is_not_taken_for_one_that_was_stopped(
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     with pytest.raises(InputFormatError, match="^no rows: not there$"), spark_said("no rows"):
         raise AnalysisException("not there")
+
+
+INTERRUPTED = """
+import os, signal, threading, sys, time
+import differential as dd
+import timely.spark
+from timely.spark.session import local_session
+
+def count(rows):
+    return rows.agg(n=dd.count())
+
+spark = local_session(cores=1)
+if {is_stream}:
+    given = spark.readStream.format("rate").option("rowsPerSecond", 5).load().selectExpr("value")
+    named = {{"epochs": timely.spark.micro_batches("1 second")}}
+else:
+    given = spark.range(0, 1 << 40, 1, 2).selectExpr("id % 1000 AS k", "id % 7 AS e")
+    named = {{"epochs": "e"}}
+
+def press(*_):
+    global pressed
+    if not pressed:
+        pressed = True
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+pressed = False
+if not {is_stream}:
+    def look():
+        while not spark.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.05)
+        press()
+    threading.Thread(target=look, daemon=True).start()
+timely.spark.run(count, {{"rows": given}}, outputs=press, workers=1, **named)  # the line
+"""
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "batch"])
+def test_an_interrupted_run_shows_the_users_line_and_nothing_of_spark(
+    is_stream: bool, tmp_path: Path
+) -> None:
+    program = tmp_path / "interrupted.py"
+    program.write_text(INTERRUPTED.format(is_stream=is_stream))
+    done = subprocess.run(
+        [sys.executable, program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+    )
+    assert done.returncode == -2, done.stderr
+    shown = done.stderr[done.stderr.index("Traceback") :]
+    assert shown.count("Traceback") == 1 and "# the line" in shown, shown
+    assert "py4j" not in shown and "pyspark" not in shown and "cancelled" not in shown, shown
+    assert "\nKeyboardInterrupt" in shown
+
+
+def test_an_error_in_the_midst_of_an_interrupt_gives_way_to_it_and_one_that_is_behind_it_does_not() -> None:
+    with pytest.raises(KeyboardInterrupt), spark_said("no rows"):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise AnalysisException("cancelled")
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with pytest.raises(TimelyError, match="no rows"), spark_said("no rows"):
+            raise AnalysisException("no such table") from None
+
+
+def _failed(call: Callable[[], object]) -> logging.LogRecord:
+    try:
+        call()
+    except Exception:
+        found = sys.exc_info()
+    return logging.LogRecord("py4j.clientserver", logging.ERROR, __file__, 1, "in Python", (), found)
+
+
+def test_py4j_is_quiet_about_what_fails_in_calls_of_ours_and_no_other() -> None:
+    def users() -> None:
+        raise ValueError("mine")
+
+    assert lost._is_not_of_a_call_of_ours(_failed(users))
+    assert not lost._is_not_of_a_call_of_ours(_failed(lambda: local_session(cores=0)))

@@ -109,7 +109,7 @@ def _module_of(spec: str, what: str) -> ModuleType:
             raise
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
-        ) from error
+        ) from None  # told already, lines and all
     finally:
         _importing.reset(outer)
 
@@ -164,7 +164,7 @@ def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object])
         given = f" with arguments {_shown(arguments)}" if arguments else ""
         raise VertexError(
             f"the builder {name!r} failed{given}.\n{_traceback_of(error)}{_elsewhere(error)}"
-        ) from error
+        ) from None  # told already, lines and all; a debugger finds it as the context
     return dataflow
 
 

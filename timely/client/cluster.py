@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,7 +36,7 @@ from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..user_code.short_traces import in_short, short
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
-from .installed import PATIENCE_SECONDS, Workers
+from .installed import PATIENCE_SECONDS, Workers, after_work
 from .session import Flow
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ class Cluster:
         _check_build("install", build)
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
+            began = time.monotonic()
             here: Reply = install_here(*_built_here(build), arguments)
+            for tell in after_work[:]:
+                tell(began, False)
             return here
         spec, arguments = self._travelling(build, arguments)
         # Worker 0 gives up first, and its error says who was late.

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from ..errors import MisuseError, TimelyError
-from ..failure import again
+from ..failure import add_note, again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..operators.inputs.plain_rows import PlainRow
-from ..wire.requests import Reply, Request, Value
+from ..wire.requests import Changes, Reply, Request, Snapshot, Value, Wait
+from .awaited import note_awaited
 from .posting import Behind, Poster, Refusals, this_thread, together
 
-__all__ = ["PATIENCE_SECONDS", "AtHand", "Installed", "Keeper", "OwnProcess", "Workers"]
+__all__ = ["PATIENCE_SECONDS", "AtHand", "Installed", "Keeper", "OwnProcess", "Workers", "after_work"]
 
 PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
+
+after_work: Final[list[Callable[[float, bool], None]]] = []
+"""Whom to tell that a call of workers in this process is over: when it began, on the monotonic clock, and
+whether it has waited for all work that there was, or is an install. Most often nobody: who compiles kernels
+says so when that is done.
+"""
 
 
 class Workers(Protocol):
@@ -199,11 +207,18 @@ class Installed:
         worker knows already another may not have heard, and would take rows that nobody can ever read.
         """
         self.settle(timeout_seconds=timeout_seconds)
+        began = time.monotonic()
         try:
-            return self._workers.ask(requests, timeout_seconds)
+            replies = self._workers.ask(requests, timeout_seconds)
         except TimelyError as error:
             self._hear(error)
             raise
+        except KeyboardInterrupt as error:
+            self._note_awaited(error, requests[0][1], began)
+            raise
+        if after_work and self.is_at_hand and isinstance(requests[0][1], Wait | Changes | Snapshot):
+            _tell_after_work(began)
+        return replies
 
     def post(
         self, worker: int, request: Request, table: pa.Table | None, call: str, is_ordered: bool = False
@@ -239,6 +254,9 @@ class Installed:
             if refused := self._refused_of(None):
                 raise together(refused) from None
             raise
+        except KeyboardInterrupt as error:
+            self._note_name(error)
+            raise
 
     # Of workers that are at hand, where nothing is ever outstanding.
 
@@ -269,18 +287,40 @@ class Installed:
         self.note_epoch(opened)
         return epoch
 
-    def has_done(self, epoch: int, seconds: float) -> bool:
+    def has_done(self, epoch: int, seconds: float, began: float) -> bool:
         """Let workers that are at hand do what there is to do, for so many seconds at most, or without limit
-        below 0: whether an epoch is complete then.
+        below 0: whether an epoch is complete then. `began`: when the call did, on the monotonic clock.
         """
         if self._end is not None:
             self.settle()
         assert self._at_hand is not None
         try:
-            return self._at_hand.has_done(self.index, epoch, seconds)
+            is_done = self._at_hand.has_done(self.index, epoch, seconds)
         except TimelyError as error:
             self._hear(error)
             raise
+        except KeyboardInterrupt as error:
+            self._note_awaited(error, Wait(self.index, "", epoch, seconds), began)
+            raise
+        if after_work and is_done:
+            _tell_after_work(began)
+        return is_done
+
+    def _note_awaited(self, error: KeyboardInterrupt, request: Request, began: float) -> None:
+        """Say of an interrupt what of this dataflow was waited for: workers elsewhere have said by whom."""
+        if self.is_embedded:
+            why = "its workers, in this process, " + (
+                "were at work: what they hold is lost, connect again"
+                if self._workers.end == "interrupted"
+                else "go on: it was for another thread to bring that, or to end its turn"
+            )
+            note_awaited(error, request, time.monotonic() - began, why)
+        self._note_name(error)
+
+    def _note_name(self, error: KeyboardInterrupt) -> None:
+        add_note(
+            error, f"dataflow {self.index} is {self.name!r}; its open epoch, as known here, is {self.epoch}"
+        )
 
     def _hear(self, error: TimelyError) -> None:
         """From now on say so, if that has ended the dataflow."""
@@ -331,3 +371,8 @@ class Installed:
         """
         seconds = PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
         return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)
+
+
+def _tell_after_work(began: float) -> None:
+    for tell in after_work[:]:
+        tell(began, True)

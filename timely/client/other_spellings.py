@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain"]
+from ..errors import MisuseError
+
+__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain", "of_rows"]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for what this client was not given yet: tables of Arrow, which "
@@ -47,3 +49,25 @@ def explain(kind: str, name: str, spellings: Mapping[str, str]) -> str:
     """The message of the `AttributeError` for `name`, which a `kind` of thing does not have."""
     told = spellings.get(name)
     return f"{kind} has no {name!r}. Write instead: {told}" if told else f"{kind} has no {name!r}"
+
+
+_DIFFS: Final = {"insert": 1, "upsert": 1, "remove": -1, "delete": -1}
+
+
+def of_rows(entered: object, call: str, named: Mapping[str, object], error: TypeError) -> MisuseError:
+    """What to write for a `call` that gives an input rows, and arguments that it does not take: the epoch
+    above all, which `append` takes.
+    """
+    if "epoch" not in named:
+        given = "keys" if call == "delete" else "rows"
+        return MisuseError(
+            f"{entered!r}: {error}. Write instead: {call}({given}), or {call}({given}, writer='load', "
+            "sequence=0), which counts once. append(table) takes rows as often as their column 'diff' says"
+        )
+    epoch = named["epoch"]
+    shown = repr(epoch) if isinstance(epoch, str | int) else "'day'"
+    return MisuseError(
+        f"{entered!r}: {call} takes no epoch, for what it is given belongs to the open one. Write instead: "
+        f"append(table, epoch={shown}). That table is one of Arrow with a column 'diff', here {_DIFFS[call]} "
+        "in each row; epoch is a number, or the name of a column that says the epoch of each row"
+    )

@@ -26,7 +26,7 @@ from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
 from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
-from ..user_code.short_traces import in_short, told_shortly
+from ..user_code.short_traces import in_short, short_lookup, told_shortly
 from ..wire.arrow import int64s_of
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
 from .installed import Installed
@@ -58,6 +58,7 @@ class FlowOutput:
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(explain("an output of a flow", name, OF_OUTPUTS))
 

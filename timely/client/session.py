@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
-from ..user_code.short_traces import in_short
+from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.claims import shown
 from ..wire.frames.tables import schema_from_bytes
 from ..wire.requests import (
@@ -41,7 +41,7 @@ from .appending import append_request
 from .arrangements import arrangements_of
 from .installed import Installed, Workers
 from .iterations import iterations_of
-from .other_spellings import OF_FLOWS, OF_INPUTS, explain
+from .other_spellings import OF_FLOWS, OF_INPUTS, explain, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .tables import InputForm, chunks
 
@@ -73,6 +73,7 @@ class Flow(Installed):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             ends = vars(self)  # not there yet if `__init__` fails
             for kind in ("output", "input"):
@@ -163,10 +164,10 @@ class Flow(Installed):
             wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
         left = seconds = seconds_of(timeout)
         if self.is_at_hand:
-            until = time.monotonic() + seconds
-            if self.has_done(wanted, seconds):
+            began = time.monotonic()
+            if self.has_done(wanted, seconds, began):
                 return wanted
-            left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
+            left = seconds if seconds < 0 else max(0.0, began + seconds - time.monotonic())
         self.ask_all(Wait(self.index, "", wanted, seconds), left)
         return wanted
 
@@ -264,9 +265,11 @@ class FlowInput:
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(explain("an input of a flow", name, OF_INPUTS))
 
+    @answers_misfits(of_rows)
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
         return it: all rows enter one epoch, on all workers, or, after an error, none.
@@ -285,6 +288,7 @@ class FlowInput:
             self._refuse("insert")
         return self._add("insert", self.form, data, 1, writer, sequence)
 
+    @answers_misfits(of_rows)
     def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say what the values of keys are, at an input that keeps the last value by key (`mode="upsert"`); as
         `insert` otherwise, and returns the epoch.
@@ -298,6 +302,7 @@ class FlowInput:
             self._refuse("upsert")
         return self._add("upsert", self.form, data, 1, writer, sequence)
 
+    @answers_misfits(of_rows)
     def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Say that these keys have no value any more: bare values of a key of one column, tuples, dicts, or a
         table that has the columns of the key. As `upsert` otherwise; of a key that has no value it changes
@@ -307,6 +312,7 @@ class FlowInput:
             self._refuse("delete")
         return self._add("delete", self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
 
+    @answers_misfits(of_rows)
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
         """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
         if self._is_keyed:

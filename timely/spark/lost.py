@@ -10,8 +10,10 @@ import contextlib
 import logging
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from types import TracebackType
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as it comes
 from pyspark import SparkContext
@@ -19,7 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from timely.errors import TimelyError
+from timely.own_files import OWN_FOLDERS
 from timely.spark.errors import InputFormatError, SparkLostError, first_line
+from timely.user_code.short_traces import users_frames
 
 __all__ = [
     "end_session",
@@ -30,6 +34,9 @@ __all__ = [
     "spark_said",
     "told_alone",
 ]
+
+_OF_SPARK = ("py4j", "pyspark")
+"""Packages whose errors and frames say nothing to who has called us."""
 
 _REAP_SECONDS_MAX = 2.0
 """How long after its connections broke a process may take to be gone."""
@@ -86,12 +93,17 @@ def java_watched() -> Iterator[None]:
 
 @contextlib.contextmanager
 def spark_said(what: str, kind: type[TimelyError] = InputFormatError) -> Iterator[None]:
-    """An error of Spark, in one line, as one of ours that begins with `what`."""
+    """An error of Spark, in one line, as one of ours that begins with `what`. What comes up while an
+    interrupt is on its way, as that jobs were cancelled, gives way to that.
+    """
+    handled = sys.exc_info()[1]  # by who calls: an interrupt that is over
     try:
         yield
     except TimelyError:
         raise
     except Exception as error:  # PySpark's own, or one of the JVM that PySpark passes on as it is
+        if (interrupt := _interrupt_behind(error, handled)) is not None:
+            raise interrupt from None
         lost = spark_lost(error)
         if lost is not None:
             raise lost from None
@@ -100,16 +112,26 @@ def spark_said(what: str, kind: type[TimelyError] = InputFormatError) -> Iterato
         raise kind(f"{what}: {first_line(error)}") from None
 
 
-@contextlib.contextmanager
-def told_alone() -> Iterator[None]:
-    """Errors come without those of Spark and Py4J in front of them, which are long and say less."""
-    try:
-        yield
-    except TimelyError as error:
-        error.__suppress_context__ = True
-        if type(error.__cause__).__module__.partition(".")[0] in ("py4j", "pyspark", "builtins"):
-            error.__cause__ = None
-        raise
+class told_alone:
+    """`with told_alone():`, errors come without those of Spark and Py4J in front of them, which are long and
+    say less. So does an interrupt (Ctrl-C), and without their frames, which say by what means it waited:
+    PySpark asks Java then to cancel all jobs, by a connection that another answer is still to come by, so
+    that this fails most often.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            error.__suppress_context__ = True
+            error.__traceback__ = users_frames(error.__traceback__, _OF_SPARK)
+        elif isinstance(error, TimelyError):
+            error.__suppress_context__ = True
+            if type(error.__cause__).__module__.partition(".")[0] in (*_OF_SPARK, "builtins"):
+                error.__cause__ = None
 
 
 def end_session() -> None:
@@ -143,6 +165,9 @@ def quiet_about_lost_java(context: SparkContext) -> None:
     root = logging.getLogger()
     if _is_not_of_py4j not in root.filters:
         root.addFilter(_is_not_of_py4j)
+    calls = logging.getLogger("py4j.clientserver")
+    if _is_not_of_a_call_of_ours not in calls.filters:
+        calls.addFilter(_is_not_of_a_call_of_ours)
 
 
 def _java_process() -> subprocess.Popen[bytes] | None:
@@ -158,6 +183,16 @@ def _is_of_a_connection(error: BaseException) -> bool:
     return False
 
 
+def _interrupt_behind(error: BaseException, handled: BaseException | None) -> KeyboardInterrupt | None:
+    """The interrupt that an error came up in the midst of; None if that is the one that is handled."""
+    seen: BaseException | None = error
+    while seen is not None and seen is not handled:
+        if isinstance(seen, KeyboardInterrupt):
+            return seen
+        seen = seen.__context__
+    return None
+
+
 def _stop(session: SparkSession) -> None:
     with contextlib.suppress(Exception):
         session.stop()
@@ -169,3 +204,15 @@ def _nothing(*arguments: object) -> None:
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
+
+
+def _is_not_of_a_call_of_ours(record: logging.LogRecord) -> bool:
+    """What Java calls of ours, for each batch of a stream, keeps its error, and whoever waits for the stream
+    is told of it; or of the interrupt that has stopped the stream in the middle of a batch.
+    """
+    step = record.exc_info[2] if record.exc_info else None
+    while step is not None:
+        if step.tb_frame.f_code.co_filename.startswith(OWN_FOLDERS):
+            return False
+        step = step.tb_next
+    return True

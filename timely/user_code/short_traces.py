@@ -9,25 +9,31 @@ frames.
 
 In a script most is asked within `install`, which is told so; in a notebook a query is written cell by cell,
 and each call is one that the user has made. So all calls of a collection, of a flow, its inputs and its
-outputs are: `in_short`. A call that goes well pays 0.1 µs for it, since nothing is done before it fails.
+outputs are: `in_short`; and what answers to a name that none of them has: `short_lookup`. A call that goes
+well pays 0.1 µs for it, since nothing is done before it fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from types import FrameType, FunctionType, TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from ..errors import InternalError, TimelyError
 from ..failure import text_of
 from .call_site import is_users
 
-__all__ = ["in_short", "short", "told_shortly", "users_frames"]
+__all__ = ["Misfit", "answers_misfits", "in_short", "short", "short_lookup", "told_shortly", "users_frames"]
 
 K = TypeVar("K", bound=type)
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Misfit = Callable[[object, str, Mapping[str, object], TypeError], TimelyError]
+"""From an object, the name of its method, what was named, and what Python says, to what is raised."""
+
+_ANSWER: Final = "__naiad_answers_misfits__"
 
 
 class told_shortly:
@@ -57,9 +63,48 @@ def short(function: Callable[P, R]) -> Callable[P, R]:
             # Arguments that do not fit: it arose here, where the user's call is meant.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.__traceback__ = None
+                answer: Misfit | None = getattr(function, _ANSWER, None)
+                if answer is not None:
+                    with told_shortly():
+                        raise answer(args[0], function.__name__, named, error) from None
             raise
 
     return called
+
+
+def answers_misfits(answer: Misfit) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of methods of a class that is `in_short`: arguments that do not fit are answered by the
+    error that `answer` makes of the object, the method's name, the named arguments and Python's own error.
+
+    Looked at when they do not fit, and not before: a check of each call would cost a small one as much as
+    what it does.
+    """
+
+    def marked(function: Callable[P, R]) -> Callable[P, R]:
+        setattr(function, _ANSWER, answer)
+        return function
+
+    return marked
+
+
+def short_lookup(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, a `__getattr__` that says what to write for a name that there is not, without its frame.
+
+    A frame is added as an error leaves it, so that the function itself cannot cut its own: who raises anew
+    what came from below adds none. An error that arose deeper is another one, and keeps its way.
+    """
+
+    @wraps(function)
+    def looked_up(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except AttributeError as error:
+            inner = None if error.__traceback__ is None else error.__traceback__.tb_next
+            if inner is not None and inner.tb_next is None:
+                error.__traceback__ = None
+            raise
+
+    return looked_up
 
 
 def in_short(kind: K) -> K:
@@ -92,13 +137,13 @@ def _shorten(error: BaseException) -> None:
         error = cause
 
 
-def users_frames(trace: TracebackType | None) -> TracebackType | None:
-    """The same way without frames of our packages, of ZeroMQ, which these call, and of Python's own modules;
-    None if all are such.
+def users_frames(trace: TracebackType | None, besides: Collection[str] = ()) -> TracebackType | None:
+    """The same way without frames of our packages, of ZeroMQ, which these call, and of Python's own modules,
+    nor of the packages `besides`; None if all are such.
     """
     steps: list[TracebackType] = []
     while trace is not None:
-        if is_users(trace.tb_frame) and not _is_of_zeromq(trace.tb_frame):
+        if is_users(trace.tb_frame) and _package_of(trace.tb_frame) not in ("zmq", *besides):
             steps.append(trace)
         trace = trace.tb_next
     found: TracebackType | None = None
@@ -107,8 +152,8 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def _is_of_zeromq(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] == "zmq"
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _behind(step: TracebackType, further: TracebackType | None) -> TracebackType:

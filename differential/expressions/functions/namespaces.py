@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from differential.other_spellings import told_of
+from timely.user_code.short_traces import short_lookup
 
 __all__ = ["ListMethods", "StringMethods", "TimeMethods", "explain_item", "explain_method"]
 
@@ -31,6 +32,7 @@ class StringMethods(Generic[E]):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(name if name.startswith("_") else _explain_accessor("str", name))
 
@@ -140,6 +142,7 @@ class TimeMethods(Generic[E]):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(name if name.startswith("_") else _explain_accessor("dt", name))
 
@@ -217,6 +220,7 @@ class ListMethods(Generic[E]):
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(name if name.startswith("_") else _explain_accessor("list", name))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import differential as dd
 import timely
 from timely.client.other_spellings import OF_FLOWS, OF_INPUTS, OF_OUTPUTS
 from timely.client.session import Flow
+from timely.errors import MisuseError
+from timely.own_files import OWN_FOLDERS
 
 
 def passing(dataflow: timely.Dataflow) -> None:
@@ -65,3 +69,48 @@ def test_no_spelling_is_the_name_of_something_that_is_there(flow: Flow) -> None:
         (flow.output("out"), OF_OUTPUTS),
     ):
         assert not set(spellings) & set(dir(each))
+
+
+def lasting(dataflow: timely.Dataflow) -> None:
+    dd.input(dataflow, "in", "a: int").output("out")
+    dd.input(dataflow, "last", "k: int, v: int", key="k", mode="upsert").output("values")
+
+
+@pytest.mark.parametrize("kind", [{"embedded": True}, {}], ids=["embedded", "processes"])
+def test_who_gives_an_epoch_to_an_insertion_is_told_how_append_takes_it(kind: dict[str, bool]) -> None:
+    with timely.connect(workers=1, **kind) as cluster:  # type: ignore[arg-type]
+        flow = cluster.install(lasting)
+        for name, call, diff in (("in", "insert", 1), ("in", "remove", -1), ("last", "upsert", 1)):
+            with pytest.raises(MisuseError, match=f"FlowInput.'{name}' of .*: {call} takes no ep") as caught:
+                getattr(flow.input(name), call)([(1, 2)[: 1 + (name == "last")]], epoch="day")
+            said = str(caught.value)
+            assert "append(table, epoch='day')" in said and f"'diff', here {diff} in" in said
+            steps = traceback.extract_tb(caught.value.__traceback__)
+            assert not [step for step in steps if step.filename.startswith(OWN_FOLDERS)]
+            assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1
+        with pytest.raises(MisuseError, match=r"delete takes no epoch.*append\(table, epoch=3\)"):
+            flow.input("last").delete([1], epoch=3)  # type: ignore[call-arg]
+        # What was to be written does what was meant, and what was refused has done nothing.
+        flow.input("in").append(pa.table({"a": [7, 8], "day": [2, 3], "diff": [1, 1]}), epoch="day")
+        flow.wait(flow.seal(through=3))
+        found = flow.output("out").changes().to_pylist()
+        assert [(row["a"], row["epoch"]) for row in found] == [(7, 2), (8, 3)]
+
+
+def test_other_arguments_that_an_insertion_does_not_take_are_told_what_it_takes(flow: Flow) -> None:
+    entered = flow.input("in")
+    with pytest.raises(MisuseError, match=r"argument 'diff'.*Write instead: remove\(rows\).*append\(table\)"):
+        entered.remove([(1,)], diff=-1)  # type: ignore[call-arg]
+    with pytest.raises(MisuseError, match=r"missing 1 required .*Write instead: insert\(rows\)"):
+        entered.insert()  # type: ignore[call-arg]
+    with pytest.raises(MisuseError, match="takes 2 positional arguments but 3 were given"):
+        entered.insert([(1,)], 3)  # type: ignore[misc]
+
+
+def test_a_mistake_of_types_within_a_call_stays_what_it_is(flow: Flow) -> None:
+    class Odd:
+        def __iter__(self) -> Iterator[object]:
+            raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="^mine$"):
+        flow.input("in").insert(Odd())

@@ -9,11 +9,13 @@ import inspect
 import linecache
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -23,7 +25,7 @@ import timely
 from differential import algorithms, col
 from timely.errors import InternalError, MisuseError, VertexError
 from timely.own_files import OWN_FOLDERS
-from timely.user_code.short_traces import in_short, told_shortly, users_frames
+from timely.user_code.short_traces import answers_misfits, in_short, short_lookup, told_shortly, users_frames
 
 
 def unknown_column(flow: timely.Dataflow) -> None:
@@ -77,7 +79,7 @@ def test_a_new_version_that_is_refused_alike() -> None:
 def test_a_builder_that_fails_is_shown_with_its_line_and_none_of_ours() -> None:
     with timely.connect(workers=1) as cluster, pytest.raises(VertexError, match="in fails") as caught:
         cluster.install(fails)
-    assert _frames(caught.value)[1] == [] and isinstance(caught.value.__cause__, KeyError)
+    assert _frames(caught.value)[1] == [] and isinstance(caught.value.__context__, KeyError)
 
 
 def test_what_is_no_error_of_ours_keeps_its_way() -> None:
@@ -188,7 +190,7 @@ def test_a_call_in_a_cell_that_is_refused_shows_its_line_and_none_of_ours(
     notebook.run("flow = timely.Dataflow('cells')\nrows = dd.input(flow, 'rows', 'k: int, s: string')")
     shown, users, ours = notebook.refused(REFUSED[call])
     assert users == ["<module>"] + ["<lambda>"] * (call == "iterate")
-    assert ours == ["__getattr__"] * (call == "unknown")
+    assert ours == []
     assert f'File "{CELLS[kind].format(2)}", line 1, in <module>' in shown
     assert shown.count("Traceback") == 1
 
@@ -429,3 +431,138 @@ def test_classes_of_users_are_made_as_they_are_written() -> None:
         "Mine", (dd.Collection, Noted), {"note": "x"}, lambda names: names.update(mine=mine)
     )
     assert made == [(kind, "x")] and vars(kind)["mine"] is mine
+
+
+def test_arguments_that_do_not_fit_are_answered_as_a_method_says_and_others_are_not() -> None:
+    def answer(kind: object, name: str, named: Mapping[str, object], error: TypeError) -> MisuseError:
+        return MisuseError(f"{type(kind).__name__}.{name} {sorted(named)}: {error}")
+
+    @in_short
+    class Kind:
+        @answers_misfits(answer)
+        def answered(self, given: int) -> int:
+            return given + 1
+
+        def plain(self) -> None: ...
+
+    assert Kind().answered(1) == 2 and Kind.answered.__name__ == "answered"
+    with pytest.raises(MisuseError, match=r"Kind.answered \['far'\]: .*argument 'far'") as caught:
+        Kind().answered(far=3)  # type: ignore[call-arg]
+    assert _frames(caught.value)[1] == [] and caught.value.__suppress_context__
+    with pytest.raises(TypeError, match="can only concatenate"):
+        Kind().answered("a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="argument 'far'"):
+        Kind().plain(far=3)  # type: ignore[call-arg]
+
+
+NAMES = {
+    "flow": "flow.foo",
+    "flow's input": "flow.rows",
+    "input": "flow.input('rows').send",
+    "output": "flow.output('o').collect",
+    "module": "dd.median",
+    "expression": "col.k.foo",
+    "text": "col.k.str.foo",
+    "aggregate": "dd.sum('k').foo",
+    "collection": "rows.groupby",
+    "groups": "rows.group_by('k').foo",
+    "order": "rows.order_by('k').foo",
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_name_that_is_not_there_shows_the_users_line_and_none_of_ours(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(kind, monkeypatch)
+    with timely.connect(embedded=True) as notebook.names["cluster"]:
+        notebook.run("def query(flow):\n    dd.input(flow, 'rows', 'k: int').output('o')")
+        notebook.run("flow = cluster.install(query)\nrows = dd.input(timely.Dataflow('r'), 'rows', 'k: int')")
+        for what, cell in NAMES.items():
+            shown, users, ours = notebook.refused(cell)
+            assert users == ["<module>"] and ours == [], what
+            assert shown.count("Traceback") == 1 and "raise AttributeError" not in shown, what
+
+
+def test_an_error_that_arose_deeper_than_where_a_name_was_looked_up_keeps_its_way() -> None:
+    def deeper(name: str) -> None:
+        raise AttributeError(name, name=name)
+
+    class Kind:
+        @short_lookup
+        def __getattr__(self, name: str) -> None:
+            if name == "deep":
+                deeper(name)
+            raise AttributeError(name)
+
+    for name, count in (("deep", 4), ("flat", 1)):
+        with pytest.raises(AttributeError, match=name) as caught:
+            getattr(Kind(), name)
+        assert len(traceback.extract_tb(caught.value.__traceback__)) == count
+    assert not hasattr(Kind(), "flat") and getattr(Kind(), "flat", 7) == 7
+
+
+FAILING = """
+def deeper():
+    raise KeyError("mine")
+
+def fails(flow):
+    dd.input(flow, "rows", "k: int").output("o")
+    deeper()
+
+def fails_in_a_loop(flow):
+    dd.input(flow, "rows", "k: int").iterate(lambda _: deeper())
+"""
+FAILING_OTHERS = """
+import differential as dd
+import timely
+
+@timely.builder
+def fails(flow):
+    raise KeyError("mine")  # in deeper
+"""
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_builder_that_fails_tells_its_way_once(
+    kind: str, embedded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = Notebook(kind, monkeypatch)
+    notebook.run(FAILING)
+    workers = {"embedded": True} if embedded else {"workers": 2}
+    with timely.connect(**workers) as notebook.names["cluster"]:  # type: ignore[arg-type]
+        notebook.names["old"] = notebook.names["cluster"].install(exported)  # type: ignore[attr-defined]
+        for call, line in (
+            ("install(fails)", "line 7, in fails\n"),
+            ("install(fails_in_a_loop)", "line 10, in fails_in_a_loop\n"),
+            ("replace(old, fails)", "line 7, in fails\n"),
+        ):
+            shown, users, ours = notebook.refused(f"cluster.{call}")
+            assert users == ["<module>"] and ours == [], call
+            assert shown.count("KeyError: 'mine'") == 1, shown
+            assert shown.count("line 3, in deeper\n") == shown.count(line) == 1, shown
+            assert shown.count("Traceback") == 2, "that of the call, and in what it says that of the builder"
+
+
+def exported(flow: timely.Dataflow) -> None:
+    rows = dd.input(flow, "rows", "k: int")
+    rows.export("rows")
+    rows.output("o")
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+@pytest.mark.parametrize("at_import", [True, False])
+def test_a_builder_of_a_module_that_fails_alike(
+    at_import: bool, embedded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"failing_{'module' if at_import else 'builder'}_{'here' if embedded else 'there'}"
+    end = '\nraise KeyError("mine")  # in deeper\n' if at_import else ""
+    (tmp_path / f"{name}.py").write_text(FAILING_OTHERS + end)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with timely.connect(workers=1, embedded=embedded) as cluster:
+        with pytest.raises(VertexError) as caught:
+            cluster.install(f"{name}:fails")
+        shown = "".join(traceback.format_exception(caught.value))
+        assert shown.count("KeyError: 'mine'") == shown.count("# in deeper") == 1
+        assert f"{name}.py" in shown and shown.count("Traceback") == 2

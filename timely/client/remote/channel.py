@@ -23,6 +23,7 @@ from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_r
 from ...wire.keys import ClientKeys
 from ...wire.requests import Changes, Reply, Request, Seal, Snapshot, Wait
 from ...wire.transport.zeromq import ClientSockets
+from ..awaited import SENT, missing, note_awaited
 from ..installed import Keeper
 from ..posting import Posts
 from .foreseen import Foreseen, ForeseenWait
@@ -58,6 +59,9 @@ class Channel:
         self._in_use = threading.RLock()
         """Held while the sockets are used: they must not be closed meanwhile."""
         self._over: TimelyError | None = None
+        self._awaited: dict[tuple[int, int], int] = {}
+        """What is pending, of what was waited for last; since when: `_awaited_since`."""
+        self._awaited_since = 0.0
         self.posts = Posts(self._send, self._answer)
         self._foreseen = Foreseen(len(addresses), self._send_alone, self.sockets.losses)
         self._descriptors = [] if launcher is None else launcher.descriptors
@@ -73,7 +77,11 @@ class Channel:
         """See `RemoteWorkers.ask`."""
         self.posts.settle()  # from now on this thread alone looks at the sockets
         with self._in_use:
-            return self._ask(requests, timeout_seconds, reach_seconds)
+            try:
+                return self._ask(requests, timeout_seconds, reach_seconds)
+            except KeyboardInterrupt as error:
+                self._note_awaited(error, requests[0][1])
+                raise
 
     def _ask(
         self,
@@ -151,7 +159,16 @@ class Channel:
             if pending or isinstance(error, PeerError):
                 raise
             return error
+        except KeyboardInterrupt as error:
+            self._note_awaited(error, SENT)
+            raise
         return reply
+
+    def _note_awaited(self, error: KeyboardInterrupt, what: Request | str) -> None:
+        """Say of an interrupt whose answers were missing; nothing if none was."""
+        if workers := sorted({worker for worker, _ in self._awaited}):
+            seconds = time.monotonic() - self._awaited_since
+            note_awaited(error, what, seconds, missing(workers, self._addresses))
 
     def join(self, timeout_seconds: float) -> None:
         """See `RemoteWorkers.join`."""
@@ -223,6 +240,7 @@ class Channel:
         failures: list[tuple[int, TimelyError]] = []
         grace = apart = deadline
         patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
+        self._awaited, self._awaited_since = pending, started
         self._check_goes_on()
         self._take_soon(pending, replies, failures, soon)
         while pending or failures:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pyspark.sql import DataFrame
 
 from timely.errors import MisuseError
+from timely.user_code.short_traces import short_lookup
 
 from .sinks import Sink
 
@@ -59,6 +60,7 @@ class Result:
 
     if not TYPE_CHECKING:
 
+        @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             names = list(self.__dict__.get("_sinks", ()))
             if name.startswith("_") or not names or not hasattr(DataFrame, name):

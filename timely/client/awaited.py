@@ -1,0 +1,71 @@
+"""What an interrupt (Ctrl-C) of a call that waits says below its traceback: what was waited for, of which
+dataflow, for how long, and whose answers were missing.
+
+An interrupt itself says nothing, and who cannot see what a call waits for cannot see why it does not end: an
+epoch that nobody has sealed, one worker that computes, or a dataflow that is none of his.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..failure import add_note
+from ..operators.capture import FOREVER
+from ..wire.requests import Changes, Install, Replace, Request, Seal, Snapshot, Value, Wait
+
+__all__ = ["SENT", "missing", "note_awaited", "what_is_asked"]
+
+SENT: Final = "the answer to what this thread has sent before, as rows or a seal"
+_SHOWN_MAX: Final = 8
+"""So many of the workers that have not answered are named."""
+
+
+def note_awaited(error: KeyboardInterrupt, what: Request | str, seconds: float, why: str) -> None:
+    """Say that `what` was waited for, for so many seconds, and `why` in vain."""
+    if not isinstance(what, str):
+        # Who follows an output asks again and again.
+        seconds += what.waited_seconds if isinstance(what, Wait) else 0.0
+        what = what_is_asked(what)
+    add_note(error, f"interrupted after {seconds:.1f} s of waiting for {what}; {why}")
+
+
+def missing(workers: Sequence[int], addresses: Sequence[str]) -> str:
+    """That these have not answered, and where they are."""
+    listed = ", ".join(f"worker {worker} at {addresses[worker]}" for worker in workers[:_SHOWN_MAX])
+    more = f" and {len(workers) - _SHOWN_MAX} more" if len(workers) > _SHOWN_MAX else ""
+    return f"no answer yet from {listed}{more}"
+
+
+def what_is_asked(request: Request) -> str:
+    """In words of users."""
+    match request:
+        case Install(spec, arguments):
+            return f"the install of {_name(spec, arguments)!r}"
+        case Replace(dataflow, spec, arguments):
+            return f"{_name(spec, arguments)!r} to take the place of dataflow {dataflow}"
+        case Seal(dataflow, epoch):
+            return f"epoch {epoch} of dataflow {dataflow} to be sealed"
+        case Wait(dataflow, output, epoch):
+            return f"{_epoch(epoch)} of {_output(output)}dataflow {dataflow} to be complete"
+        case Snapshot(dataflow, output, epoch):
+            return f"a snapshot of {_output(output)}dataflow {dataflow} as of {_epoch(epoch)}"
+        case Changes(dataflow, output, _, start, stop):
+            end = f" before epoch {stop}" if stop > start else ""
+            return f"changes of {_output(output)}dataflow {dataflow} from epoch {start} on{end}"
+    kind = type(request).__name__.lower()
+    number = getattr(request, "dataflow", None)
+    return f"the answer to {kind!r}" + ("" if number is None else f" of dataflow {number}")
+
+
+def _name(spec: str, arguments: dict[str, Value]) -> Value:
+    """A query that was sent is called by the name of its function: what builds it is ours."""
+    return arguments.get("name", spec) if "token" in arguments else spec
+
+
+def _epoch(epoch: int) -> str:
+    return "the last epoch" if epoch >= FOREVER else f"epoch {epoch}"
+
+
+def _output(name: str) -> str:
+    return f"output {name!r} of " if name else ""
