@@ -38,11 +38,11 @@ from ..wire.requests import (
     Wait,
 )
 from .appending import append_request
-from .arrangements import arrangements_of
 from .installed import Installed, Workers
-from .iterations import iterations_of
 from .other_spellings import OF_FLOWS, OF_INPUTS, explain, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
+from .reports.arrangements import arrangements_of
+from .reports.iterations import iterations_of
 from .tables import InputForm, chunks
 
 __all__ = ["Flow", "FlowInput"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from progress.errors import MisuseError
 
-from ..wire.requests import Reply, Value
+from ...wire.requests import Reply, Value
 from .arrangements import dataflow_in
 
 __all__ = ["iterations_of"]

@@ -9,7 +9,7 @@ import timely
 from differential import Collection, col
 from progress.errors import MisuseError
 from timely.building.dataflow import Dataflow
-from timely.client.iterations import iterations_of
+from timely.client.reports.iterations import iterations_of
 from timely.wire.requests import Reply
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ..wire.requests import Reply, Value
+from ...wire.requests import Reply, Value
 
 __all__ = ["arrangements_of", "dataflow_in"]
 

@@ -1,0 +1,1 @@
+"""What workers report of a dataflow, as tables."""
