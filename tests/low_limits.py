@@ -13,7 +13,7 @@ import pytest
 from differential.columns import routes, update_batch
 from differential.operators import consolidate, join_vertex, vertices
 from differential.operators.edge import collected, folding, kept_changes
-from differential.operators.waiting import pending, pile
+from differential.operators.waiting import pending, pile, portions
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
 from timely.operators.inputs import codecs
@@ -51,5 +51,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (folding, kept_changes, update_batch):
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
     monkeypatch.setattr(update_batch, "_PASSING_ROWS", 2)
+    monkeypatch.setattr(portions, "ROWS_MIN", 1)
+    monkeypatch.setattr(portions, "TIMES_AT_ONCE", 1)
     monkeypatch.setattr(pile, "PACKED_ROWS", 3)
     monkeypatch.setattr(folding, "PIECE_WORDS", 16)

@@ -47,6 +47,7 @@ from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.operators.consolidate import WaitingRows
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.operators.waiting.pending import PendingTimes
+from differential.operators.waiting.portions import portions
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
@@ -247,7 +248,22 @@ class ReduceMachine:
         Requires: every time of the frontier is ≥ one of the last.
         """
         ready = self._waiting.take_ready(frontier)
+        return self._correct(ready, self._pending.take_ready(frontier), frontier)
+
+    def advance_by_portions(self, frontier: Int64s) -> Iterator[Int64s]:
+        """The same, and where keys have rows of very many epochs in several portions of corrections, one
+        after another: who lets others read the answers inserts each before asking for the next.
+        """
+        ready = self._waiting.take_ready(frontier)
         pending = self._pending.take_ready(frontier)
+        if pending.shape[1]:
+            yield self._correct(ready, pending, frontier)
+            return
+        for rows, until in portions(ready, self.kw, self.guards, frontier):
+            yield self._correct(rows, pending, until)
+
+    def _correct(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> Int64s:
+        """Corrections for rows and times that are complete now; both traces are as of the frontier then."""
         corrections = self._nothing
         if ready.shape[1] or pending.shape[1]:
             try:

@@ -116,7 +116,8 @@ class ReduceVertex(WaitingVertex):
             if self._reads or self.arrangement is not None:
                 self._machine.set_since(frontier)
             return
-        self._send_answers(self._machine.advance(frontier))
+        for corrections in self._machine.advance_by_portions(frontier):
+            self._send_answers(corrections)
         self.hold_exactly(self._machine.capabilities())
 
     def _send_answers(self, corrections: Int64s) -> None:

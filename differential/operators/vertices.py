@@ -213,9 +213,12 @@ class WaitingVertex(OperatorVertex):
         # An empty one comes last of all: nothing will be asked of the traces, which go then.
         if frontier.shape[0] and self._is_early(frontier):
             return
-        machine = self._machine
-        self.send_rows(machine.advance(frontier))
-        self.hold_exactly(machine.capabilities())
+        self.send_complete(frontier)
+        self.hold_exactly(self._machine.capabilities())
+
+    def send_complete(self, frontier: Int64s) -> None:
+        """Send what is to be sent for the times that are complete now."""
+        self.send_rows(self._machine.advance(frontier))
 
     def _is_early(self, frontier: Int64s) -> bool:
         """Whether no time that something waits for is complete: what is held is a lower bound of all of them.

@@ -244,7 +244,9 @@ class Cluster:
         return [reply.values for reply in replies]
 
     def append_target(self, dataflow: int = 0) -> append_target:
-        """For appending from other processes; see `client.AppendClient`. Not for an embedded cluster."""
+        """For appending from other processes, to which it can be sent: called there it is a connection, the
+        `AppendClient` of `timely.client.connection`. Not for an embedded cluster.
+        """
         if not self._workers.addresses:
             raise MisuseError(
                 "an embedded cluster cannot be reached from other processes: connect(workers=…) without "

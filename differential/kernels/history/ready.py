@@ -79,6 +79,24 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
 
 
 @kernel
+def work_at_once(words: Int64s, key_words: int, time_column: int) -> int:
+    """Σ over the keys of rows that are sorted: how many rows, times how many times, where a time that comes
+    again behind another counts again. As much is looked at where all of a key's rows meet all its times.
+    """
+    work, begin, times = np.int64(0), np.int64(0), np.int64(1)
+    for row in range(1, words.shape[1]):
+        is_same = True
+        for word in range(key_words):
+            is_same = is_same and words[word, row] == words[word, row - 1]
+        if not is_same:
+            work += (row - begin) * times
+            begin, times = np.int64(row), np.int64(1)
+        elif words[time_column, row] != words[time_column, row - 1]:
+            times += 1
+    return work + (words.shape[1] - begin) * times
+
+
+@kernel
 def part_of(values: Int64s, count: int, length: int) -> Int64s:
     """An array of `length` whose first `count` values are those of `values`."""
     part = np.empty(length, np.int64)

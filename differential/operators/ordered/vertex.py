@@ -49,6 +49,11 @@ class FirstVertex(WaitingVertex):
             self._machine.recv(self._order.encode(words_of(batch)))
         self.hold_exactly(self._machine.capabilities())
 
+    def send_complete(self, frontier: Int64s) -> None:
+        """Of very many epochs in portions."""
+        for corrections in self._machine.advance_by_portions(frontier):
+            self.send_rows(corrections)
+
     def send_rows(self, words: Int64s) -> None:
         """Answers, as rows; under envelopes as all operators send them."""
         rows = self._order.decode(words)

@@ -176,7 +176,9 @@ def with_diffs(name: str, table: pa.Table) -> Added:
     position = table.schema.get_field_index("diff")
     if position < 0:
         raise MisuseError(
-            f"input {name!r}: a table that is appended has a column 'diff'; this one has {table.column_names}"
+            f"input {name!r}: a table that is appended has a column 'diff' of integers, 1 for a row that "
+            f"comes, -1 for one that goes; this one has {table.column_names}. Where all rows come, write "
+            "table.append_column('diff', pa.array([1] * len(table), 'int64'))"
         )
     column = table.column(position)
     if not pa.types.is_integer(column.type) or column.null_count:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from reference.words import Row, as_words, beyond, less_equal, rows_of
 from strategies_words import CODES, frontiers, rows
 
-from differential.kernels.history.ready import LONG, bound_of_rows, lower_bounds, merge_pending, split_ready
+from differential.kernels.history.ready import (
+    LONG,
+    bound_of_rows,
+    lower_bounds,
+    merge_pending,
+    split_ready,
+    work_at_once,
+)
 
 GUARDS = CODES[2].guards
 
@@ -90,3 +98,13 @@ def test_pending_sets_are_united(one: list[Row], other: list[Row]) -> None:
     sets = [sorted({row[:2] for row in some}) for some in (one, other)]
     united = merge_pending(as_words(sets[0], 2), as_words(sets[1], 2))
     assert rows_of(united) == sorted({*sets[0], *sets[1]})
+
+
+@given(rows(2), st.integers(0, 2))
+def test_work_at_once_is_rows_by_times_of_each_key_where_they_change(some: list[Row], key_words: int) -> None:
+    some = sorted(some)
+    wanted = 0
+    for key in {row[:key_words] for row in some}:
+        times = [row[2] for row in some if row[:key_words] == key]
+        wanted += len(times) * (1 + sum(a != b for a, b in pairwise(times)))
+    assert work_at_once(as_words(some, 4), key_words, 2) == wanted
