@@ -106,11 +106,15 @@ def _in_few_pieces(table: pa.Table) -> pa.Table:
     """The same rows: a table that was put together from one of each epoch costs calls for each of these in
     all that is done with it.
     """
-    if max(column.num_chunks for column in table.columns) <= _PIECES_MAX:
-        return table
+    few = max(column.num_chunks for column in table.columns) <= _PIECES_MAX
+    return table if few else _in_one_piece(table)
+
+
+def _in_one_piece(table: pa.Table) -> pa.Table:
+    """The same rows in one piece, or as they are: pieces of some forms of columns cannot be put together."""
     try:
         return table.combine_chunks()
-    except pa.ArrowException:  # not every form of column can be put together by every release
+    except pa.ArrowException:
         return table
 
 
@@ -202,12 +206,12 @@ def _in_order(name: str, given: ByEpoch) -> ByEpoch:
     it.
     """
     table = given.table
-    try:
-        if given.order is not None:
+    if given.order is not None:
+        try:
             table = table.take(int64_array(given.order))
-        return given._replace(table=table.combine_chunks(), order=None)
-    except pa.ArrowException as error:  # not every form of column can be taken from by every release
-        raise MisuseError(
-            f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "
-            "that order, or columns of another type"
-        ) from error
+        except pa.ArrowException as error:  # not every form of column can be taken from by every release
+            raise MisuseError(
+                f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "
+                "that order, or columns of another type"
+            ) from error
+    return given._replace(table=_in_one_piece(table), order=None)
