@@ -197,6 +197,18 @@ def test_a_row_that_does_not_fit_is_named_by_where_it_was_looked_for(monkeypatch
     assert error.__notes__ == ["rows are counted among those of epochs 6 to 8, in this order"]
 
 
+@pytest.mark.parametrize("folds", [1, 100])
+def test_of_what_is_wrong_with_a_column_nothing_is_said_of_rows(
+    folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", folds)
+    given = table([(1, 1, "a", 1), (2, 2, "b", 0), (2, 3, "b", -1)]).drop_columns("k")
+    for codec in (ROWS, KEYED):
+        with pytest.raises(MisuseError, match="takes the columns k, t; missing 'k'") as raised:
+            batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), [1, 2], 0)
+        assert not hasattr(raised.value, "__notes__")
+
+
 def test_a_column_of_the_input_stays_with_the_rows() -> None:
     days = TableIn(Schema.of("day: int, k: int"), "rows")
     found = divided(days, "rows", table([(3, 1, 1), (2, 5, 1)], ["day", "k", "diff"]), "day")
