@@ -15,8 +15,7 @@ is tried again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Protocol
 from weakref import WeakSet
 
@@ -74,13 +73,15 @@ def end_turn(group: Group) -> None:
     _process.at_work.discard(id(group))
 
 
-@contextmanager
-def _looking() -> Iterator[None]:
-    """Meanwhile no turn begins."""
+def _while_nobody_begins(look: Callable[[], bool]) -> bool:
+    """What `look` says; meanwhile no turn begins. The lock is taken by `with` where it is let go of: by a
+    context manager of our own it would be held, after an interrupt (Ctrl-C) as that begins, for as long as
+    somebody keeps the error.
+    """
     with _process.lock:
-        _process.is_looked_at = True
         try:
-            yield
+            _process.is_looked_at = True
+            return look()
         finally:
             _process.is_looked_at = False
 
@@ -97,7 +98,8 @@ def forget_together(group: Group) -> bool:
     """Forget what no worker of any group refers to, in a turn of `group`, all of whose workers rest; False if
     some other group is at work.
     """
-    with _looking():
+
+    def look() -> bool:
         if len(_process.at_work) > 1:
             return False
         resting = [other.at_rest() for other in _process.groups]
@@ -109,12 +111,17 @@ def forget_together(group: Group) -> bool:
             worker.forgetting.not_known = not_known
         return True
 
+    return _while_nobody_begins(look)
+
 
 def forget_alone(group: Group, forget: Callable[[], object]) -> bool:
     """`forget`, in a turn of `group`; False if some other group is in this process, which may hold words."""
-    with _looking():
+
+    def look() -> bool:
         others = [other for other in _process.groups if other is not group]
         if len(_process.at_work) > 1 or any(other.at_rest() != [] for other in others):
             return False
         forget()
         return True
+
+    return _while_nobody_begins(look)

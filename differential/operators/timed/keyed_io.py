@@ -31,9 +31,9 @@ from differential.operators.between.imports import CopiedImport, TableImport
 from differential.operators.table_io import by_epochs, checked
 from differential.operators.timed.latest import INHERITED, SAID_WORDS
 from timely.errors import MisuseError
-from timely.failure import add_note
 from timely.operators.imported import Exported, ImportCodec
 from timely.operators.inputs.by_epoch import ByEpoch
+from timely.operators.inputs.codecs import counted
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
 from timely.wire.arrow import number_array
 from timely.wire.batch import Batch
@@ -116,11 +116,8 @@ class KeyedTableIn:
             except pa.ArrowException:  # not every form of column can be filtered by every release
                 raise error from None
         words = np.zeros((self._wire.width, table.num_rows), dtype=np.int64)
-        try:
+        with counted("among those whose diff is 1"):
             words[:, diff > 0] = self._wire.encode(said, SYMBOLS, self.name)
-        except SchemaError as error:
-            add_note(error, "rows are counted among those whose diff is 1")
-            raise
         keys = self._keys.encode(table.select(self.keys), SYMBOLS, self.name)
         for name in self.keys:
             words[_span(self._wire, name)] = keys[_span(self._keys, name)]

@@ -105,6 +105,21 @@ def test_readers_of_a_shared_trace_have_accepted_what_kernels_inserted() -> None
     assert (trace.sequence, reader.position, by_time.position) == (3, 3, None)
     trace.check_invariants()
     assert trace.rows == sum(int(line[0]) for line in trace.lines)
+    traces.lend()
+    traces.take_back()
+    assert trace.sequence == reader.position == 3, "those of the call before are taken back once"
+    traces.lend()
+    put_into(traces.table, number, _rows(random.Random(3), 4))
+    traces.take_back()
+    assert trace.sequence == reader.position == 4
+
+
+def test_all_lines_of_a_shared_trace_are_lent_also_those_that_some_reader_has_not_accepted() -> None:
+    trace = SharedTrace(1, 1, GUARDS)
+    trace.read("a join", by_position=True)
+    trace.add(_rows(random.Random(0), 3))
+    lines = trace.lend()[1]
+    assert lines is trace.lines and len(lines) > len(trace.table)
 
 
 def test_a_delay_moves_a_copy() -> None:

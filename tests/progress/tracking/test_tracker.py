@@ -189,6 +189,18 @@ def test_against_recount_while_many_times_come_and_go(few_max: int, seed: int) -
             tracker.check_invariants()
 
 
+@pytest.mark.parametrize("count", [1, 2, 9, 200])
+def test_the_least_word_is_found_wherever_it_stands(count: int) -> None:
+    graph = one_loop()
+    pack = graph.code_of(BODY).pack
+    for least in {0, count // 2, count - 1}:
+        tracker = Tracker(graph, [[FEEDBACK]])
+        assert tracker.least_word() is None
+        epochs = [epoch + 1 if epoch != least else 0 for epoch in range(count)]
+        tracker.apply([(BODY, pack((epoch, 0)), 1) for epoch in epochs])
+        assert tracker.least_word() == pack((0, 0))
+
+
 def test_against_memory_ports_times_pointstamps_are_not_kept() -> None:
     """100,000 open epochs in front of 200 ports: rows of all of them would be 160 MB."""
     stages = [StageSpec("input", ROOT, 0, 1), *[StageSpec(f"s{n}", ROOT, 1, 1) for n in range(200)]]

@@ -1,6 +1,7 @@
 """A dataflow on one worker: the list of changes, what is due.
 
 changes_*   what a step tells progress tracking
+rest_*      when a step would do nothing
 errors_*    an exception of a vertex says where it came from
 """
 
@@ -71,6 +72,40 @@ def test_changes_of_the_first_open_epoch_is_how_far_all_is_done() -> None:
     instance.input("numbers").seal(6)
     worker.run_until_idle()
     assert instance.epochs_done() == 7
+
+
+@pytest.mark.parametrize(
+    "where", ["turns.ready", "turns.resumed", "turns.patient", "recheck", "_changes.deltas"]
+)
+def test_rest_is_none_while_there_is_anything_to_do(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is that alone: a step would pass over it."""
+    worker, instance = diamond([])
+    worker.run_until_idle()
+    assert instance.is_at_rest() and instance.is_calm
+    monkeypatch.setattr(_at(instance, where), where.rsplit(".", 1)[-1], [1])
+    assert not instance.is_at_rest()
+    assert instance.is_calm == (where in ("turns.resumed", "turns.patient")), "they wait for others"
+
+
+@pytest.mark.parametrize("where", ["_awaiting", "arrivals.late", "far.pointstamps"])
+def test_rest_is_none_while_something_waits_for_the_anchor_and_it_may_move(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, instance = diamond([])
+    worker.run_until_idle()
+    monkeypatch.setattr(instance, "_room_ahead", lambda: 1)
+    assert instance.is_at_rest() and not instance.can_follow()
+    monkeypatch.setattr(_at(instance, where), where.rsplit(".", 1)[-1], [1])
+    assert not instance.is_at_rest() and instance.can_follow()
+    monkeypatch.setattr(instance, "_room_ahead", lambda: 0)
+    assert instance.is_at_rest()
+
+
+def _at(instance: Instance, where: str) -> object:
+    """Who has it."""
+    for name in where.split(".")[:-1]:
+        instance = getattr(instance, name)
+    return instance
 
 
 def test_errors_of_a_vertex_carry_its_place() -> None:

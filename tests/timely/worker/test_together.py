@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import threading
 from collections.abc import Sequence
+from types import FrameType
 
 import pytest
 
@@ -108,7 +111,80 @@ def test_a_turn_that_has_begun_is_seen_before_anything_is_forgotten(table: Symbo
     join(own)
     join(other)
     begin_turn(own)
-    with pytest.raises(KeyboardInterrupt), together._looking():
+
+    def interrupted() -> None:
         raise KeyboardInterrupt
+
+    other.workers = []
+    with pytest.raises(KeyboardInterrupt):
+        forget_alone(own, interrupted)
+    assert not together._process.is_looked_at
     begin_turn(other)  # nobody looks any more: it does not wait
     assert not forget_together(own) and len(table) == 2
+    assert not forget_alone(own, interrupted), "also not if that one says it rests"
+
+
+def test_one_of_who_begins_and_who_looks_hears_of_the_other_however_they_meet(
+    table: SymbolTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each says what it does before it asks for the other."""
+    del table
+    own, other, asked = Some(None), Some([]), list[str]()
+
+    class AtWork(set[int]):
+        def __len__(self) -> int:
+            asked.append(f"who works, while it is {process.said}")
+            return super().__len__()
+
+    class Process(together._Process):
+        said = False
+
+        @property
+        def is_looked_at(self) -> bool:  # type: ignore[override]
+            asked.append(f"who looks, while {sum(1 for _ in self.at_work)} work")
+            return self.said
+
+        @is_looked_at.setter
+        def is_looked_at(self, said: bool) -> None:
+            self.said = said
+
+    process = Process()
+    process.at_work = AtWork()
+    monkeypatch.setattr(together, "_process", process)
+    begin_turn(own)
+    begin_turn(other)
+    assert asked == ["who looks, while 1 work", "who looks, while 2 work"]
+    assert not forget_together(own) and not forget_alone(own, lambda: None)
+    assert asked[2:] == ["who works, while it is True"] * 2 and not process.said
+
+
+def test_after_an_interrupt_wherever_it_comes_nobody_waits_for_ever(table: SymbolTable) -> None:
+    """Also as long as the error is kept, as the prompt of Python keeps the last one."""
+    del table
+    own, other, kept = Some(None), Some([]), list[KeyboardInterrupt]()
+    join(own)
+    join(other)
+    begin_turn(own)
+    was = sys.gettrace()
+    for last in itertools.count():
+        left = last
+
+        def interrupt(frame: FrameType, event: str, argument: object) -> object:
+            nonlocal left
+            if event in ("call", "return"):  # as Python itself does: where a call begins, and behind it
+                left -= 1
+                if left < 0:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)  # type: ignore[arg-type]
+        try:
+            assert forget_alone(own, lambda: None)
+        except KeyboardInterrupt as error:
+            kept.append(error)
+        finally:
+            sys.settrace(was)
+        assert not together._process.lock.locked(), f"at place {last}"
+        if len(kept) == last:
+            break
+    assert len(kept) > 6

@@ -7,7 +7,6 @@ they are encoded together, and divided afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -17,11 +16,10 @@ import pyarrow as pa
 from progress.arrays import Bools, Int64s
 from progress.errors import MisuseError
 
-from ...failure import add_note
 from ...limits import APPEND_EPOCHS_MAX
 from ...wire.arrow import as_int64s, int64_array
 from ...wire.batch import Batch
-from .codecs import FOLDED_ROWS_MIN, Added, FoldingCodec, InputCodec, batches_of, with_diffs
+from .codecs import FOLDED_ROWS_MIN, Added, FoldingCodec, InputCodec, batches_of, counted, with_diffs
 from .folded import Waiting
 
 __all__ = ["ByEpoch", "EpochsCodec", "batches_by_epoch", "divided"]
@@ -106,11 +104,15 @@ def _in_few_pieces(table: pa.Table) -> pa.Table:
     """The same rows: a table that was put together from one of each epoch costs calls for each of these in
     all that is done with it.
     """
-    if max(column.num_chunks for column in table.columns) <= _PIECES_MAX:
-        return table
+    few = max(column.num_chunks for column in table.columns) <= _PIECES_MAX
+    return table if few else _in_one_piece(table)
+
+
+def _in_one_piece(table: pa.Table) -> pa.Table:
+    """The same rows in one piece, or as they are: pieces of some forms of columns cannot be put together."""
     try:
         return table.combine_chunks()
-    except pa.ArrowException:  # not every form of column can be put together by every release
+    except pa.ArrowException:
         return table
 
 
@@ -145,7 +147,7 @@ def batches_by_epoch(
         if is_large:
             made += _one_by_one(codec, name, part, words[begin:end], diff)
             continue
-        with _counted_among(f"epochs {part.epochs[0]} to {part.epochs[-1]}, in this order"):
+        with counted(f"among those of epochs {part.epochs[0]} to {part.epochs[-1]}, in this order"):
             made += _together(codec, name, part, words[begin:end], diff)
     return made
 
@@ -182,19 +184,9 @@ def _one_by_one(
     """Each epoch is encoded by itself; rows are in the order of their epochs."""
     made: list[list[Waiting]] = []
     for epoch, (start, stop), word in zip(given.epochs, given.ranges(), words, strict=True):
-        with _counted_among(f"epoch {epoch}"):
+        with counted(f"among those of epoch {epoch}"):
             made.append(batches_of(codec, name, given.table.slice(start, stop - start), diff, word))
     return made
-
-
-@contextmanager
-def _counted_among(where: str) -> Iterator[None]:
-    """What is wrong with a row is said of its place there."""
-    try:
-        yield
-    except MisuseError as error:
-        add_note(error, f"rows are counted among those of {where}")
-        raise
 
 
 def _in_order(name: str, given: ByEpoch) -> ByEpoch:
@@ -202,12 +194,12 @@ def _in_order(name: str, given: ByEpoch) -> ByEpoch:
     it.
     """
     table = given.table
-    try:
-        if given.order is not None:
+    if given.order is not None:
+        try:
             table = table.take(int64_array(given.order))
-        return given._replace(table=table.combine_chunks(), order=None)
-    except pa.ArrowException as error:  # not every form of column can be taken from by every release
-        raise MisuseError(
-            f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "
-            "that order, or columns of another type"
-        ) from error
+        except pa.ArrowException as error:  # not every form of column can be taken from by every release
+            raise MisuseError(
+                f"input {name!r}: the rows cannot be put in the order of their epochs: {error}. Give them in "
+                "that order, or columns of another type"
+            ) from error
+    return given._replace(table=_in_one_piece(table), order=None)

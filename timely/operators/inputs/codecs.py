@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import msgpack
@@ -30,6 +31,7 @@ __all__ = [
     "PlainCodec",
     "RecordsIn",
     "batches_of",
+    "counted",
     "with_diffs",
 ]
 
@@ -145,15 +147,23 @@ class Added(NamedTuple):
     diff: int | Int64s
     kept: Bools | None
 
-    @contextmanager
-    def counted(self) -> Iterator[None]:
+    def counted(self) -> AbstractContextManager[None]:
         """What is wrong with a row is said of its place among these."""
-        try:
-            yield
-        except MisuseError as error:
-            if self.kept is not None:
-                add_note(error, "rows are counted without those whose diff is 0")
-            raise
+        return nullcontext() if self.kept is None else counted("without those whose diff is 0")
+
+
+@contextmanager
+def counted(how: str) -> Iterator[None]:
+    """Of what is wrong with a row, and not with a column, it is noted how rows are counted."""
+    try:
+        yield
+    except MisuseError as error:
+        if _NAMES_A_ROW.search(str(error)):
+            add_note(error, f"rows are counted {how}")
+        raise
+
+
+_NAMES_A_ROW: Final = re.compile(r"\brow \d")
 
 
 def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: int) -> list[Waiting]:

@@ -205,11 +205,12 @@ class InputHandle:
 
     def insert(self, epoch: int, batches: Iterable[Waiting], identity: AppendId) -> int:
         """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
-        self._writers.add(*identity)
         entered = max(epoch, self.epoch)
+        word = self.epoch_word(entered)
         if self._ordered is not None:
             batches = _in_order(self._ordered, batches, self.next_call(), 0)
-        self._keep(entered, batches, self.epoch_word(entered))
+        self._writers.add(*identity)  # behind what may fail: who repeats it then is not told that it has come
+        self._keep(entered, batches, word)
         return entered
 
     def take_rows(self, epoch: int, rows: object, diff: int, writer: str, sequence: int) -> tuple[bool, int]:

@@ -163,8 +163,7 @@ def encode_reply(number: int, reply: Reply) -> list[Frame]:
 
 def encode_error(number: int, error: TimelyError) -> list[Frame]:
     """Frames of a reply that raises `error` on the client."""
-    # A message may quote text that is no UTF-8, and be as long as what the user's code put into it.
-    message = story_of(error)[:_MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+    message = story_of(error)[:_MESSAGE_CHARS_MAX]  # the user's code may have added any number of notes
     kind = "ended" if error.ends_dataflow else "error"
     return [msgpack.packb([PROTOCOL_VERSION, number, kind, [class_names(error), message]])]
 

@@ -75,6 +75,12 @@ def test_beside_keys_that_are_deleted_a_value_that_does_not_fit_is_still_refused
     with pytest.raises(SchemaError, match=r"'n' \(int\?\), row 1: 18446744073709551615") as raised:
         CODEC.encode(table, np.array([-1, 1, 1]), 7)
     assert raised.value.__notes__ == ["rows are counted among those whose diff is 1"]
+    with pytest.raises(SchemaError, match=r"'n' \(int\?\), row 2: 18446744073709551615") as raised:
+        CODEC.encode(table, 1, 7)
+    assert not hasattr(raised.value, "__notes__"), "all are looked at"
+    with pytest.raises(SchemaError, match="missing 'note'") as raised:
+        CODEC.encode(table.drop_columns("note"), np.array([-1, 1, 1]), 7)
+    assert not hasattr(raised.value, "__notes__"), "it is not about rows"
     with pytest.raises(SchemaError, match="'id'.*, row 0: None is null"):
         CODEC.encode(table.set_column(0, "id", pa.array([None, 2, 3])), np.array([-1, 1, -1]), 7)
     texts = KeyedTableIn(Schema.of("id: string, n: int"), "values", ("id",))

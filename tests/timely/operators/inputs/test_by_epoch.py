@@ -163,6 +163,19 @@ def test_beside_an_epoch_of_many_rows_others_are_still_encoded_together(
     ]
 
 
+def test_rows_that_are_left_of_an_epoch_of_many_are_of_that_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If most of them are there no times they do not wait folded, and have its word."""
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", 3)
+    monkeypatch.setattr("timely.operators.inputs.codecs.FOLDED_ROWS_MIN", 3)
+    given = table([(1, 1, "", 1), (2, 2, "", 1), (2, 3, "", 0), (2, 4, "", 0), (3, 5, "", 1)])
+    made = batches_by_epoch(ROWS, "rows", divided(ROWS, "rows", given, "day"), [10, 20, 30], 0)
+    assert [[batch.words[[0, -2]].T.tolist() for batch in each] for each in made] == [  # type: ignore[union-attr]
+        [[[1, 10]]],
+        [[[2, 20]]],
+        [[[5, 30]]],
+    ]
+
+
 def test_a_row_that_does_not_fit_is_named_by_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out is not counted; epochs beside one of many rows are counted by themselves."""
     rows = TableIn(Schema.of("k: int"), "rows")
@@ -179,6 +192,21 @@ def test_a_row_that_does_not_fit_is_named_by_where_it_was_looked_for(monkeypatch
     error = found([6, 5, 4, 5], [None, 2, 3, 4], [1, 1, 1, 1])
     assert "row 0" in str(error)
     assert error.__notes__ == ["rows are counted among those of epochs 6 to 6, in this order"]
+    error = found([5, 4, 8, 6, 5], [1, 2, 3, None, 4], [1, 1, 1, 1, 1])
+    assert "row 0" in str(error)
+    assert error.__notes__ == ["rows are counted among those of epochs 6 to 8, in this order"]
+
+
+@pytest.mark.parametrize("folds", [1, 100])
+def test_of_what_is_wrong_with_a_column_nothing_is_said_of_rows(
+    folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", folds)
+    given = table([(1, 1, "a", 1), (2, 2, "b", 0), (2, 3, "b", -1)]).drop_columns("k")
+    for codec in (ROWS, KEYED):
+        with pytest.raises(MisuseError, match="takes the columns k, t; missing 'k'") as raised:
+            batches_by_epoch(codec, "rows", divided(codec, "rows", given, "day"), [1, 2], 0)
+        assert not hasattr(raised.value, "__notes__")
 
 
 def test_a_column_of_the_input_stays_with_the_rows() -> None:
@@ -315,7 +343,7 @@ def test_a_table_of_many_pieces_is_looked_through_once(
 ) -> None:
     """And not once for each epoch, where each is encoded by itself."""
     rows = [(day, day, "", 1) for day in (range(9) if is_sorted else range(8, -1, -1))]
-    pieces = pa.concat_tables([table([row]) for row in rows])
+    pieces = pa.concat_tables([table([row]) for row in rows for _ in range(2)])
     seen: list[int] = []
     monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", 1)
     monkeypatch.setattr(
@@ -341,3 +369,35 @@ def test_a_table_that_was_put_together_from_very_many_is_encoded_in_one_piece(
     assert seen == [left]
     whole = batches_by_epoch(codec, "rows", divided(codec, "rows", table(rows), "day"), [*range(9)], 0)
     assert [plain(each, 0) for each in made] == [plain(each, 0) for each in whole]
+
+
+def test_one_column_in_very_many_pieces_is_enough() -> None:
+    given = table([(day % 9, day, "", 1) for day in range(65)])
+    pieces = pa.chunked_array([column for day in range(65) for column in given["k"].slice(day, 1).chunks])
+    assert divided(ROWS, "rows", given.set_column(1, "k", pieces), "day").table["k"].num_chunks == 1
+
+
+@pytest.mark.parametrize("folds", [200, 20])
+def test_pieces_that_cannot_be_put_together_are_taken_as_they_are(
+    folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as categories of which there are more in all than their numbers have room for."""
+    monkeypatch.setattr(by_epoch, "FOLDED_ROWS_MIN", folds)
+    monkeypatch.setattr("timely.operators.inputs.codecs.FOLDED_ROWS_MIN", folds)
+    codec = TableIn(Schema.of("t: string"), "rows")
+    numbers = pa.array([0, 1, 2], pa.int8())
+    pieces = [
+        pa.DictionaryArray.from_arrays(numbers, pa.array([f"{piece} {at}" for at in range(3)]))
+        for piece in range(70)
+    ]
+    days = [*[0] * 10, *[1] * 190, *[2] * 10]
+    given = pa.table({"day": days, "t": pa.chunked_array(pieces), "diff": [1] * 210})
+    plain_texts = given.set_column(1, "t", given["t"].cast(pa.string()))
+    made, expected = (
+        batches_by_epoch(codec, "rows", divided(codec, "rows", rows, "day"), [*range(3)], 0)
+        for rows in (given, plain_texts)
+    )
+    assert [len(each) for each in made] == [1, 1, 1] and isinstance(made[1][0], Folded) == (folds == 20)
+    assert [plain(each, at) for at, each in enumerate(made)] == [
+        plain(each, at) for at, each in enumerate(expected)
+    ]

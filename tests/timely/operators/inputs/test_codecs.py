@@ -96,3 +96,23 @@ def test_differences_that_are_none_are_refused_with_what_is_wrong_of_them() -> N
     ):
         with pytest.raises(MisuseError, match=f"input 'numbers': the column 'diff' .*{said}"):
             with_diffs("numbers", pa.table({"a": [10, 11], "diff": diffs}))
+
+
+def test_a_record_that_cannot_be_read_is_named_by_its_place_among_those_that_are_there() -> None:
+    given = pa.table({"record": [b"\x01", b"\x01", b"\xc1"], "diff": [1, 1, 1]})
+    for diffs, row, notes in (
+        ([1, 1, 1], 2, []),
+        ([0, 1, 1], 1, ["rows are counted without those whose diff is 0"]),
+    ):
+        said = given.set_column(1, "diff", pa.array(diffs))
+        with pytest.raises(MisuseError, match=f"row {row}, holds what is not msgpack") as raised:
+            batches_of(RecordsIn(), "numbers", said, 0, 0)
+        assert getattr(raised.value, "__notes__", []) == notes
+
+
+def test_columns_of_which_arrow_leaves_no_rows_out_are_refused_if_some_are_there_no_times() -> None:
+    given = pa.table({"a": pa.array(["x", "y"], pa.string_view()), "diff": [1, 0]})
+    with pytest.raises(MisuseError, match="'numbers': rows with the diff 0 cannot be left out: "):
+        batches_of(Counted(), "numbers", given, 0, 0)
+    (batch,) = batches_of(Counted(), "numbers", given.set_column(1, "diff", pa.array([1, 1])), 0, 0)
+    assert batch.rows == 2

@@ -16,6 +16,7 @@ from progress.times.anchor import EPOCH_MAX, Anchor
 from progress.times.time_words import TimeCode
 from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
+from timely.dictionaries import Mark
 from timely.limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 from timely.operators.inputs.appends import AppendId
 from timely.operators.inputs.codecs import RecordsIn
@@ -413,21 +414,66 @@ def test_plain_rows_that_are_refused_change_nothing() -> None:
     assert handle.is_new(AppendId("w", 0)) and handle.rows_waiting == 0
 
 
+class FailsOnce(RecordsIn):
+    """An input where order counts, and memory is short as the batch with this number is put in order."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def ordered(self, batch: Records, order: int, place: int) -> Records:
+        del order, place
+        self.left -= 1
+        if self.left == 0:
+            raise MemoryError
+        return batch
+
+
 def test_appends_to_several_epochs_that_fail_in_the_midst_have_changed_nothing() -> None:
-    class Fails(RecordsIn):
-        ordered_so_far = 0
-
-        def ordered(self, batch: Records, order: int, place: int) -> Records:
-            del order, place
-            self.ordered_so_far += 1
-            if self.ordered_so_far == 2:
-                raise MemoryError
-            return batch
-
     _, instance, _ = running()
-    handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), Fails())
+    handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), FailsOnce(2))
     with pytest.raises(MemoryError):
         handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
     assert not handle.rows_waiting and len(handle.appends) == 0
     handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
     assert handle.rows_waiting == 2 and len(handle.appends) == 2
+
+
+def test_insertions_that_fail_in_the_midst_are_new_when_they_are_repeated() -> None:
+    _, instance, _ = running()
+    handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), FailsOnce(1))
+    for _ in range(2):
+        with pytest.raises((MemoryError, TimeOverflowError)):
+            handle.insert(0 if handle.codec.left else EPOCH_MAX + 1, [Records([1])], AppendId("w", 0))  # type: ignore[attr-defined]
+        assert not handle.rows_waiting and handle.is_new(AppendId("w", 0))
+    handle.insert(0, [Records([1])], AppendId("w", 0))
+    assert handle.rows_waiting == 1 and not handle.is_new(AppendId("w", 0))
+
+
+def test_insertions_in_parts_wait_on_in_a_handle_that_takes_over_until_it_is_closed() -> None:
+    _, _, old = running()
+    worker, instance, new = running()
+    for number, name in enumerate("ab"):
+        old.staged.add(AppendId(name, 0), number, StagedPart(0, [Records([name])], 1))
+    new.take_over(old, 0)
+    assert not old.has_rows and new.staged.bytes == 2
+    new.enter_staged(AppendId("a", 0), 0)
+    assert new.has_rows
+    new.close()
+    assert not new.has_rows and entered(worker, instance) == [(0, "a")]
+
+
+def test_insertions_in_parts_refer_to_words_as_rows_of_open_and_sealed_epochs_do() -> None:
+    class Shown(Records):
+        def symbols(self, mark: Mark) -> None:
+            del mark
+            shown.append(self.records[0])
+
+    shown: list[object] = []
+    _, _, handle = running()
+    handle.append(0, Shown(["sealed"]))
+    handle.seal()
+    handle.append(4, Shown(["open"]))
+    handle.staged.add(AppendId("w", 0), 0, StagedPart(0, [Shown(["part 0"])], 1))
+    handle.staged.add(AppendId("w", 0), 1, StagedPart(0, [Shown(["part 1"])], 1))
+    handle.symbols(Mark([]))
+    assert sorted(map(str, shown)) == ["open", "part 0", "part 1", "sealed"]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timely import InputClosedError, PeerError, RequestError, TimelyError
-from timely.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from timely.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, NAME_CHARS_MAX, NESTING_LEVELS_MAX
 from timely.wire.frames.messages import (
     decode_reply,
     decode_request,
@@ -151,8 +151,56 @@ def test_refusing_an_argument_that_does_not_travel() -> None:
         encode_request(1, Install("a:b", {"flow": object()}))
 
 
+def test_refusing_what_looks_like_another_type() -> None:
+    """True is a number to Python, and no epoch."""
+    good = dataclasses.asdict(Seal(0, 1))
+    with pytest.raises(RequestError, match="the field 'epoch' is int, not bool"):
+        decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": True}]))])
+
+
+def test_refusing_longer_names_than_there_may_be() -> None:
+    for chars, is_taken in ((NAME_CHARS_MAX, True), (NAME_CHARS_MAX + 1, False)):
+        frames = views(encode_request(1, Close(0, "x" * chars)))
+        if is_taken:
+            assert decode_request(frames)[0] == Close(0, "x" * chars)
+        else:
+            with pytest.raises(RequestError, match=f"'input' has more than {NAME_CHARS_MAX:,} characters"):
+                decode_request(frames)
+
+
+def test_refusing_headers_beyond_the_limit() -> None:
+    frames = views(encode_request(1, Hello()))
+    size = len(frames[0])
+    assert head_of(frames, size)[0] == 1 and head_of(frames, size - 1) == (0, None)
+
+
+def test_refusing_answers_that_are_nested_too_deeply() -> None:
+    for levels, is_taken in ((NESTING_LEVELS_MAX - 1, True), (NESTING_LEVELS_MAX, False)):
+        deep: object = 7
+        for _ in range(levels):
+            deep = [deep]
+        frames = views(encode_reply(1, Reply({"deep": deep})))  # type: ignore[dict-item]
+        if is_taken:
+            assert isinstance(decode_reply(frames), Reply)
+        else:
+            with pytest.raises(PeerError, match="answer is nested more than"):
+                decode_reply(frames)
+
+
+def test_back_an_error_is_told_whatever_is_in_its_text() -> None:
+    """What is no UTF-8 is replaced, and what is very long cut: who asked would else hear nothing."""
+    error = TimelyError("it ended")
+    for note in ("a\udcffb", *["x" * 1_000] * 100):
+        error.add_note(note)
+    again = decode_reply(views(encode_error(5, error)))
+    assert isinstance(again, TimelyError) and "it ended\na" in str(again) and len(str(again)) == 1 << 16
+
+
 def test_refusing_numbers_that_fit_no_word() -> None:
     good = dataclasses.asdict(Seal(0, 1))
+    for number in (2**62, -(2**62)):
+        packed = msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": number}])
+        assert decode_request([memoryview(packed)])[0] == Seal(0, number)
     for number in (2**62 + 1, -(2**62) - 1, 2**64 - 1, -(2**63)):
         with pytest.raises(RequestError, match="the field 'epoch' is a number of 62 bits"):
             decode_request(

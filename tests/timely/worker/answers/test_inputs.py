@@ -9,9 +9,9 @@ import pytest
 from one_worker import LINES, answer, serving
 
 import differential as dd
-from timely import Dataflow, RequestError
+from timely import Dataflow, MisuseError, RequestError
 from timely.running.core import Worker
-from timely.wire.requests import Append, AppendEpochs, Arrived, Insert, InsertRows, Stage
+from timely.wire.requests import Append, AppendEpochs, Arrived, Enter, Insert, InsertRows, Stage
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.server import Server
 
@@ -68,3 +68,13 @@ def test_rows_that_have_a_place_in_the_order_anyhow_are_taken_by_any_worker() ->
         assert answer(server, Append(0, "values", 0, "w", 0, 0), BY_DIFF).values["is_new"]
         assert answer(server, AppendEpochs(0, "values", "at", "w", 1, 0), BY_EPOCH).values["is_new"]
         assert answer(server, Stage(0, "values", 0, "w", 0, 0, 1), SAID).values["is_new"]
+
+
+def test_parts_of_insertions_for_which_there_is_no_room_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("timely.operators.inputs.handle.STAGED_BYTES_MAX", SAID.nbytes)
+    server, _ = two_workers()
+    assert answer(server, Stage(0, "rows", 0, "w", 0, 0, 1), SAID).values["is_new"]
+    with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):
+        server.handle(Stage(0, "rows", 0, "w", 0, 1, 1), SAID)
+    assert answer(server, Enter(0, "rows", 0, "w", 0)).values["is_new"]
+    assert answer(server, Stage(0, "rows", 0, "w", 1, 0, 1), SAID).values["is_new"]
