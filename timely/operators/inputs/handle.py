@@ -31,7 +31,7 @@ from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ...dictionaries import Mark
-from ...limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, WORKERS_MAX
+from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, STAGED_BYTES_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
 from .appends import AppendId, WriterNumbers, nothing_follows
 from .attempts import Attempts
@@ -399,14 +399,16 @@ class InputHandle:
         return None if self.is_closed and not self._sealed else self._held
 
     def release(self) -> None:
-        """Let the rows of sealed epochs enter: the activation of the input's stage. Behind folded ones others
-        wait for the next activation, before which those are worked on.
+        """Let the rows of sealed epochs enter: the activation of the input's stage. Behind folded ones, and
+        behind those of `ENTERING_EPOCHS_MAX` epochs, others wait for the next activation, before which those
+        are worked on: what is not complete is told apart by time, and rows of one key meet in all of them.
         """
         entrance = self._entrance
         new: int | None = self._held
         is_one = len(self._sealed) == 1 and len(self._sealed[0].entering) <= 1  # as most often
         together = None if is_one else Together(entrance.let_in)
         let_in = entrance.let_in if together is None else together.add
+        epochs = 0
         while self._sealed:
             sealed = self._sealed[0]
             while sealed.entering:
@@ -414,6 +416,11 @@ class InputHandle:
                 if not entrance.may_enter(epoch):
                     self._go_on(epoch, together)
                     return
+                if epochs == ENTERING_EPOCHS_MAX:
+                    self._go_on(epoch, together)
+                    entrance.resume()
+                    return
+                epochs += 1
                 entered = entrance.code.pack((epoch,))
                 # Each is let go of as it enters: what is made of it at once may be much less.
                 batches.reverse()

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import differential as dd
+import timely
 from differential.columns.schema import Schema
 from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.operators.table_io import TableIn
+from differential.trace import trace
 from progress.times.time_words import TimeCode
 from timely import Dataflow, Records
 from timely.operators.inputs import codecs, together
+from timely.operators.inputs import handle as handles
 from timely.operators.inputs.handle import InputHandle
 from timely.operators.inputs.together import Together
 from timely.wire.batch import Batch
@@ -126,9 +131,9 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS, st.integers(0, 8), st.integers(1, 6))
+@given(STEPS, st.integers(0, 8), st.integers(1, 6), st.integers(1, 4))
 def test_whatever_is_sealed_enters_while_it_may(
-    steps: list[tuple[str, int, int]], at_once: int, folds: int
+    steps: list[tuple[str, int, int]], at_once: int, folds: int, epochs: int
 ) -> None:
     """Rows of several epochs, folded and not, where words are free for some of the epochs only."""
     dataflow = Dataflow("flow")
@@ -141,6 +146,7 @@ def test_whatever_is_sealed_enters_while_it_may(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(together, "TOGETHER_ROWS_MAX", at_once)
         patch.setattr(codecs, "FOLDED_ROWS_MIN", folds)
+        patch.setattr(handles, "ENTERING_EPOCHS_MAX", epochs)
         for what, number, count in [*steps, ("room", 99, 0), ("seal", 9, 0)]:
             if what == "rows":
                 epoch = handle.epoch + number
@@ -174,3 +180,36 @@ def test_a_backlog_of_small_epochs_enters_at_once() -> None:
     handle.release()
     assert entrance.batches == 1 and entrance.held == 901
     assert entrance.entered == Counter({(number, number): 1 for number in range(900)})
+
+
+def _joined_with_itself(flow: Dataflow) -> None:
+    rows = dd.input(flow, "rows", "k: int, v: int")
+    rows.join(rows.select(k=dd.col.k, w=dd.col.v), on="k").output("pairs")
+
+
+@pytest.mark.parametrize("bound", [16, 1 << 40])
+def test_a_backlog_of_a_key_that_always_changes_is_worked_on_in_pieces(
+    bound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of every epoch meets those of all epochs that are not complete yet: pairs that go again."""
+    monkeypatch.setattr(handles, "ENTERING_EPOCHS_MAX", bound)
+    monkeypatch.setattr(trace, "HEAD_ROWS_MAX", 16)  # what came last is not summed up
+    last = 400
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(_joined_with_itself)
+        comes, goes = range(last), range(1, last)
+        columns = {
+            "epoch": [*comes, *goes],
+            "k": [1] * (2 * last - 1),
+            "v": [*comes, *range(last - 1)],
+            "diff": [1] * last + [-1] * (last - 1),
+        }
+        flow.input("rows").append(pa.table(columns), epoch="epoch")
+        flow.seal(through=last - 1)
+        changes = flow.output("pairs").changes()
+        found = Counter(zip(*(column.to_pylist() for column in changes.columns), strict=True))
+        expected = {(1, n, n, n, 1) for n in comes} | {(1, n - 1, n - 1, n, -1) for n in goes}
+        assert found == Counter(expected)
+        (stats,) = cast("list[dict[str, list[dict[str, list[dict[str, int]]]]]]", cluster.stats())
+    most = max(connector["rows"] for connector in stats["dataflows"][0]["connectors"])
+    assert (most < 150 * 2 * last) == (bound == 16), "each row meets what is not summed up yet"
