@@ -120,7 +120,7 @@ HOLDS_NO_WORDS = {
     "LatestMachine": "_shape kw vw",
     "LatestVertex": "_schema _widths",
     "LaterVertex": "_first _held_far",
-    "LoopRegion": "_gates _is_done _reduces _since _state _told _told_since _turns at",
+    "LoopRegion": "_gates _is_done _is_long _reduces _since _state _told _told_since _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "OnTimeVertex": "_late _words",
@@ -149,7 +149,7 @@ HOLDS_NO_WORDS = {
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
         "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "
-        "_unseen asks_corners columns guards kw look show table vw"
+        "_unseen asks_corners columns guards inserted kw look show table vw"
     ),
     "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side",
     "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",

@@ -59,6 +59,9 @@ _TURNS_MAX: Final = 4096
 _OTHER_TURNS_MAX: Final = 64
 """The same of steps that Python does."""
 
+LONG_EPOCHS: Final = 64
+"""So many epochs are very many for one stretch."""
+
 
 class LoopRegion:
     """See above. `parts`: what it is made of."""
@@ -72,6 +75,8 @@ class LoopRegion:
         self._told = np.zeros((3, max(TOLD_MAX, 2 * parts.tells)), np.int64)
         self._is_done = True
         """The last stretch."""
+        self._is_long = False
+        """Whether it was of very many epochs."""
         self._gates = list(parts.gates.values())
         self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, ReduceVertex)]
         # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
@@ -142,8 +147,16 @@ class LoopRegion:
         return not (self._is_done and self.rests())
 
     def _begin(self) -> None:
-        """A stretch: see what waits in it at gates."""
+        """A stretch: see what waits in it at gates. Behind one of very many epochs what that has left in
+        traces is summed up first: keys that changed in each of them have rows at each, which nobody tells
+        apart any more.
+        """
         parts = self._parts
+        if self._is_long:
+            parts.traces.sum_up()
+        self._is_long = self._state[X_BOUND] - self._state[X_FROM] >= LONG_EPOCHS << parts.epoch_shift
+        if self._is_long:
+            parts.traces.mark()
         find_next(parts.steps, self._slots.table, self._state)
         self._slots.find_packed()
         for number, gate in parts.gates.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from differential.kernels.regions.layout import (
@@ -23,6 +25,9 @@ from progress.arrays import Int64s
 
 __all__ = ["Traces"]
 
+SUMMED_ROWS_MIN: Final = 512
+"""Fewer rows than these a key can have without anybody minding."""
+
 
 class Traces:
     """Traces that the region writes, and what it reads of those that others write, by number."""
@@ -32,6 +37,7 @@ class Traces:
         self._is_ours: list[bool] = []
         self._lines: list[Int64s] = []
         self._heads: list[Int64s | None] = []
+        self._marks: list[tuple[Trace, int]] = []
         self.table: Int64s = np.zeros((0, TRACE), np.int64)
 
     def number(self, trace: Trace | Reader, *, is_ours: bool) -> int:
@@ -90,6 +96,26 @@ class Traces:
                 inserts: int = table.item(number, T_INSERTS)
                 table[number, T_INSERTED] = table[number, T_INSERTS] = 0
                 trace.take_back(rows, inserts)
+
+    def mark(self) -> None:
+        """What is inserted from now on is what `sum_up` is about. Not into traces whose readers may look at
+        them as they were.
+        """
+        ours = [
+            trace
+            for trace, is_ours in zip(self._read, self._is_ours, strict=True)
+            if is_ours and isinstance(trace, Trace) and not isinstance(trace, SharedTrace)
+        ]
+        self._marks = [(trace, trace.inserted) for trace in ours]
+
+    def sum_up(self) -> None:
+        """Let what was inserted since `mark` be as if at times about which somebody may still ask, if it is
+        much. Not between `lend` and `take_back`.
+        """
+        for trace, before in self._marks:
+            if trace.inserted - before >= SUMMED_ROWS_MIN:
+                trace.sum_up(trace.inserted - before)
+        self._marks = []
 
     def make_room(self, number: int, rows: int) -> bool:
         """Let the head of one be a run of its own; whether so many rows fit into a new one."""

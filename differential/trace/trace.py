@@ -114,6 +114,7 @@ class Trace:
         self._head_room = self._head.shape[1]
         self._head_rows = 0
         self._owed = 0
+        self.inserted = 0  # rows, ever
         self._unseen = 0  # rows inserted since the last look whether most of them cancel
         self._seen = LOOK_ROWS_MIN  # of how many more the next look comes
         self._is_shrinking = False  # all is to become one run, at rest
@@ -174,6 +175,7 @@ class Trace:
         if rows == 0:
             return
         self._unseen += rows
+        self.inserted += rows
         if self._head_rows + rows > HEAD_ROWS_MAX:
             self.freeze_head()
         if rows <= HEAD_ROWS_MAX // 2:
@@ -195,6 +197,7 @@ class Trace:
         """As `insert` of the rows of a run that somebody has made, and may read on."""
         assert run.ranges.shape[0] == self.columns
         self._unseen += run.rows
+        self.inserted += run.rows
         self._insert_run(run)
 
     def _insert_run(self, run: Run) -> None:
@@ -220,6 +223,7 @@ class Trace:
         """So many rows were inserted into the head by others, in so many inserts."""
         self._head_rows = self.table.item(-1, ROWS)
         self._unseen += rows
+        self.inserted += rows
         self._owed += EFFORT_PER_ROW * rows
         if self._owed >= EFFORT_ROWS_MIN:
             self._pay()
@@ -335,6 +339,36 @@ class Trace:
         self.freeze_head()
         while self._merges or len(self._runs) > 1 or self._is_behind():
             self.effort(1 << 40)
+
+    def sum_up(self, rows: int) -> None:
+        """Merge what came last, so many rows or a few times as many, into one run with times advanced to
+        since, whatever merges are under way there; a pause of some 20 ns a row.
+
+        For whoever has inserted them at many times about which nobody will ask any more: merges have begun
+        before, when that was not known, and who reads a key would meet its rows at each of them.
+        """
+        self._look()
+        since = self.since
+        if since.shape[0] == 0:
+            return
+        self.freeze_head()
+        first = len(self._runs)
+        while first > 0 and (rows > 0 or first - 1 in self._merges):
+            first -= 1
+            rows -= self._runs[first].rows
+        made: Run | None = None
+        for run in reversed(self._runs[first:]):
+            merge = Merging(run, made, since, self.guards)
+            try:
+                while not merge.is_done:
+                    merge.work(1 << 40)
+            except OverflowError:
+                raise row_overflow(merge.sources(), self.show) from None
+            made = merge.result()
+        self._runs[first:] = [] if made is None else [made]
+        self._merges = {index: merge for index, merge in self._merges.items() if index < first}
+        self._begin_merges()
+        self._rewrite_table()
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later epoch, before which nobody will ask: what was before is of that epoch.

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from reference.dataflow import Cluster, trace_rows
 from strategies_collections import NUMBERS, examples
 
 import differential as dd
+import timely
 from differential import Collection, col
 from differential.columns.column_types import Int64s
 from differential.columns.update_batch import UpdateBatch
@@ -316,3 +318,43 @@ def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pyt
     outside = ((5 << shift) & keep) + add
     assert sent == [([[outside], [1800]], outside)]
     assert slots.rows(slot) == 0 and slot not in slots._packed
+
+
+def _least_in_turn(dataflow: Dataflow) -> None:
+    rows = dd.input(dataflow, "rows", "k: int, v: int")
+    after = rows.iterate(
+        lambda inner: inner.select(k=(col.k + 1) % 3, v=col.v).concat(rows).group_by("k").agg(v=dd.min("v"))
+    )
+    after.output("least")
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_behind_a_stretch_of_very_many_epochs_keys_have_few_rows_again(
+    is_long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever completes a history in pieces would have each one meet all rows of those before."""
+    if not is_long:
+        monkeypatch.setattr(loop_region, "LONG_EPOCHS", 1 << 20)
+    epochs = 300
+    comes, goes = range(epochs), range(1, epochs)
+    history = pa.table(
+        {
+            "k": [0] * (2 * epochs - 1),
+            "v": [*(-epoch for epoch in comes), *(1 - epoch for epoch in goes)],
+            "epoch": [*comes, *goes],
+            "diff": [1] * epochs + [-1] * (epochs - 1),
+        }
+    )
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(_least_in_turn)
+        flow.input("rows").append(history, epoch="epoch")
+        flow.wait(flow.seal(through=epochs - 1))
+        flow.input("rows").insert([(1, 5)])
+        flow.wait(flow.seal())
+        assert sorted(flow.output("least").snapshot().to_pylist(), key=lambda row: row["k"]) == [
+            {"k": k, "v": 1 - epochs} for k in range(3)
+        ]
+        (stats,) = cast("list[dict[str, list[dict[str, list[dict[str, object]]]]]]", cluster.stats())
+    stages = stats["dataflows"][0]["stages"]
+    kept = [int(cast(int, stage["trace_rows"])) for stage in stages if "trace_rows" in stage]
+    assert (sum(kept) < epochs) == is_long, kept

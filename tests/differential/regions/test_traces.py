@@ -13,6 +13,7 @@ from differential.kernels.regions.layout import STATE, X_ROWS, X_SLOT
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
 from differential.kernels.rows.sort import sort_consolidate
+from differential.regions import traces as traces_module
 from differential.regions.traces import Traces
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
@@ -89,6 +90,38 @@ def test_rows_that_no_head_holds_are_said_to_be_too_many() -> None:
     traces.lend()
     assert traces.make_room(number, 1024)
     assert not traces.make_room(number, 1025)
+
+
+def test_what_came_since_the_mark_is_summed_up_if_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces_module, "SUMMED_ROWS_MIN", 4)
+    much, little, shared = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS), SharedTrace(1, 1, GUARDS)
+    shared.read("a reduce", by_position=False)
+    monkeypatch.setattr(SharedTrace, "sum_up", None)
+    traces = Traces()
+    for trace in (much, little, shared):
+        traces.number(trace, is_ours=True)
+    traces.number(Trace(1, 1, GUARDS), is_ours=False)
+
+    def changes(first: int, count: int) -> Int64s:
+        times = [*range(first, first + count)]
+        return np.array([[1] * count, [0] * count, times, [1] * count], np.int64)
+
+    for trace in (much, little, shared):
+        trace.insert(changes(0, 3))
+    traces.mark()
+    traces.lend()
+    put_into(traces.table, 0, changes(3, 4))
+    traces.take_back()
+    little.insert(changes(3, 3))
+    shared.insert(changes(3, 4))
+    for trace in (much, little):
+        trace.set_since(np.array([9]))
+    traces.sum_up()
+    assert [much.rows, little.rows] == [1, 6], "all times are one now"
+    much.insert(changes(9, 8))
+    much.set_since(np.array([20]))
+    traces.sum_up()
+    assert much.rows == 9, "there is no mark any more"
 
 
 def test_readers_of_a_shared_trace_have_accepted_what_kernels_inserted() -> None:

@@ -18,13 +18,16 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
 from differential.trace.trace import GROWTH, SMALL_GROWTH, SMALL_ROWS, Trace
+from progress.arrays import Int64s
 from progress.times.anchor import Rebase
 
 
 def _something_else(trace: Trace, rng: random.Random) -> None:
     """What may happen to a trace between two inserts."""
-    chosen = rng.randrange(4)
-    if chosen == 0:
+    chosen = rng.randrange(5)
+    if chosen == 4:
+        trace.sum_up(rng.choice([1, 20, 1000]))
+    elif chosen == 0:
         trace.freeze_head()
     elif chosen == 1:
         trace.compact()
@@ -319,6 +322,42 @@ def test_who_asks_about_corners_is_kept_what_is_one_step_before(bounds: list[lis
         trace.set_since(*(antichain(some, code) for some in bounds))
         assert [code.unpack(word) for word in trace.since.tolist()] == [(0, 1), (2, 0)]
     assert trace.since is trace.since, "found once"
+
+
+def test_summing_up_what_came_last_leaves_one_row_of_a_key_that_changed_at_each_time() -> None:
+    trace = Trace(1, 1, CODES[1].guards)
+    old = as_words([(key, 0, 0, 1) for key in range(10_000)], 4)
+    trace.insert(old)
+    for time in range(1, 3_000):
+        trace.insert(as_words([(7, time - 1, time, -1), (7, time, time, 1)], 4))
+    assert trace.inserted == 10_000 + 2 * 2_999
+    assert trace.rows > 14_000
+    trace.set_since(np.array([3_000]))
+    trace.sum_up(trace.inserted - 10_000)
+    trace.check_invariants()
+    assert trace._runs[0].rows >= 10_000 and trace.rows < 10_100
+    found = {row[:2]: row[3] for row in rows_of(sort_consolidate(_at_once(trace.words())))}
+    assert found == {(key, 2_999 if key == 7 else 0): 1 for key in range(10_000)}
+
+
+def _at_once(words: Int64s) -> Int64s:
+    words[-2] = 0
+    return words
+
+
+def test_summing_up_what_cancels_leaves_nothing_and_of_a_trace_that_is_over_nothing_is_asked() -> None:
+    trace = Trace(1, 1, CODES[1].guards)
+    for time in range(2_000):
+        trace.insert(as_words([(7, 0, time, 1 - 2 * (time % 2))], 4))
+    trace.sum_up(0)
+    assert trace.rows == 2_000, "who asks for no rows changes nothing"
+    trace.set_since(np.array([2_000]))
+    trace.sum_up(2_000)
+    trace.check_invariants()
+    assert trace.rows == 0
+    trace.set_since(np.empty(0, np.int64))
+    trace.sum_up(1)
+    assert trace.rows == 0
 
 
 def test_a_trace_that_nobody_asks_any_more_is_dropped() -> None:
