@@ -239,8 +239,8 @@ class _Told:
 
 
 def _say(what: str) -> None:
-    """To whom it may concern: a program whose error stream is closed, or that has none, works on. It is said in
-    the midst of work, which an error would end, or of a call that has its answer.
+    """To whom it may concern: a program whose error stream is closed, or that has none, works on. It is said
+    in the midst of work, which an error would end, or of a call that has its answer.
     """
     with suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(what + "\n")

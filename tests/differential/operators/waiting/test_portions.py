@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES
 
-from differential.operators.reduce import Aggregates, FirstRows, ReduceMachine
+import differential as dd
+import timely
+from differential.operators.reduce import Aggregates, FirstRows, GroupFunction, ReduceMachine
 from differential.operators.waiting import portions as module
 from differential.operators.waiting.portions import portions
+from differential.trace.shared import SharedTrace
+from timely.building.dataflow import Dataflow
 
 EPOCHS, LOOP = CODES[1].guards, CODES[2].guards
 END = np.empty(0, np.int64)
@@ -93,3 +98,75 @@ def test_a_machine_says_of_a_long_history_what_it_says_epoch_by_epoch(
         map(tuple, np.concatenate(wanted, axis=1).T.tolist())
     )
     at_once.check_invariants()
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "vw"),
+    [
+        (Aggregates((("count", 0), ("min", 0))), 1),
+        (Aggregates((("max", 0),)), 1),
+        (Aggregates(()), 1),
+        (Aggregates((("count", 0),)), 0),
+        (GroupFunction(lambda key, rows: [(len(rows), key[0])], 2), 1),
+    ],
+)
+def test_what_is_read_of_others_is_told_whole_though_it_was_merged_with_what_came_before(
+    aggregate: Aggregates | GroupFunction, vw: int
+) -> None:
+    """A trace that others fill has rows of later portions, too, which an earlier one finds there."""
+
+    def some(begin: int, end: int) -> np.typing.NDArray[np.int64]:
+        made = [
+            (k, *(e * 7 % 5,) * vw, e, -1 if e % 3 == 0 else 1) for k in range(2) for e in range(begin, end)
+        ]
+        return as_words(sorted(made), 3 + vw)
+
+    filled = SharedTrace(1, vw, EPOCHS)
+    machine = ReduceMachine(1, vw, EPOCHS, aggregate, (filled, filled.read("it", by_position=False)))
+    other = filled.read("another, that has not come as far", by_position=False)
+    begun, stop, parts = 60, 1500, []
+    for epoch in range(begun):
+        filled.add(some(epoch, epoch + 1))
+        machine.recv(some(epoch, epoch + 1))
+        parts += machine.advance_by_portions(np.array([epoch + 1]))
+        other.set_frontier(np.array([epoch]))
+    for epoch in range(begun, stop, 96):
+        filled.add(some(epoch, min(epoch + 96, stop)))
+        machine.recv(some(epoch, min(epoch + 96, stop)))
+    while filled.settle(1 << 40):
+        pass
+    assert filled.exact_from > 0, "what was advanced is in one run with what is to come"
+    more = list(machine.advance_by_portions(np.array([stop])))
+    assert len(more) > 1 and machine.capabilities().tolist() == []
+    alone = ReduceMachine(1, vw, EPOCHS, aggregate)
+    alone.recv(some(0, stop))
+    wanted = [alone.advance(np.array([epoch])) for epoch in range(1, stop + 1)]
+    assert sorted(map(tuple, np.concatenate([*parts, *more], axis=1).T.tolist())) == sorted(
+        map(tuple, np.concatenate(wanted, axis=1).T.tolist())
+    )
+
+
+def _counted(flow: Dataflow) -> None:
+    rows = dd.input(flow, "rows", "k: int, v: int").arrange("k")
+    rows.group_by("k").agg(n=dd.count()).output("counts")
+    rows.group_by("k").agg(most=dd.max("v")).output("most")
+    rows.join(rows.filter(dd.col.v < 0).select("k"), on="k").output("pairs")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_epochs_of_an_arrangement_that_others_read_come_to_an_end(workers: int) -> None:
+    begun, epochs, each = 1500, 900, 9
+    with timely.connect(embedded=True, workers=workers) as cluster:
+        flow = cluster.install(_counted)
+        for epoch in range(begun):
+            flow.input("rows").insert([(0, epoch), (1, epoch)])
+            flow.seal()
+            if epoch % 50 == 0:
+                flow.wait(epoch)
+        flow.wait(begun - 1)
+        comes = [(begun + row // each, row % 3, row * 7 % 50, 1) for row in range(epochs * each)]
+        columns = dict(zip(("epoch", "k", "v", "diff"), map(list, zip(*comes, strict=True)), strict=True))
+        flow.input("rows").append(pa.table(columns), epoch="epoch")
+        flow.wait(flow.seal(through=begun + epochs - 1))
+        found = flow.output("counts").snapshot().sort_by("k").to_pydict()
+    assert found == {"k": [0, 1, 2], "n": [begun + epochs * 3, begun + epochs * 3, epochs * 3]}
