@@ -176,7 +176,7 @@ class _Told:
         self.begin = 0.0
         self.next = 0.0
         self.compiled = 0
-        self.seconds = 0.0
+        self.seconds = self.said = 0.0
         self.is_warming = False
 
     def first(self) -> None:
@@ -195,7 +195,8 @@ class _Told:
         now, before = time.monotonic(), self.compiled
         self.compiled = kernels_compiled()
         if now >= self.next and self.compiled > before:
-            _say(f"{ready} of {known} kernels after {now - self.begin:.0f} s")
+            self.said = now - self.begin
+            _say(f"{ready} of {known} kernels after {self.said:.0f} s")
             self.next = now + _SECONDS_BETWEEN
 
     def worked(self, began: float, is_all: bool) -> None:
@@ -205,8 +206,9 @@ class _Told:
         if self.is_warming:
             return
         self.seconds += time.monotonic() - max(began, self.begin)
-        if is_all:
-            self._say_compiled(self.seconds)
+        if is_all and self._hears_no_more():
+            # What gave rows and sealed, and had to compile for that, is no call that is told of.
+            self._say_compiled(max(self.seconds, self.said))
 
     @contextmanager
     def warming(self) -> Iterator[None]:
@@ -221,17 +223,28 @@ class _Told:
     def warmed(self) -> None:
         """All of them are there."""
         if self.begin:
+            self._hears_no_more()
             self._say_compiled(time.monotonic() - self.begin)
 
-    def _say_compiled(self, seconds: float) -> None:
-        if self.worked in after_work:
+    def _hears_no_more(self) -> bool:
+        """Whether it has heard of calls until now: of two threads one ends that, and says so."""
+        try:
             after_work.remove(self.worked)
+        except ValueError:
+            return False
+        return True
+
+    def _say_compiled(self, seconds: float) -> None:
         _say(f"kernels are compiled, after {seconds:.0f} s")
 
 
 def _say(what: str) -> None:
-    sys.stderr.write(what + "\n")
-    sys.stderr.flush()
+    """To whom it may concern: a program whose error stream is closed, or that has none, works on. It is said
+    in the midst of work, which an error would end, or of a call that has its answer.
+    """
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(what + "\n")
+        sys.stderr.flush()
 
 
 def _start_helper(number: int) -> subprocess.Popen[str] | None:

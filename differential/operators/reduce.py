@@ -255,12 +255,10 @@ class ReduceMachine:
         after another: who lets others read the answers inserts each before asking for the next.
         """
         ready = self._waiting.take_ready(frontier)
-        pending = self._pending.take_ready(frontier)
-        if pending.shape[1]:
-            yield self._correct(ready, pending, frontier)
-            return
         for rows, until in portions(ready, self.kw, self.guards, frontier):
-            yield self._correct(rows, pending, until)
+            # Taken anew: rows of later portions, which a trace that others fill has already, may have been
+            # found there by an earlier one, and answers at their times are to be looked at again then.
+            yield self._correct(rows, self._pending.take_ready(until), until)
 
     def _correct(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> Int64s:
         """Corrections for rows and times that are complete now; both traces are as of the frontier then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -253,3 +254,59 @@ def test_what_is_run_to_have_kernels_says_it_behind_all_of_them(
     warming.warm()
     assert capsys.readouterr().err.splitlines() == [COMPILE_NOTICE, "kernels are compiled, after 0 s"]
     assert told.worked not in after_work
+
+
+class Closed:
+    def write(self, text: str) -> None:
+        raise BrokenPipeError(text)
+
+
+def closed() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [None, Closed(), closed()], ids=["none", "nobody reads", "closed"])
+def test_a_program_whose_error_stream_takes_nothing_works_on(
+    stream: object, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told in the midst of work, which an error would end, and of calls that have their answers."""
+    told = warming._Told()
+    monkeypatch.setattr(warming, "_start_helper", lambda number: None)
+    monkeypatch.setattr(sys, "stderr", stream)
+    told.first()
+    told.next = 0.0
+    monkeypatch.setattr(warming, "kernels_compiled", lambda: 1)
+    told.each(1, 2)
+    told.worked(0.0, True)
+    assert told.worked not in after_work
+
+
+def test_of_two_threads_whose_calls_end_together_one_says_that_kernels_are_compiled(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = warming._Told()
+    monkeypatch.setattr(warming, "_start_helper", lambda number: None)
+    told.first()
+    for _ in range(2):  # the second had begun before the first ended
+        told.worked(0.0, True)
+    assert capsys.readouterr().err.splitlines() == [COMPILE_NOTICE, "kernels are compiled, after 0 s"]
+
+
+def test_kernels_are_not_compiled_sooner_than_has_been_said_before(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, now = warming._Told(), 100.0
+    monkeypatch.setattr(warming.time, "monotonic", lambda: now)
+    monkeypatch.setattr(warming, "_start_helper", lambda number: None)
+    monkeypatch.setattr(warming, "kernels_compiled", lambda: 1)
+    told.first()
+    now = 112.0
+    told.each(3, 9)  # as epochs were sealed, of which it is not told
+    now = 114.0
+    told.worked(113.0, True)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "3 of 9 kernels after 12 s",
+        "kernels are compiled, after 12 s",
+    ]

@@ -64,7 +64,7 @@ def short(function: Callable[P, R]) -> Callable[P, R]:
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.__traceback__ = None
                 answer: Misfit | None = getattr(function, _ANSWER, None)
-                if answer is not None:
+                if answer is not None and args:  # none: the method of a class, called without an object
                     with told_shortly():
                         raise answer(args[0], function.__name__, named, error) from None
             raise

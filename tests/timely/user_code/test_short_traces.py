@@ -453,6 +453,8 @@ def test_arguments_that_do_not_fit_are_answered_as_a_method_says_and_others_are_
         Kind().answered("a")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="argument 'far'"):
         Kind().plain(far=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'self'"):
+        Kind.answered(given=3)  # type: ignore[call-arg]  # there is no object to ask
 
 
 NAMES = {

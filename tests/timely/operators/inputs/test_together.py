@@ -182,6 +182,31 @@ def test_a_backlog_of_small_epochs_enters_at_once() -> None:
     assert entrance.entered == Counter({(number, number): 1 for number in range(900)})
 
 
+@pytest.mark.parametrize("sealed_at_once", [True, False])
+def test_behind_so_many_epochs_others_wait_for_the_next_activation_however_they_were_sealed(
+    sealed_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handles, "ENTERING_EPOCHS_MAX", 3)
+    dataflow = Dataflow("flow")
+    dd.input(dataflow, "rows", "k: int").output("out")
+    entrance = Entrance(dataflow.freeze().codes[0])
+    entrance.room = 1_000
+    handle = InputHandle("rows", entrance, TableIn(Schema.of("k: int"), "rows"))
+    for epoch in range(0, 14, 2):  # those without rows are over as they come
+        handle.append_all(epoch, handle.encode(pa.table({"k": [epoch]}), 1, handle.epoch_word(epoch)))
+        if not sealed_at_once:
+            handle.seal(epoch)
+    handle.seal(13)
+    steps = []
+    for _ in range(4):
+        handle.release()
+        steps.append((handle.held_epoch, entrance.batches, entrance.entered.total()))
+    assert steps == [(6, 1, 3), (12, 2, 6), (14, 3, 7), (14, 3, 7)]
+    handle.close()
+    handle.release()
+    assert handle.held_epoch is None
+
+
 def _joined_with_itself(flow: Dataflow) -> None:
     rows = dd.input(flow, "rows", "k: int, v: int")
     rows.join(rows.select(k=dd.col.k, w=dd.col.v), on="k").output("pairs")
