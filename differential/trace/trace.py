@@ -51,6 +51,9 @@ EFFORT_PER_ROW: Final = 4
 EFFORT_ROWS_MIN: Final = 2048
 """Merging is paid for in pieces of at least so many rows, some 30 µs: less would be spent on calls."""
 
+SUMMED_SHARE: Final = 4
+"""Runs of so many times the rows that are to be summed up are mostly of others."""
+
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
 
@@ -342,7 +345,8 @@ class Trace:
 
     def sum_up(self, rows: int) -> None:
         """Merge what came last, so many rows or a few times as many, into one run with times advanced to
-        since, whatever merges are under way there; a pause of some 20 ns a row.
+        since, whatever merges are under way there; a pause of some 20 ns a row. What has become a part of
+        a run much larger than that stays so.
 
         For whoever has inserted them at many times about which nobody will ask any more: merges have begun
         before, when that was not known, and who reads a key would meet its rows at each of them.
@@ -352,10 +356,12 @@ class Trace:
         if since.shape[0] == 0:
             return
         self.freeze_head()
-        first = len(self._runs)
-        while first > 0 and (rows > 0 or first - 1 in self._merges):
+        first, large = len(self._runs), SUMMED_SHARE * rows
+        while first > 0 and (rows > 0 or first - 1 in self._merges) and self._runs[first - 1].rows <= large:
             first -= 1
             rows -= self._runs[first].rows
+        if first - 1 in self._merges:  # with one that is too large
+            first += 1
         made: Run | None = None
         for run in reversed(self._runs[first:]):
             merge = Merging(run, made, since, self.guards)

@@ -340,6 +340,23 @@ def test_summing_up_what_came_last_leaves_one_row_of_a_key_that_changed_at_each_
     assert found == {(key, 2_999 if key == 7 else 0): 1 for key in range(10_000)}
 
 
+def test_summing_up_leaves_a_large_run_alone_and_what_is_being_merged_with_it() -> None:
+    guards = CODES[1].guards
+    trace = Trace(1, 1, guards)
+    trace.insert(as_words([(key, 0, 0, 1) for key in range(10_000)], 4))
+    trace.insert(as_words([(key, 1, 1, 1) for key in range(6_000)], 4))
+    (large, middle), merges = trace._runs.copy(), dict(trace._merges)
+    assert list(merges) == [0], "of the two, and under way"
+    trace.insert(as_words([(7, 2, 2, 1), (7, 2, 3, -1), (8, 2, 3, 1)], 4))
+    trace.set_since(np.array([9]))
+    trace.sum_up(3)
+    assert trace._runs[:2] == [large, middle] and trace._merges == merges
+    assert [run.rows for run in trace._runs[2:]] == [1] and rows_of(trace._runs[2].words()) == [(8, 2, 9, 1)]
+    trace.sum_up(16_003)
+    trace.check_invariants()
+    assert len(trace._runs) == 1 and not trace._merges and trace.rows == 16_001
+
+
 def _at_once(words: Int64s) -> Int64s:
     words[-2] = 0
     return words
