@@ -51,7 +51,7 @@ from timely.dictionaries import Mark
 from timely.errors import InternalError
 from timely.wire.batch import Batch
 
-__all__ = ["LoopRegion"]
+__all__ = ["LONG_EPOCHS", "LoopRegion"]
 
 _TURNS_MAX: Final = 4096
 """Gates that are opened before others have their turn."""

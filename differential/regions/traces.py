@@ -23,7 +23,7 @@ from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.arrays import Int64s
 
-__all__ = ["Traces"]
+__all__ = ["SUMMED_ROWS_MIN", "Traces"]
 
 SUMMED_ROWS_MIN: Final = 512
 """Fewer rows than these a key can have without anybody minding."""
