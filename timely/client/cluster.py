@@ -48,6 +48,9 @@ __all__ = ["Cluster", "connect"]
 _Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
 """From a description to a builder that workers have, by name, and its arguments."""
 
+_GOES_ON_SECONDS = 1.0
+"""For workers in this process to say whether a dataflow goes on that could not be replaced."""
+
 
 @in_short
 class Cluster:
@@ -169,8 +172,10 @@ class Cluster:
 
     def _goes_on(self, dataflow: int) -> bool:
         """Whether it runs, and no other stands for it."""
+        # In this process another thread may be at work: who has given a time is not to wait for that.
+        seconds = REPLY_SECONDS_MAX if self._workers.addresses else _GOES_ON_SECONDS
         try:
-            (reply,) = self._workers.ask([(0, Describe(dataflow), None)])
+            (reply,) = self._workers.ask([(0, Describe(dataflow), None)], seconds)
         except TimelyError:
             return False
         return reply.integer("dataflow") == dataflow

@@ -396,6 +396,7 @@ def test_who_replaces_a_dataflow_is_told_in_time_that_another_thread_is_at_work(
         try:
             with pytest.raises(timely.WaitTimeoutError, match="another thread of this program is at work"):
                 cluster.replace(flow, word_count, timeout=0.05)
+            assert not other.done(), "nor for whether the old one goes on"
         finally:
             may_go.set()
         other.result(SOON)
