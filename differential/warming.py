@@ -53,6 +53,7 @@ from progress.kernel import (
     kernels_compiled,
     on_compile,
     on_ready,
+    say,
 )
 from timely.building.dataflow import Dataflow
 from timely.client.cluster import connect
@@ -181,7 +182,7 @@ class _Told:
 
     def first(self) -> None:
         """The first kernel has to be compiled."""
-        _say(COMPILE_NOTICE)
+        say(COMPILE_NOTICE)
         self.begin = time.monotonic()
         self.next = self.begin + _SECONDS_BETWEEN
         after_work.append(self.worked)
@@ -196,7 +197,7 @@ class _Told:
         self.compiled = kernels_compiled()
         if now >= self.next and self.compiled > before:
             self.said = now - self.begin
-            _say(f"{ready} of {known} kernels after {self.said:.0f} s")
+            say(f"{ready} of {known} kernels after {self.said:.0f} s")
             self.next = now + _SECONDS_BETWEEN
 
     def worked(self, began: float, is_all: bool) -> None:
@@ -235,16 +236,7 @@ class _Told:
         return True
 
     def _say_compiled(self, seconds: float) -> None:
-        _say(f"kernels are compiled, after {seconds:.0f} s")
-
-
-def _say(what: str) -> None:
-    """To whom it may concern: a program whose error stream is closed, or that has none, works on. It is said
-    in the midst of work, which an error would end, or of a call that has its answer.
-    """
-    with suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(what + "\n")
-        sys.stderr.flush()
+        say(f"kernels are compiled, after {seconds:.0f} s")
 
 
 def _start_helper(number: int) -> subprocess.Popen[str] | None:

@@ -23,6 +23,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
@@ -52,6 +53,7 @@ __all__ = [
     "load_kept",
     "on_compile",
     "on_ready",
+    "say",
     "small_kernel",
 ]
 
@@ -67,10 +69,18 @@ _private: list[str] = []
 """The folder of this process's own, where no other can be written to."""
 
 
+def say(what: str) -> None:
+    """On the error stream, of compiling. A program whose error stream is closed, or that has none, works on:
+    it is said in the midst of work, which an error would end, or of a call that has its answer.
+    """
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(what + "\n")
+        sys.stderr.flush()
+
+
 def _print_notice() -> None:
-    """Say once on the error stream why the first start takes so long."""
-    sys.stderr.write(COMPILE_NOTICE + "\n")
-    sys.stderr.flush()
+    """Say once why the first start takes so long."""
+    say(COMPILE_NOTICE)
 
 
 class _Watch:

@@ -36,8 +36,9 @@ APPEND_EPOCHS_MAX: Final = 1 << 16
 """Epochs of which one append has rows: each is remembered by itself until it is sealed."""
 
 ENTERING_EPOCHS_MAX: Final = 1_024
-"""Epochs with rows that an input lets in at once; the next ones enter when these have been worked on. Where a
-key changes in every one of them, joins and groups cost the square of how many there are at once."""
+"""Epochs with rows that an input lets in at once; the next ones enter in its next turn, when all that is
+ready on this worker has had its own. Where a key changes in every one of them, joins and groups cost the
+square of how many there are at once."""
 
 PART_BYTES_MAX: Final = 2 * MIB
 """The same for each worker, where a large insertion is spread over worker processes: on its way a part is

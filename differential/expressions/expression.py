@@ -13,9 +13,9 @@ side of a comparison in parentheses.
 
     null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
-    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down; / gives floats
-    zero      so do // and % of an integer by 0; choose with `when(b != 0).then(a // b)`: a value of `when`
-              is worked out only in rows that take it, as of `fill_null`; both sides of & and | always are.
+    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down, as in Python
+    zero      so do // and % of ints by 0; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a value
+              of `when` or `fill_null` is worked out only in rows that take it, both sides of & and | always
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast what is taken out of it
