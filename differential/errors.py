@@ -19,13 +19,18 @@ Every message says which input, column, row or line of the user's program it is 
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from progress.errors import InternalError, MisuseError
 
 __all__ = [
     "ONE_COLUMN",
     "ExpressionError",
+    "FailingRows",
     "MultiplicityOverflowError",
     "NotEmptyError",
     "RowError",
@@ -54,7 +59,32 @@ class ExpressionError(MisuseError):
 
 
 class RowError(MisuseError):
-    """An expression has no value for one row: an integer divided by zero, a result or a cast out of range."""
+    """An expression has no value for one row: an integer divided by zero, a result or a cast out of range.
+
+    `failing`: what is known beside the text, for whoever tries the other rows.
+    """
+
+    failing: FailingRows | None = None
+
+
+class FailingRows(NamedTuple):
+    """The rows of a batch for which an expression has no value.
+
+    Attributes:
+        rows: bool[n], true where a row fails. n is the number of rows that the expression was given.
+        expression: the expression as text, without the place where it is written.
+        why: from the index of a row to what is wrong with it, such as "divides by zero".
+        show: from the index of a row to the columns that the expression reads, as text.
+        words: from the index of a row to all its words: rows that look alike may be different ones.
+        line: from the index of a row to the line of the user's function.
+    """
+
+    rows: npt.NDArray[np.bool_]
+    expression: str
+    why: Callable[[int], str]
+    show: Callable[[int], str]
+    words: Callable[[int], Sequence[int]]
+    line: Callable[[int], str] = lambda row: ""
 
 
 class MultiplicityOverflowError(MisuseError):
@@ -76,8 +106,13 @@ class RuleError(MisuseError):
 class UserFunctionError(MisuseError):
     """A Python function of the user raised, or returned what its declared columns cannot hold.
 
-    The user's own exception, if there was one, is the `__cause__`.
+    The user's own exception, if there was one, is the `__cause__`. `row`: the index of the record among those
+    that the function was called for, where the function is called record by record; -1: unknown. `failing`: as of
+    a RowError, where groups on which a function failed come as rows.
     """
+
+    row: int = -1
+    failing: FailingRows | None = None
 
 
 class SymbolCollisionError(InternalError):

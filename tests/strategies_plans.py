@@ -25,13 +25,16 @@ def read_twice(draw: Draw[bool], made: list[Collection]) -> None:
         made.append(made[-1])
 
 
-def draw_collection(draw: Draw[object], inputs: Sequence[Collection], again: Wrap) -> Collection:
-    """A collection made of `inputs` by random operators."""
+def draw_collection(
+    draw: Draw[object], inputs: Sequence[Collection], again: Wrap, *, fails: bool = False
+) -> Collection:
+    """A collection made of `inputs` by random operators; `fails`: more of them have no answer for some rows."""
     made = list(inputs)
+    makers = _MAKERS | _FAILING if fails else _MAKERS
     for _ in range(int(str(draw(st.integers(1, DEPTH_MAX))))):
         source = _one_of(draw, made)
-        kind = str(draw(st.sampled_from(sorted(_MAKERS))))
-        made.append(_MAKERS[kind](draw, source, made))
+        kind = str(draw(st.sampled_from(sorted(makers))))
+        made.append(makers[kind](draw, source, made))
         again(draw, made)  # type: ignore[arg-type]  # a draw of anything draws booleans
     return made[-1]
 
@@ -203,3 +206,85 @@ _MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collec
     "negate": lambda draw, source, made: source.negate(),
     "loop": _loop,
 }
+
+
+def inverse(row: tuple[int, int]) -> tuple[int, int]:
+    """No value for 1."""
+    return row[0], 6 // (row[1] - 1)
+
+
+def odd_groups(key: object, group: list[tuple[tuple[int, ...], int]]) -> list[tuple[int]]:
+    """No value for groups with a row of 0."""
+    del key
+    return [(sum(6 // row[0] * count for row, count in group),)]
+
+
+def _divide(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    number, other = _number(draw, source), _number(draw, source)
+    return source.select(x=lit(6) // (number - int(str(draw(st.integers(-1, 1))))), y=other)
+
+
+def _map(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    return source.select(x=_number(draw, source), y=_number(draw, source)).map(inverse)
+
+
+def _failing_function(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    narrow = source.select(g=_number(draw, source), w=_number(draw, source))
+    return narrow.group_by("g").reduce(odd_groups, "w: int")
+
+
+def _claim(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    return source.filter(_number(draw, source) == 2).assert_empty("no row of 2").concat(source)
+
+
+def _failing_loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    """Rows that move on until they fail, or stop."""
+    start = source.select(x=dd.min_of(_number(draw, source), 2), y=_number(draw, source))
+    at = int(str(draw(st.integers(0, 4))))
+
+    def body(variable: Collection) -> Collection:
+        moved = variable.filter(col.x < 5).select(x=col.x + 1 + lit(0) // (col.x - at), y=col.y)
+        rest = variable.filter(col.x >= 5)
+        return moved.concat(rest) if draw(st.booleans()) else moved.concat(variable, rest).distinct()
+
+    if draw(st.booleans()):
+        return start.iterate(body, name="loop", times=2)
+    return start.iterate(body, name="loop", iterations_max=30)
+
+
+def _large_sum(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    """Sums of two large values leave 64 bits; means and numbers of rows do not."""
+    wide = source.select(g=_number(draw, source), w=dd.min_of(dd.max_of(_number(draw, source), -1), 1) * 2**62)
+    found = wide.group_by("g").agg(total=dd.sum("w"), n=dd.count(), least=dd.min("w"))
+    return found.select(x=col.total // 2**62, y=col.n)
+
+
+def _overflowing_loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    """Steps that add up to more than 64 bits; a kernel adds them where it can."""
+    other = _one_of(draw, made)
+    steps = other.select(x=_number(draw, other), z=dd.min_of(_number(draw, other), 3))
+    start = source.select(x=_number(draw, source), y=dd.min_of(dd.max_of(_number(draw, source), -2), 2))
+    by = int(str(draw(st.sampled_from([1 << 62, -(1 << 62), (1 << 61) + 7]))))
+    how = str(draw(st.sampled_from(["distinct", "least", "greatest"])))
+
+    def body(variable: Collection) -> Collection:
+        moved = variable.join(steps, on="x").select(x=col.z, y=col.y + by).concat(start)
+        if how == "distinct":
+            return moved.distinct()
+        return moved.group_by("x").agg(y=dd.min("y") if how == "least" else dd.max("y"))
+
+    found = start.iterate(body, name="loop", iterations_max=30)
+    return found.select(x=col.x, y=col.y // (1 << 61))
+
+
+_FAILING: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collection]] = {
+    "divide": _divide,
+    "divide again": _divide,
+    "map": _map,
+    "function that fails": _failing_function,
+    "claim": _claim,
+    "loop that fails": _failing_loop,
+    "loop that overflows": _overflowing_loop,
+    "large sum": _large_sum,
+}
+"""Operators that have no answer for some rows."""

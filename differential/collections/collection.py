@@ -30,8 +30,13 @@ __all__ = ["Collection"]
 class Collection(TimeOperators, LoopOperators):
     """A node of a plan, and the loops that it is in; its operators are in the files beside this one."""
 
-    def output(self, name: str) -> None:
-        """Make the collection readable by clients under `name`."""
+    def output(self, name: str, *, strict: bool = False) -> None:
+        """Make the collection readable by clients under `name`.
+
+        Where something fails on a row (a division by zero, a function that raises), the output has no answer: reading
+        it raises the error, until an epoch is complete in which no such row is left. Other outputs go on. `strict`:
+        such an epoch ends the whole dataflow instead.
+        """
         if self.place:
             raise GraphError(
                 f"output {name!r}: the collection is inside {self.path(self.place)!r}: "
@@ -43,7 +48,7 @@ class Collection(TimeOperators, LoopOperators):
                     f"output {name!r}: a column cannot be called {reserved!r}, which tables of changes use: "
                     f"write rename({reserved}='…') before it"
                 )
-        self.plan.output(self.node, name)
+        self.plan.output(self.node, name, is_strict=strict)
 
     def export(self, name: str, by: Names = ()) -> None:
         """Keep the collection by the columns `by` (all of them, if none are named), for other dataflows of

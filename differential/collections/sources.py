@@ -13,7 +13,6 @@ from ..columns.column_types import boolean
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import ONE_COLUMN, SchemaError, no_columns
 from ..expressions.expression import col
-from ..operators.between.imports import TableImport
 from ..operators.table_io import DIFF, EPOCH
 from ..other_spellings import written_as
 from ..plan.building import Plan
@@ -122,7 +121,7 @@ def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) ->
     plan = Plan.of(flow)
     node = Import(declared, owner, name)
     if node.digest not in plan.streams:
-        node = plan.leaf(node, flow.imported(owner, name, TableImport(declared)))
+        node = plan.imported(node)
     return Collection(plan, plan.add(node))
 
 

@@ -18,7 +18,7 @@ from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, ColumnT
 from differential.columns.rows import decode_rows
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
-from differential.errors import RowError
+from differential.errors import FailingRows, RowError
 from differential.expressions.arithmetic.decimals import beyond_digits, scaled_to
 from differential.expressions.arithmetic.whole_numbers import beyond, combined
 from differential.expressions.compiled import (
@@ -310,21 +310,39 @@ class Compiler:
 
     def _row_error(self, expr: Operation, words: Int64s, failing: Bools, why: str) -> RowError:
         """The error about the first row where `failing`, with the columns that the expression reads."""
-        row = int(np.argmax(failing))
+        rows = np.broadcast_to(failing, (words.shape[1],))
+        text = self._text_of(expr, words, int(np.argmax(rows)) if rows.size else -1)
+        null = " try_cast gives null instead." if expr.op == "cast" else ""
+        error = RowError(
+            f"{expr.describe()} ({expr.site}) {why}{f' in the row with {text}' if text else ''}.\n"
+            f"  Filter such rows out before, or choose with when(...).then(...).otherwise(...).{null}"
+        )
+        error.failing = FailingRows(
+            rows,
+            expr.describe(),
+            lambda _: why,
+            lambda row: self._text_of(expr, words, row),
+            lambda row: self._row_at(words, row)[:-2, 0].tolist(),
+        )
+        return error
+
+    def _text_of(self, expr: Operation, words: Int64s, row: int) -> str:
+        """The columns of one row that the expression reads; empty for an expression of constants."""
         names = [name for name in self.schema.names if name in expr.columns()]
-        text = ""
-        if names and words.shape[0]:
-            one = np.empty((self.schema.width + 2, 1), dtype=np.int64)
+        if not names or not words.shape[0]:
+            return ""
+        one = self._row_at(words, row)
+        return ", ".join(self._shown(name, one) for name in names)
+
+    def _row_at(self, words: Int64s, row: int) -> Int64s:
+        """One row with all columns: int64[width + 2, 1], of which the last two words say nothing."""
+        one = np.zeros((self.schema.width + 2, 1), dtype=np.int64)
+        if words.shape[0]:
             for word, (source, fixed) in enumerate(
                 zip(self.projection.sources, self.projection.constants, strict=True)
             ):
                 one[word] = fixed if source == CONSTANT else words[source, row]
-            text = " in the row with " + ", ".join(self._shown(name, one) for name in names)
-        null = " try_cast gives null instead." if expr.op == "cast" else ""
-        return RowError(
-            f"{expr.describe()} ({expr.site}) {why}{text}.\n"
-            f"  Filter such rows out before, or choose with when(...).then(...).otherwise(...).{null}"
-        )
+        return one
 
     def _shown(self, name: str, row: Int64s) -> str:
         """One column of one row, as its words if Python has no such value (a time after the year 9999)."""

@@ -30,8 +30,12 @@ from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
+from differential.expressions.raising import can_raise
 from differential.linear.accumulating import Accumulate
+from differential.linear.answered import Answered
 from differential.linear.batch_functions import compile_batches
+from differential.linear.claiming import Claim
+from differential.linear.failing import Pass, RowFunction
 from differential.linear.guarding import Guard, guarded
 from differential.linear.placing import Placing
 from differential.linear.sliding import Sliding
@@ -48,13 +52,12 @@ __all__ = [
     "Select",
     "Step",
     "Weigh",
-    "compile_steps",
+    "as_one",
+    "passes_of",
     "projection_of",
+    "risky_steps",
     "schema_of",
 ]
-
-RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
-"""From rows of words, with time and diff, to rows of words, or None if none is left."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,18 @@ class Weigh:
 
 
 Step: TypeAlias = (
-    Select | Filter | Negate | NotNull | Accumulate | Weigh | Guard | UserStep | Sliding | Placing
+    Select
+    | Filter
+    | Negate
+    | NotNull
+    | Accumulate
+    | Weigh
+    | Guard
+    | UserStep
+    | Sliding
+    | Placing
+    | Claim
+    | Answered
 )
 
 
@@ -149,21 +163,31 @@ def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | 
     return projection
 
 
-def compile_steps(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> RowFunction:
-    """The one function for all of `steps` over rows of `schema`."""
+def passes_of(
+    steps: Sequence[Step], schema: Schema, symbols: SymbolTable, origins: Sequence[bytes] = ()
+) -> list[Pass]:
+    """The passes for all of `steps` over rows of `schema`, one after another. `origins`: of each step the operator
+    that it stands for.
+    """
     plan = _Plan(schema, symbols)
-    for step in steps:
+    for number, step in enumerate(steps):
+        plan.origin = origins[number] if origins else b""
         plan.add(step)
     plan.flush()
-    passes = plan.passes
-    if not passes:
+    return plan.passes
+
+
+def as_one(passes: Sequence[Pass]) -> RowFunction:
+    """The one function that makes all these passes."""
+    functions = [one.function for one in passes]
+    if not functions:
         return _unchanged
-    if len(passes) == 1:
-        return passes[0]
+    if len(functions) == 1:
+        return functions[0]
 
     def run(words: Int64s) -> Int64s | None:
-        for pass_ in passes:
-            result = pass_(words)
+        for function in functions:
+            result = function(words)
             if result is None:
                 return None
             words = result
@@ -172,11 +196,32 @@ def compile_steps(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -
     return run
 
 
+def risky_steps(steps: Sequence[Step], schema: Schema) -> int:
+    """How many of the steps there are up to the last one that has no value for some rows; 0: all always have."""
+    last = 0
+    for number, step in enumerate(steps, 1):
+        if isinstance(step, Select):
+            fails = any(can_raise(expr, schema) for _, expr in step.columns)
+            schema = schema_of(step, schema)
+        elif isinstance(step, Filter):
+            fails = can_raise(step.condition, schema)
+        elif isinstance(step, Weigh):
+            fails, schema = False, without(schema, step.by)
+        elif isinstance(step, Negate):
+            fails = False
+        else:
+            fails, schema = isinstance(step, UserStep | Sliding | Claim | Answered), step.schema_out
+        if fails:
+            last = number
+    return last
+
+
 class _Plan:
     """The passes so far, and what is still to be done before the next."""
 
     def __init__(self, schema: Schema, symbols: SymbolTable) -> None:
-        self.passes: list[RowFunction] = []
+        self.passes: list[Pass] = []
+        self.origin = b""
         self._symbols = symbols
         self._start(schema)
 
@@ -186,6 +231,8 @@ class _Plan:
         self._width = schema.width
         self._projection = Projection.identity(schema.width)
         self._conditions: list[Compiled] = []
+        self._risky = (b"", 1)
+        """The operator of the last condition that may fail, and by what differences were multiplied there."""
 
     def add(self, step: Step) -> None:
         """Take up the next step."""
@@ -198,6 +245,8 @@ class _Plan:
             if condition.can_fail and self._conditions:
                 self.flush()
                 condition = self._compiler().compile(step.condition)
+            if condition.can_fail or condition.can_overflow or not self._conditions:
+                self._risky = (self.origin, self._projection.sign)
             self._conditions.append(condition)
         elif isinstance(step, Select):
             moved = _moved(step, self._compiler())
@@ -208,32 +257,40 @@ class _Plan:
                 self._schema = schema_of(step, self._schema)
         elif isinstance(step, Weigh):
             self.flush()
-            self.passes.append(weighed(self._schema, step.by, self._symbols))
+            self._pass(weighed(self._schema, step.by, self._symbols), step.describe())
             self._start(without(self._schema, step.by))
         elif isinstance(step, Guard):
             self.flush()
-            self.passes.append(guarded(step, self._symbols))
+            self._pass(guarded(step, self._symbols), step.describe())
             self._start(step.schema_out)
         elif isinstance(step, Accumulate):
             self.flush()
-            self.passes.append(step.compile())
+            self._pass(step.compile(), step.describe())
+            self._start(step.schema_out)
+        elif isinstance(step, Claim | Answered):
+            self.flush()
+            self._pass(step.compile(self._symbols), step.describe())
             self._start(step.schema_out)
         else:
             self.flush()
             if isinstance(step, Sliding | Placing):
-                self.passes.append(step.compile())
+                self._pass(step.compile(), step.describe())
             else:
                 compiled = compile_batches if step.kind == "map_batches" else compile_user_step
-                self.passes.append(compiled(step, self._symbols))
+                self._pass(compiled(step, self._symbols), step.name)
             self._start(step.schema_out)
+
+    def _pass(self, function: RowFunction, name: str, origin: bytes | None = None, sign: int = 1) -> None:
+        """One more pass, over rows of the columns so far."""
+        self.passes.append(Pass(function, self._schema, name, self.origin if origin is None else origin, sign))
 
     def flush(self) -> None:
         """Make a pass of what is left to be done, if anything is."""
         projection, width = self._projection, self._width
         if self._conditions:
-            self.passes.append(_gather(self._conditions, projection, width))
+            self._pass(_gather(self._conditions, projection, width), "filter", *self._risky)
         elif not projection.is_identity(width):
-            self.passes.append(projection.compile(width))
+            self._pass(projection.compile(width), "select")
         else:
             return
         self._start(self._schema)
@@ -248,7 +305,8 @@ class _Plan:
         compiler = self._compiler()
         schema = schema_of(step, self._schema)
         columns = [(compiler.compile(expr), schema.words_of(name)) for name, expr in step.columns]
-        self.passes.append(_compute(columns, schema.width, self._projection.sign))
+        sign = self._projection.sign
+        self._pass(_compute(columns, schema.width, sign), step.describe(), None, sign)
         self._start(schema)
 
 

@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
-from differential.columns.column_types import Int64s
+from differential.columns.column_types import Bools, Int64s
 from differential.columns.schema import Column, Schema
-from differential.errors import RowError
+from differential.errors import FailingRows, RowError
 from differential.expressions.projection import TRAILING_WORDS
 from timely.user_code.call_site import CallSite
 
@@ -53,6 +53,11 @@ class Sliding:
         kind = self.schema_in[self.time].type.not_null()
         return Schema((*self.schema_in.columns, *(Column(name, kind) for name in self.names)))
 
+    @property
+    def text(self) -> str:
+        """As it would be written."""
+        return f"window({self.time!r}, …)"
+
     def describe(self) -> str:
         """A stable text."""
         size, every, origin = self.lengths
@@ -75,10 +80,7 @@ class Sliding:
                 words = words.compress(words[where[0]] != 0, 1)
             times = words[where[-1]]
             if times.size and (int(times.max()) > limit or int(times.min()) < -limit):
-                raise RowError(
-                    f"window({self.time!r}, …) ({self.site}): a time is beyond {far}, "
-                    "where windows cannot be told apart. Filter such rows out before."
-                )
+                raise self._beyond((times > limit) | (times < -limit), words, far)
             offsets = (times - origin) % every
             counts = -((offsets - size) // every)
             np.maximum(counts, 0, out=counts)
@@ -94,3 +96,17 @@ class Sliding:
             return out
 
         return run
+
+    def _beyond(self, failing: Bools, words: Int64s, far: str) -> RowError:
+        """The error about rows whose times no window can hold."""
+        times = words[self.schema_in.words_of(self.time)[-1]]
+        why = f"a time is beyond {far}, where windows cannot be told apart"
+        error = RowError(f"{self.text} ({self.site}): {why}. Filter such rows out before.")
+        error.failing = FailingRows(
+            failing,
+            self.text,
+            lambda _: why,
+            lambda row: f"{self.time}=#{times[row]}",
+            lambda row: words[:-TRAILING_WORDS, row].tolist(),
+        )
+        return error

@@ -2,29 +2,111 @@
 
 If the chain only moves words, `projection` says how, and the stage in front may write its rows in that layout
 at once.
+
+A chain that has no answer for some rows is run by two connectors: `LinearTransform` gives the answers, and
+`FailureTransform` the failures (`failing.py`). Both are given the same batches, one right after the other, so
+that the chain is run once: whoever comes first keeps the other's part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from differential.columns.packed.block import Block
+from differential.errors import NotEmptyError, RowError, UserFunctionError
 from differential.expressions.projection import Projection
 from differential.linear.chain import LinearChain
+from differential.linear.failing import FAILURES, Apart, Failed, apart, failure_words
+from differential.linear.passes import as_one
 from differential.linear.short import Short, short_of
+from progress.arrays import Int64s
+from progress.times.time_words import TimeCode, TimeLayout
+from progress.times.timestamp import TimeShape
 from timely.wire.batch import Batch
 
 from ..columns.update_batch import PackedBatch, UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 
-__all__ = ["LinearTransform"]
+__all__ = ["AtPlace", "FailureTransform", "Failures", "LinearTransform"]
+
+_FAILING: Final = (RowError, UserFunctionError, NotEmptyError)
+
+
+class Failures:
+    """The failures of one chain, on their way from the connector with the answers to those with the failures.
+
+    Attributes:
+        places: by operator its number in rows of `FAILURES`.
+        shape: of the times in the loops that the chain is in.
+        counters: the bits of a time word that count iterations of these loops; known once times have a layout.
+        readers: how many connectors take the failures of each batch.
+    """
+
+    def __init__(self, places: Mapping[bytes, int], shape: TimeShape) -> None:
+        self.places = places
+        self.shape = shape
+        self.counters = 0
+        self.readers = 0
+        self._batch: Batch | None = None
+        self._failed: list[Failed] = []
+        self._left = 0
+
+    def put(self, batch: Batch, failed: list[Failed]) -> None:
+        """Keep what failed of `batch` until all readers have asked for it."""
+        if self.readers:
+            self._batch, self._failed, self._left = batch, failed, self.readers
+
+    def has(self, batch: Batch) -> bool:
+        """Whether it is known what failed of `batch`."""
+        return self._batch is batch
+
+    def take(self) -> UpdateBatch | None:
+        """The failures of the batch that was put last, for one more reader; None if there are none."""
+        failed = self._failed
+        self._left -= 1
+        if self._left <= 0:
+            self._batch, self._failed = None, []
+        return self.as_batch(failed)
+
+    def take_all(self) -> UpdateBatch | None:
+        """The same for all readers together."""
+        failed, self._batch, self._failed = self._failed, None, []
+        return self.as_batch(failed)
+
+    def as_batch(self, failed: Sequence[Failed]) -> UpdateBatch | None:
+        """Rows that failed, as rows of `FAILURES`."""
+        if not failed:
+            return None
+        return UpdateBatch(failure_words(self.places, failed, self.counters, SYMBOLS), FAILURES.symbol_words)
+
+
+class AtPlace:
+    """Failures that an operator has found, with their place."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The same rows of `FAILURES`, which name the place."""
+        words = words_of(batch).copy()
+        place, iteration = FAILURES.offset("place"), FAILURES.offset("iteration")
+        words[iteration] ^= words[place] << 40  # what was of different places stays different
+        words[place] = self.place
+        return UpdateBatch(words, FAILURES.symbol_words)
 
 
 class LinearTransform:
-    """Update batch in, update batch or nothing out."""
+    """Update batch in, update batch or nothing out.
+
+    `failures`: where failures go; None: they end the dataflow.
+    """
 
     def __init__(self, chain: LinearChain) -> None:
-        self._function = chain.compile(SYMBOLS)
+        self.chain = chain
+        self.failures: Failures | None = None
+        self._passes = chain.passes(SYMBOLS)
+        self._function = as_one(self._passes)
         self._symbol_words = chain.schema_out.symbol_words
         self._accumulation = chain.as_accumulation(SYMBOLS)
         self.projection: Projection | None = chain.as_projection(SYMBOLS)
@@ -54,8 +136,24 @@ class LinearTransform:
             made = None if going is None else step.packed(going.packed())
             if made is not None:
                 return self._as_packed(made, batch)
+        if self.failures is not None:
+            return self._beside(batch, self.failures)
         words = self._function(words_of(batch))
         return None if words is None else UpdateBatch(words, self._symbol_words)
+
+    def _beside(self, batch: Batch, failures: Failures) -> Batch | None:
+        """The rows of `batch` that the chain has an answer for; the others wait at `failures`."""
+        words = words_of(batch)
+        try:
+            rows, failed = self._function(words), []
+        except _FAILING:
+            rows, failed = self.apart(words)
+        failures.put(batch, failed)
+        return None if rows is None else UpdateBatch(rows, self._symbol_words)
+
+    def apart(self, words: Int64s) -> Apart:
+        """The rows that the chain makes of `words`, and the rows that it has no answer for."""
+        return apart(self._passes, words, SYMBOLS)
 
     def _as_packed(self, blocks: Sequence[Block], batch: PackedBatch) -> PackedBatch | None:
         """Rows with time and diff, of the time of `batch`, in which they are still."""
@@ -65,3 +163,28 @@ class LinearTransform:
         sources = [*range(width), width + 1]
         kept = tuple(block.with_columns(sources, [0] * len(sources)) for block in blocks)
         return PackedBatch(kept, width, batch.only_time(), None, self._symbol_words, batch.moved)
+
+
+class FailureTransform:
+    """Update batch in, the failures of a chain out, as rows of `FAILURES`; or nothing.
+
+    `answers` runs the same chain for the rows that have an answer, and `failures` is theirs together.
+    """
+
+    def __init__(self, answers: LinearTransform, failures: Failures) -> None:
+        self.answers = answers
+        self.failures = failures
+        failures.readers += 1
+
+    def on_layout(self, layout: TimeLayout) -> None:
+        """Learn which bits of a time word count iterations."""
+        shape = self.failures.shape
+        kept = TimeCode(layout, shape).keep_mask(shape.levels)
+        self.failures.counters = kept & ((1 << layout.shifts[0]) - 1)
+
+    def __call__(self, batch: Batch) -> Batch | None:
+        """The failures of the rows of `batch`."""
+        failures = self.failures
+        if not failures.has(batch):
+            failures.put(batch, self.answers.apart(words_of(batch)).failed)
+        return failures.take()

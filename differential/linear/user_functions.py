@@ -71,6 +71,11 @@ class UserStep:
     schema_out: Schema
     site: CallSite
 
+    @property
+    def name(self) -> str:
+        """The operator and the function's name."""
+        return f"{self.kind}({name_of(self.function)})"
+
     def describe(self) -> str:
         """A stable text: the operator, the function's name, line and digest, and the columns it gives."""
         return f"{self.kind}({name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
@@ -108,7 +113,7 @@ def _map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> In
             record = make(row)
             results.append(function(record))
     except Exception as error:
-        raise _raised(step, shown(record), error) from error
+        raise _raised(step, shown(record), error, len(results)) from error
     out = np.empty((step.schema_out.width + TRAILING_WORDS, words.shape[1]), dtype=np.int64)
     out[:-TRAILING_WORDS] = _encode(
         step, results, symbols, lambda place: _record_shown(step, make, words, place, symbols)
@@ -129,7 +134,7 @@ def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) 
             results.extend(cast(Iterable[object], function(record)))
             counts.append(len(results) - before)
     except Exception as error:
-        raise _raised(step, shown(record), error) from error
+        raise _raised(step, shown(record), error, len(counts)) from error
     if not results:
         return None
     out = np.empty((step.schema_out.width + TRAILING_WORDS, len(results)), dtype=np.int64)
@@ -149,6 +154,7 @@ def _filter(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) ->
     function = cast(Callable[[object], object], step.function)
     kept = np.zeros(words.shape[1], dtype=np.bool_)
     record: object = None
+    place = -1
     try:
         for place, row in enumerate(decode_rows(step.schema_in, words, symbols)):
             record = make(row)
@@ -159,7 +165,7 @@ def _filter(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) ->
                 )
             kept[place] = bool(said)
     except Exception as error:
-        raise _raised(step, shown(record), error) from error
+        raise _raised(step, shown(record), error, place) from error
     if kept.all():
         return words
     return np.ascontiguousarray(words[:, kept]) if kept.any() else None
@@ -239,10 +245,15 @@ def _record_shown(step: UserStep, make: _Make, words: Int64s, place: int, symbol
     return shown(make(row))
 
 
-def _raised(step: UserStep, where: str, error: Exception) -> UserFunctionError:
+def _raised(step: UserStep, where: str, error: Exception, row: int = -1) -> UserFunctionError:
+    """`error` as one that names the record, which is number `row` of those given."""
     if isinstance(error, UserFunctionError):
-        return error
-    return step.error(where, f"{type(error).__name__}: {text_of(error)}", line_of(error, step.function))
+        told = error
+    else:
+        why = f"{type(error).__name__}: {text_of(error)}"
+        told = step.error(where, why, line_of(error, step.function))
+    told.row = row
+    return told
 
 
 def _code_of(function: object) -> CodeType | None:

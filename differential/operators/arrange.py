@@ -98,10 +98,13 @@ class Arranged:
 
 
 class Reduced(NamedTuple):
-    """What a reduce gives: the changes of its answers, and their arrangement, if it was to be one."""
+    """What a reduce gives: the changes of its answers, their arrangement, if it was to be one, and its failures, if
+    there may be any.
+    """
 
     rows: Stream
     answers: Arranged | None
+    failures: Stream | None
 
 
 def arrange(
@@ -188,21 +191,22 @@ def reduce_stage(
     """
     kw, vw = widths
     reads = isinstance(source, Arranged)
+    fails = isinstance(aggregate, Accumulation) and aggregate.may_overflow
     feeds = [_as_kept(source)] if isinstance(source, Arranged) else list(source)
 
     def vertex() -> ReduceVertex | FirstVertex:
         if isinstance(aggregate, InOrder):
             assert not reads, "an arrangement has another order"
             return FirstVertex(aggregate, None if shown is None else shown.answer, shares=shares)
-        return ReduceVertex(kw, vw, aggregate, shown, reads=reads, shares=shares)
+        return ReduceVertex(kw, vw, aggregate, shown, reads=reads, shares=shares, fails=fails)
 
     outputs = feeds[0].stream.dataflow.stage(
         name or "reduce",
         vertex,
         feeds,
-        outputs=1 + shares,
+        outputs=1 + shares + fails,
         detail=f"{kw} key and {vw} value words, {detail or aggregate}",
     )
     schema = None if shown is None else shown.answer
     answers = Arranged(outputs[1], kw, aggregate.words, schema) if shares else None
-    return Reduced(outputs[0], answers)
+    return Reduced(outputs[0], answers, outputs[-1] if fails else None)

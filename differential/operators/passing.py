@@ -1,4 +1,4 @@
-"""Stages that let rows pass: one looks on, one passes them on later, one must never get any."""
+"""Stages that let rows pass: one looks on, one passes them on later; and those at which rows and failures end."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from differential.columns.column_types import Int64s
 from differential.columns.rows import Row, decode_rows
 from differential.columns.schema import Schema
 from differential.columns.update_batch import words_of
 from differential.columns.worker_symbols import SYMBOLS
-from differential.errors import NotEmptyError, UserFunctionError
+from differential.errors import UserFunctionError
 from differential.operators.timed.later import LaterVertex
-from differential.operators.vertices import ConsolidateVertex, joined_words
+from differential.operators.vertices import joined_words
 from progress.times.anchor import Rebase
-from timely.counted import counted
 from timely.dictionaries import Mark
+from timely.operators.capture import FOREVER
+from timely.operators.failures import FailureLog
 from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
 
-__all__ = ["AssertEmptyVertex", "DelayVertex", "Epochs", "InspectVertex", "Look"]
+__all__ = ["DelayVertex", "Epochs", "FailuresEndVertex", "InspectVertex", "Look", "RowsEndVertex"]
 
 
 Look = Callable[[Row, tuple[int, ...], int], None]
@@ -123,34 +123,48 @@ class DelayVertex(LaterVertex):
         super().symbols(mark)
 
 
-class AssertEmptyVertex(ConsolidateVertex):
-    """Raises NotEmptyError at the first complete time at which there is a row.
-
-    What is empty at all times has no change at any: it is enough to look at the changes of each.
+class FailuresEndVertex(Vertex):
+    """Ends the dataflow at the first complete epoch at which something has failed; for dataflows without outputs,
+    of which nobody reads anything.
     """
 
-    def __init__(self, schema: Schema, what: str) -> None:
-        super().__init__(schema.width, schema)
-        self._columns = schema
-        self._what = what
+    word_times: ClassVar[bool] = True
+    wants_frontier: ClassVar[bool] = True
+
+    def __init__(self, failures: FailureLog) -> None:
+        self._failures = failures
+
+    def on_start(self) -> None:
+        """The log learns the form of times."""
+        self._failures.start(self.code)
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Failures wait for the end of their epoch."""
+        del port
+        for _, batch in messages:
+            self._failures.add(batch)
+
+    def on_frontier(self) -> None:
+        """Epochs before the frontier are complete."""
+        frontier = self.frontier(0)
+        self._failures.complete(self.code.epoch_of(int(frontier.min())) if len(frontier) else FOREVER)
+
+    def rebase(self, by: Rebase) -> None:
+        """Those of failures that wait."""
+        self._failures.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that wait."""
-        self._machine.symbols(mark)
+        """Those of failures."""
+        self._failures.symbols(mark)
 
-    def send_rows(self, words: Int64s) -> None:
-        """Rows whose times are complete."""
-        if words.shape[1] == 0:
-            return
-        first = words[:, words[-2] == words[-2].min()]
-        rows = decode_rows(self._columns, np.ascontiguousarray(first), SYMBOLS)
-        shown = [
-            f"{dict(zip(self._columns.names, row, strict=True))} {diff:+d}"
-            for row, diff in zip(rows, first[-1].tolist(), strict=True)
-        ][:_ROWS_SHOWN_MAX]
-        more = ", …" if len(rows) > _ROWS_SHOWN_MAX else ""
-        time = self.code.unpack(int(first[-2, 0]))
-        raise NotEmptyError(
-            f"{self._what} does not hold at time {time}: {counted(len(rows), 'row')} changed: "
-            f"{', '.join(shown)}{more}"
-        )
+
+class RowsEndVertex(Vertex):
+    """Takes rows that nobody reads: a claim is made of them."""
+
+    word_times: ClassVar[bool] = True
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Let go of them."""
+
+    def symbols(self, mark: Mark) -> None:
+        """It keeps nothing."""

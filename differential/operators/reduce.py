@@ -45,6 +45,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.operators.consolidate import WaitingRows
+from differential.operators.overflowing import FailedGroup, reduce_apart
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.operators.waiting.pending import PendingTimes
 from differential.operators.waiting.portions import portions
@@ -103,6 +104,11 @@ class Accumulation:
     def words(self) -> int:
         """Value words of the answer."""
         return len(self.asked)
+
+    @property
+    def may_overflow(self) -> bool:
+        """Whether a sum may not fit its column."""
+        return any(what in (TOTAL, DECIMAL_MEAN) for what, *_ in self.asked)
 
     def table(self) -> Int64s:
         """As the kernel takes it."""
@@ -208,6 +214,9 @@ class ReduceMachine:
         self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._least_shape: Int64s | None = None
+        self.fails = False
+        """Whether groups whose sums do not fit are taken apart; else they are errors."""
+        self._failed: list[FailedGroup] = []
         self.rows_walked = 0
         """How many rows of groups were looked at to find the first ones; see `FirstRows`."""
         if isinstance(aggregate, FirstRows):
@@ -267,7 +276,15 @@ class ReduceMachine:
             try:
                 corrections, pended = self._reduce(ready, pending, frontier)
             except OverflowError:
-                raise self._overflow(ready, pending) from None
+                if not self.fails:
+                    raise self._overflow(ready, pending) from None
+                try:
+                    corrections, pended, failed = reduce_apart(
+                        ready, pending, self.input.lines, frontier, self._shape, self._parts
+                    )
+                except OverflowError:
+                    raise self._overflow(ready, pending) from None
+                self._failed += failed
             if pended.shape[1]:
                 self._pending.add(pended)
             if self._reader is None:
@@ -276,6 +293,11 @@ class ReduceMachine:
                 self.output.insert(corrections)
         self.set_since(frontier)
         return corrections
+
+    def take_failed(self) -> list[FailedGroup]:
+        """The changes of groups without an answer that were found since this was last called."""
+        failed, self._failed = self._failed, []
+        return failed
 
     def set_since(self, frontier: Int64s) -> None:
         """Nothing will be asked about times that are not ≥ one of the frontier."""

@@ -12,7 +12,11 @@ from typing import NamedTuple
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch, rows_of
+from differential.columns.worker_symbols import SYMBOLS
+from differential.kernels.sums.accumulated import DECIMAL_MEAN
 from differential.kernels.sums.components import are_components
+from differential.linear.failing import FAILURES, Failed, failure_words, row_hash
+from differential.linear.guarding import record_text
 from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged, read_arrangement
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
 from differential.operators.timed.sweep import SweepFunction
@@ -39,7 +43,7 @@ class ReduceVertex(WaitingVertex):
     """Reduces rows that come in, or an arrangement (`reads`), to answers, which others may read (`shares`).
 
     Output 0 has the changes of the answers as rows, output 1, of one that shares, as batches of an
-    arrangement. A distinct is a reduce whose key is the whole row, without aggregates.
+    arrangement. The one behind these, of one that `fails`, has failures: groups whose sums do not fit. A distinct is a reduce whose key is the whole row, without aggregates.
     """
 
     _machine: ReduceMachine
@@ -53,8 +57,11 @@ class ReduceVertex(WaitingVertex):
         *,
         reads: bool = False,
         shares: bool = False,
+        fails: bool = False,
     ) -> None:
         super().__init__()
+        self.failures_output = 1 + shares if fails else -1
+        """The output for failures; -1: sums that do not fit end the dataflow."""
         self._widths = (key_words, value_words)
         self._aggregate = aggregate
         self._shown = shown
@@ -71,6 +78,7 @@ class ReduceVertex(WaitingVertex):
         if self._shown is not None:
             key, row, answer, names = self._shown
             machine.show_rows(show_schema(key), show_schema(row), show_schema(answer), names)
+        machine.fails = self.failures_output >= 0
         self._machine = machine
 
     @property
@@ -118,6 +126,7 @@ class ReduceVertex(WaitingVertex):
             return
         for corrections in self._machine.advance_by_portions(frontier):
             self._send_answers(corrections)
+            self._send_failures()
         self.hold_exactly(self._machine.capabilities())
 
     def _send_answers(self, corrections: Int64s) -> None:
@@ -129,6 +138,43 @@ class ReduceVertex(WaitingVertex):
         for envelope, rows in self.parts_by_envelope(corrections):
             self.send(0, UpdateBatch(rows), envelope)
             self.send(1, ArrangedBatch(rows, answers.add(rows)), envelope)
+
+    def failures(self) -> Int64s | None:
+        """The changes of groups without an answer since this was last asked, as rows of `FAILURES`, all of place 0."""
+        failed = self._machine.take_failed()
+        if not failed:
+            return None
+        show = show_schema(None if self._shown is None else self._shown.key)
+        said = [
+            Failed(
+                b"",
+                row_hash(each.key),
+                "SumOverflowError",
+                record_text(self._name(each.column)),
+                record_text(show(each.key)),
+                self._why(each.column),
+                "",
+                each.time,
+                each.diff,
+            )
+            for each in failed
+        ]
+        return failure_words({b"": 0}, said, (1 << self.code.layout.shifts[0]) - 1, SYMBOLS)
+
+    def _name(self, column: int) -> str:
+        names = () if self._shown is None else self._shown.names
+        return names[column] if column < len(names) else f"word {column} of the answer"
+
+    def _why(self, column: int) -> str:
+        assert isinstance(self._aggregate, Accumulation)
+        what, _, _, is_decimal, _ = self._aggregate.asked[column]
+        return "has more than 18 digits" if what == DECIMAL_MEAN or is_decimal else "leaves 64 bits"
+
+    def _send_failures(self) -> None:
+        words = self.failures()
+        if words is not None:
+            for envelope, rows in self.parts_by_envelope(words):
+                self.send(self.failures_output, UpdateBatch(rows, FAILURES.symbol_words), envelope)
 
     def symbols(self, mark: Mark) -> None:
         """What it keeps and writes; what it reads is shown where it is written."""

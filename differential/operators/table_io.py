@@ -24,6 +24,7 @@ from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.errors import MisuseError
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.failures import FailureLog
 from timely.operators.inputs.by_epoch import ByEpoch
 from timely.operators.inputs.folded import Waiting
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
@@ -35,7 +36,7 @@ from ..columns.rows import PlainWords, Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, parts_of
 from ..columns.worker_symbols import SYMBOLS
 from ..kernels.overflow import SMALL_BITS
-from ..kernels.rows.sort import PackedRows, are_modest
+from ..kernels.rows.sort import PackedRows, are_modest, sort_parts
 from ..trace.accumulated import Accumulated
 from ..trace.run import PACKED_ROWS_MIN, Run
 from .between.imports import TableImport
@@ -187,10 +188,13 @@ class TableLog:
         """The epoch behind the last one that had changes."""
         self._pieces = TablePieces(schema)
         self._code: TimeCode | None = None
+        self._failures: FailureLog | None = None
+        self._unanswered: list[tuple[int, KeptChanges]] = []
+        """Changes of epochs without an answer, by epoch: the next one with an answer has them all."""
 
-    def start(self, code: TimeCode) -> None:
-        """Learn how epochs are packed into words."""
-        self._code = code
+    def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
+        """Learn how epochs are packed into words, and which of them have no answer."""
+        self._code, self._failures = code, failures
         self._open = WaitingRows(self._schema.width + 2, code.guards)
         self._rows = Collected(self._schema.width, code.guards)
         self._open.show = self._rows.show = row_shower(self._schema, SYMBOLS)
@@ -244,6 +248,8 @@ class TableLog:
         if self._few or self._open.rows:  # which are of later epochs than they were, when somebody last asked
             self._gather()
             self._put_in_order()
+        elif self._unanswered:
+            self._answer_again(self._complete)
 
     def _put_in_order(self) -> None:
         epoch = self._complete
@@ -264,15 +270,42 @@ class TableLog:
         for time, block in _by_time(words):
             self._keep(time, block)
             self._rows.add(block, np.array([time]) if ends else bound)
+        if self._unanswered:
+            self._answer_again(self._complete)
 
     def _keep(self, time: int, changes: Int64s | Run) -> None:
         """Keep the changes at a time word for readers."""
         assert self._code is not None
         done = self._code.epoch_of(time)
+        if self._failures is not None:
+            if self._unanswered:
+                self._answer_again(done)
+            if self._unanswered or self._failures.good_from(done, done + 1) is None:
+                self._unanswered.append((done, KeptChanges(changes)))
+                self._answer_again(done + 1)
+                return
+        self._keep_at(done, KeptChanges(changes))
+
+    def _keep_at(self, done: int, changes: KeptChanges) -> None:
+        """Keep the changes of an epoch that has an answer."""
         assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
         self._epochs.append(done)
-        self._changes[done] = KeptChanges(changes)
+        self._changes[done] = changes
         self._last = done + 1
+
+    def _answer_again(self, stop: int) -> None:
+        """If an epoch before `stop` has an answer again, it has all changes of those before that had none."""
+        assert self._failures is not None
+        last = self._unanswered[-1][0]
+        good = self._failures.good_from(last, stop)
+        if good is None:
+            return
+        words = np.concatenate([changes.words() for _, changes in self._unanswered], axis=1)
+        self._unanswered = []
+        words[-2] = words[-2, -1]
+        summed = sort_parts([words])
+        if summed.shape[1]:
+            self._keep_at(good, KeptChanges(summed))
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Columns, `epoch`, `diff`; epochs ascending."""
@@ -316,8 +349,9 @@ class TableLog:
         """The rows at `epoch`: all of them, and what came later taken back."""
         assert self._rows is not None
         self.settle()
-        later = self._epochs_of(epoch + 1, EPOCH_MAX + 1)
-        return self._rows.accumulated([_negated(self._changes[done].words()) for done in later])
+        later = [self._changes[done] for done in self._epochs_of(epoch + 1, EPOCH_MAX + 1)]
+        later += [changes for _, changes in self._unanswered]  # each is behind the last that has an answer
+        return self._rows.accumulated([_negated(changes.words()) for changes in later])
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
@@ -343,13 +377,20 @@ class TableLog:
         self.settle()
         other.settle()
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
-        before = other._rows.accumulated().all()
+        taken = [_negated(changes.words()) for _, changes in other._unanswered]
+        before = other._rows.accumulated(taken).all()
         # What has come here up to `epoch`, that included if it is complete already.
-        later_ones = [_negated(self._changes[done].words()) for done in self._epochs if done > epoch]
+        unanswered = [each for each in self._unanswered if each[0] > epoch]
+        behind = [*(self._changes[done] for done in self._epochs if done > epoch), *(c for _, c in unanswered)]
+        later_ones = [_negated(changes.words()) for changes in behind]
         difference = self._rows.accumulated([_negated(before), *later_ones]).all()
         difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         later = {done: block for done, block in self._changes.items() if done > epoch}
-        if difference.shape[1] and self._complete > epoch:
+        self._unanswered = unanswered
+        has_answer = self._failures is None or self._failures.good_from(epoch, epoch + 1) is not None
+        if difference.shape[1] and self._complete > epoch and not has_answer:
+            self._unanswered = [(epoch, KeptChanges(difference)), *unanswered]
+        elif difference.shape[1] and self._complete > epoch:
             later[epoch] = KeptChanges(difference)
         elif difference.shape[1]:
             # What comes at `epoch` belongs to the same change; until then it is what it was there.
@@ -377,7 +418,7 @@ class TableLog:
         for few in self._few:
             mark.words(few[:-2])
         self._pieces.symbols(mark)
-        for changes in self._changes.values():
+        for changes in (*self._changes.values(), *(each for _, each in self._unanswered)):
             changes.symbols(mark)
         if self._rows is not None:
             self._rows.symbols(mark)

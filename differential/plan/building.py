@@ -22,11 +22,28 @@ from timely.errors import GraphError
 from timely.user_code.call_site import CallSite, at_site, call_site
 
 from ..errors import ONE_COLUMN, no_columns
+from ..linear.failing import FAILURES
+from ..operators.between.imports import TableImport
 from .functions import Function
 from .improving import Improved, improve
-from .nodes import ByPriority, Export, FromStream, Inspect, Keys, LetRec, Node, Output, Select, Variable
-from .rewriting import rewrite
+from .nodes import (
+    Answered,
+    ByPriority,
+    Export,
+    FromStream,
+    Import,
+    Inspect,
+    Keys,
+    LetRec,
+    Node,
+    Output,
+    ReduceFunction,
+    Select,
+    Variable,
+)
+from .rewriting import beneath, rewrite
 from .rules.sharing import share
+from .stages.failing import add_failures, failures_of
 from .stages.lowering import Lowering
 
 __all__ = ["Mark", "OpenLoop", "Place", "Plan"]
@@ -86,6 +103,8 @@ class Plan:
         self.streams: dict[bytes, tuple[Stream, tuple[Loop, ...]]] = {}
         """What feeds leaves: the stream of each, and the hand-written loops that it is in."""
         self.lowering = Lowering(dataflow, self.streams, self.sites)
+        self.imported_failures: list[tuple[Stream, Stream, str]] = []
+        """What is imported, what fails in it, and what that is called."""
         self.improved = Improved([])
         """What the rules have made of it; known once it has been carried out."""
         self._outputs: set[str] = set()
@@ -118,6 +137,13 @@ class Plan:
         added = self.add(node)
         self.streams[added.digest] = (stream, loops)
         return added
+
+    def imported(self, node: Import) -> Import:
+        """A leaf for what another dataflow exports, with what fails in it."""
+        rows = self.dataflow.imported(node.owner, node.name, TableImport(node.columns))
+        failures = self.dataflow.imported(node.owner, failures_of(node.name), TableImport(FAILURES))
+        self.imported_failures.append((rows, failures, f"{node.name!r} of {node.owner!r}"))
+        return self.leaf(node, rows)
 
     def from_stream_serial(self) -> int:
         """A number for a stream that no other has."""
@@ -152,13 +178,13 @@ class Plan:
         inside = [loop for loop in self.open_loops() if loop.depth == depth]
         (inside[-1].effects if inside else self.roots).append(effect)
 
-    def output(self, source: Node, name: str) -> None:
-        """Ask for `source` under `name`."""
+    def output(self, source: Node, name: str, *, is_strict: bool = False) -> None:
+        """Ask for `source` under `name`; see `Output`."""
         if name in self._outputs or name in self.dataflow.outputs:
             raise GraphError(
                 f"the dataflow {self.dataflow.name!r} already has an output {name!r}; choose another name"
             )
-        self.ask_for(self.add(Output(source, name)))
+        self.ask_for(self.add(Output(source, name, is_strict=is_strict)))
 
     def export(self, source: Node, name: str, keys: tuple[str, ...]) -> None:
         """Keep `source` by `keys`, for other dataflows to read under `name`."""
@@ -217,9 +243,23 @@ class Plan:
         """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
         self.check_asked()
         self.improved = improve(self.roots, self.again, lambda node: self.sites.get(node.digest, ()))
+        self.improved.roots = rewrite(self.improved.roots, self._with_errors_beside)
         self.lowering.sharing = share(self.improved.roots)
+        self.lowering.read = frozenset(
+            node.digest for node in beneath([root for root in self.improved.roots if isinstance(root, Output)])
+        )
         for root in self.improved.roots:
             self.lowering.root(root)
+        add_failures(self.dataflow, self.lowering.failing, self.imported_failures)
+
+    def _with_errors_beside(self, node: Node, children: tuple[Node, ...]) -> Node:
+        """`node` over other children; functions of groups with their errors as columns, which are taken apart."""
+        sites = self.sites.get(node.digest, ())
+        made = self.again(node.with_children(children), sites)
+        if not isinstance(made, ReduceFunction) or made.collects:
+            return made
+        beside = self.again(replace(made, collects=True), sites)
+        return self.again(Answered(beside, f"reduce({made.function.name})"), sites)
 
     def check_asked(self) -> None:
         """Raise GraphError if something is written and nothing is asked for: none of it would be computed.

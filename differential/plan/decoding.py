@@ -248,6 +248,8 @@ class _Reader:
                 return n.Inspect(source, self._function(identity), serial)
             case "output", [str(name)]:
                 return n.Output(source, name)
+            case "output", [str(name), True]:
+                return n.Output(source, name, is_strict=True)
             case "export", [str(name), [*keys]] if set(keys) <= set(source.schema.names):
                 return n.Export(source, name, _texts(keys))
             case "leave", [int(index)] if isinstance(source, n.LetRec) and 0 <= index < len(source.bodies):

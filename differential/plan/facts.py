@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..expressions.expression import ColumnRef, Expr, LiteralValue, Operation
-from ..expressions.functions.catalogue import FUNCTIONS
+from ..expressions.expression import ColumnRef
 from .nodes import (
     Accumulate,
+    Answered,
     Arrange,
     Consolidate,
     Distinct,
@@ -28,7 +28,6 @@ from .nodes import (
 )
 
 __all__ = [
-    "can_raise",
     "goes_straight",
     "is_arranged",
     "is_consolidated",
@@ -37,18 +36,13 @@ __all__ = [
     "moves_columns",
 ]
 
-_NEVER_RAISE = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in")) | frozenset(
-    ("fill_null", "min_of", "max_of", "least", "greatest", "when", "try_cast")
-)
-
-
 def is_consolidated(node: Node) -> bool:
     """Whether no update in it cancels, or repeats, another one of the same time.
 
     A reduce sends corrections that are sums already; what leaves a loop are all its iterations, most of which
     cancel. To be asked after all other changes to a plan: what it rests on must still be there.
     """
-    while isinstance(node, Negate | Arrange | NotNull) or (
+    while isinstance(node, Negate | Arrange | NotNull | Answered) or (
         isinstance(node, Select) and keeps_all_columns(node)
     ):
         node = node.children[0]
@@ -117,24 +111,3 @@ def moves_columns(select: Select) -> dict[str, str] | None:
             return None
         found[name] = expr.name
     return found
-
-
-def can_raise(expr: Expr) -> bool:
-    """Whether there may be a row for which it has no value, which ends the dataflow: sums that leave 64 bits,
-    division by zero, casts.
-    """
-    waiting, seen = [expr], set[int]()
-    while waiting:
-        top = waiting.pop()
-        if id(top) in seen or isinstance(top, ColumnRef | LiteralValue):
-            continue
-        seen.add(id(top))
-        if not isinstance(top, Operation):
-            return True
-        if top.op in FUNCTIONS:
-            if FUNCTIONS[top.op].can_fail:
-                return True
-        elif top.op not in _NEVER_RAISE:
-            return True
-        waiting.extend(top.operands)
-    return False

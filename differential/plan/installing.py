@@ -13,7 +13,6 @@ import timely
 from timely.errors import MisuseError
 from timely.user_code.trust import is_trusted
 
-from ..operators.between.imports import TableImport
 from .building import Plan
 from .decoding import decode_plan
 from .encoding import encode_plan
@@ -49,7 +48,7 @@ def carry_out(dataflow: timely.Dataflow, plan: object, name: object = "", token:
 
     def add_input(node: Input | Import) -> Node:
         if isinstance(node, Import):
-            return made.leaf(node, dataflow.imported(node.owner, node.name, TableImport(node.columns)))
+            return made.imported(node)
         return made.leaf(node, dataflow.input(node.name, input_codec(node)))
 
     for root in decode_plan(plan, made, add_input, is_trusted(token)):

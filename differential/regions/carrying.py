@@ -6,12 +6,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from differential.kernels.regions.layout import FAR
+from differential.kernels.overflow import INT64_MIN
+from differential.kernels.regions.edges import AT_LEAST, AT_MOST, GREATER, LESS
+from differential.kernels.regions.layout import FAR, SUM_WORD
+from differential.linear.short import Short
 from differential.linear.transform import LinearTransform
 from progress.arrays import Int64s
 from timely.operators.region import Link
 
-__all__ = ["Carrying", "carrying_of"]
+__all__ = ["Carrying", "carrying_of", "failing_of"]
+
+INT64_MAX: Final = -(INT64_MIN + 1)
 
 _NO_TESTS: Final[Int64s] = np.zeros((0, 4), np.int64)
 
@@ -40,4 +45,35 @@ def carrying_of(link: Link) -> Carrying | None:
     short = link.transform.short
     if short is None:
         return None
-    return Carrying(link.keep, link.add, short.words, short.sign, short.tests, limit, link.is_round)
+    tests = short.tests
+    if link.transform.failures is not None:
+        within = [test for test, _ in _bounds(short)]
+        tests = np.array([*tests.tolist(), *within], np.int64).reshape(-1, 4)
+    return Carrying(link.keep, link.add, short.words, short.sign, tests, limit, link.is_round)
+
+
+def failing_of(link: Link) -> list[Carrying]:
+    """Connectors for the rows that leave 64 bits at a connector of which `carrying_of` has a form: as they are, one
+    connector for each sum that may.
+    """
+    assert isinstance(link.transform, LinearTransform) and link.transform.short is not None
+    short = link.transform.short
+    return [
+        Carrying(-1, 0, None, 1, np.array([*short.tests.tolist(), beyond], np.int64), (0, 0, FAR), False)
+        for _, beyond in _bounds(short)
+    ]
+
+
+def _bounds(short: Short) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int]]]:
+    """For each sum of a word and a number that may leave 64 bits: the test that it does not, and that it does."""
+    found = []
+    for source, number in short.words.T.tolist():
+        if source <= SUM_WORD and number != 0:
+            word = SUM_WORD - source
+            if number > 0:
+                bound = INT64_MAX - number
+                found.append(((AT_MOST, word, -1, bound), (GREATER, word, -1, bound)))
+            else:
+                bound = INT64_MIN - number
+                found.append(((AT_LEAST, word, -1, bound), (LESS, word, -1, bound)))
+    return found

@@ -148,8 +148,9 @@ class JointLoop(LoopRegion):
             try:
                 why = rings.call(self._gates)
             except OverflowError:
-                self._do_again()
-                raise
+                if not self._do_again():
+                    raise
+                continue
             if why == WAITS and going.lent.looks_out(rings.number):
                 continue
             if why in STOPS:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, in_order
+from differential.columns.packed.parts import Part, each_in, in_order
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
 from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
@@ -84,7 +84,7 @@ class LoopRegion:
         self._waiting = [
             *parts.passing,
             *(gate.slot for gate in self._gates),
-            *(slot for slot, *_ in parts.leaving),
+            *(leaving.slot for leaving in parts.leaving),
             *(out.slot for out in parts.outs),
         ]
         self._turns: dict[int, int] = {}
@@ -207,25 +207,34 @@ class LoopRegion:
 
     def _call(self) -> int:
         parts = self._parts
-        try:
-            return run_region(
-                parts.steps,
-                parts.matches,
-                parts.edges,
-                parts.traces.table,
-                self._slots.table,
-                parts.fields,
-                self._state,
-                self._told,
-            )
-        except OverflowError:
-            self._do_again()
-            raise
+        while True:
+            try:
+                return run_region(
+                    parts.steps,
+                    parts.matches,
+                    parts.edges,
+                    parts.traces.table,
+                    self._slots.table,
+                    parts.fields,
+                    self._state,
+                    self._told,
+                )
+            except OverflowError:
+                if not self._do_again():
+                    raise
 
-    def _do_again(self) -> None:
-        """The step that a kernel could not do for its numbers is done slowly, by who says which row it is."""
-        self._parts.traces.take_back()
-        self._do(int(self._state[X_STEP]))
+    def _do_again(self) -> bool:
+        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row it is,
+        or the step is a gate that takes groups apart, of which nothing was done yet. Whether it is.
+        """
+        parts, number = self._parts, int(self._state[X_STEP])
+        parts.traces.take_back()
+        self._do(number)
+        gate = parts.gates.get(number)
+        if gate is None or gate.failed is None:
+            return False
+        parts.lend()
+        return True
 
     def _do(self, number: int) -> None:
         """A step that is Python's."""
@@ -266,18 +275,26 @@ class LoopRegion:
 
     def send(self) -> None:
         """Hand on what leaves, of each epoch what its iterations add up to."""
-        for slot, use, keep, add in self._parts.leaving:
+        for slot, uses, keep, add, way in self._parts.leaving:
             if not self._slots.rows(slot):
+                continue
+            if way != "summed":
+                for words in each_in(self._slots.take_parts(slot)):
+                    for use in uses:
+                        (use.send_made if way == "made" else use.send)(UpdateBatch(words), int(words[-2].min()))
                 continue
             few = self._slots.take_moved(slot, keep, add)
             if few is not None:
                 words, least = few
                 if words.shape[1]:
-                    use.send(UpdateBatch(words), least)
+                    batch: Batch = UpdateBatch(words)
+                    for use in uses:
+                        use.send(batch, least)
                 continue
-            batch = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
-            if batch.rows:
-                use.send(batch, batch.least_time())
+            many = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
+            if many.rows:
+                for use in uses:
+                    use.send(many, many.least_time())
 
     def first(self) -> int | None:
         """See `Region`."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -49,19 +51,24 @@ from differential.kernels.regions.layout import (
     P_TRACE,
     S_COLUMNS,
 )
+from differential.linear.failing import FAILURES
+from differential.linear.transform import FailureTransform, LinearTransform
 from differential.operators.arrange import ArrangeVertex
 from differential.operators.join import JoinMachine, OwnRows
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.loops.priority import PriorityVertex
 from differential.operators.reduce_vertex import ReduceVertex
 from differential.operators.vertices import ConsolidateVertex
-from differential.regions.carrying import carrying_of
+from differential.regions.carrying import carrying_of, failing_of
 from differential.regions.joint_loop import JointLoop
 from differential.regions.loop_region import LoopRegion
 from differential.regions.places import places_of
 from differential.regions.steps import (
     ArrangeStep,
     Edge,
+    FailedGroups,
+    Failing,
+    FailingStep,
     Gate,
     GateMachine,
     JoinStep,
@@ -69,11 +76,12 @@ from differential.regions.steps import (
     OtherStep,
     TransformStep,
 )
-from differential.regions.tables import Out, Parts, Routed
+from differential.regions.tables import Leaving, Out, Parts, Routed
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from progress.arrays import Int64s
-from timely.operators.region import Link, Member, Region, RegionSite
+from timely.operators.region import Link, LinkUse, Member, Region, RegionSite
+from timely.wire.batch import Composed
 
 __all__ = ["make_region"]
 
@@ -113,6 +121,9 @@ class _Maker:
         self._pending: dict[int, int] = {}
         self._shared: dict[int, int] = {}
         self._raw: list[tuple[int, int, Edge]] = []
+        self._suspects: list[FailingStep] = []
+        self._failed_groups: dict[int, int] = {}
+        """By stage the slot for groups that it has no answer for."""
         self._divided: dict[int, list[int]] = {}
         """By slot, where rows for it wait, for each worker."""
 
@@ -180,22 +191,41 @@ class _Maker:
         """The edges of an output, one behind the other: the first, and the one behind the last."""
         parts = self._parts
         start = len(parts.edge_rows)
+        vertex = self._members[stage].vertex
+        if isinstance(vertex, ReduceVertex) and output == vertex.failures_output:
+            self._add_failed_groups(stage, output)
+            return start, start
         by: list[Edge] = self._edges.setdefault((stage, output), [])
-        for link in self._links(stage, output):
+        links = self._links(stage, output)
+        failing = self._add_failing(links)
+        leaving: dict[tuple[int, int, bool], Leaving] = {}
+        for link in links:
             slot = parts.entries.get((link.target, link.port))
+            if link.use in failing.made:
+                continue
             if link.target < 0:
+                is_inside = _fails_inside(link)
+                key = link.keep, link.add, is_inside
+                if key in leaving:
+                    leaving[key].uses.append(link.use)
+                    continue
                 out = parts.slots.add(self._width(stage) + 2)
-                parts.leaving.append((out, link.use, link.keep, link.add))
+                way: Literal["as they are", "summed"] = "as they are" if is_inside else "summed"
+                leaving[key] = Leaving(out, [link.use], link.keep, link.add, way)
+                parts.leaving.append(leaving[key])
                 by.append(Edge(out, None))
                 parts.add_edge(out, self._width(stage), None, None)
             elif slot is not None:
                 routed = self._routed(slot, link.route)
-                edge = Edge(slot, link.use, () if routed is None else routed.slots)
+                mine = failing.by_use.get(link.use, [])
+                edge = Edge(slot, link.use, () if routed is None else routed.slots, mine)
                 by.append(edge)
                 columns = self._columns(link.target, link.port) - 2
                 carrying = carrying_of(link)
                 if carrying is not None:
                     parts.add_edge(slot, columns, carrying, link.use, routed)
+                    for each in mine:
+                        self._add_suspects(stage, link, each)
                 elif not isinstance(self._members[stage].vertex, PriorityVertex):
                     raw = parts.slots.add(self._width(stage) + 2)
                     parts.passing.append(raw)
@@ -205,6 +235,48 @@ class _Maker:
             by.append(Edge(self._shared[stage], None))
             parts.add_edge(self._shared[stage], self._width(stage), None, None)
         return start, len(parts.edge_rows)
+
+    def _add_failing(self, links: Sequence[Link]) -> _FailingLinks:
+        """Where failures wait that connectors inside find on their way, and are not looked for once more."""
+        found = _FailingLinks({}, set())
+        for link in links:
+            last = _transforms(link)[-1:]
+            if not _fails_inside(link) or not isinstance(last[0], FailureTransform):
+                continue
+            # The connectors before it, and the one that gives the answers, in front of what else it does.
+            wanted = (*_transforms(link)[:-1], last[0].answers)
+            owner = next(
+                (o for o in links if o.target >= 0 and _transforms(o)[: len(wanted)] == wanted), None
+            )
+            if owner is None:
+                continue
+            known = found.by_use.setdefault(owner.use, [])
+            mine = next((each for each in known if each.failures is last[0].failures), None)
+            if mine is None:
+                mine = Failing(last[0].failures, self._parts.slots.add(FAILURES.width + 2))
+                known.append(mine)
+                self._parts.leaving.append(Leaving(mine.slot, [link.use], link.keep, link.add, "made"))
+            else:
+                next(each for each in self._parts.leaving if each.slot == mine.slot).uses.append(link.use)
+            found.made.add(link.use)
+        return found
+
+    def _add_failed_groups(self, stage: int, output: int) -> None:
+        """Where groups without an answer wait to leave."""
+        slot = self._parts.slots.add(FAILURES.width + 2)
+        for (keep, add), links in groupby(self._links(stage, output), key=lambda link: (link.keep, link.add)):
+            uses = [link.use for link in links]
+            self._parts.leaving.append(Leaving(slot, uses, keep, add, "as they are"))
+        self._failed_groups[stage] = slot
+
+    def _add_suspects(self, stage: int, link: Link, failing: Failing) -> None:
+        """Edges for rows that a kernel finds to have no answer on this connector."""
+        assert isinstance(link.transform, LinearTransform)
+        for carrying in failing_of(link):
+            raw = self._parts.slots.add(self._width(stage) + 2)
+            self._parts.passing.append(raw)
+            self._parts.add_edge(raw, self._width(stage), carrying, None)
+            self._suspects.append(FailingStep(stage, raw, link.transform, failing))
 
     def _routed(self, slot: int, route: object | None) -> Routed | None:
         """How the rows for a slot are divided between workers; None if they stay."""
@@ -335,7 +407,11 @@ class _Maker:
         parts, stage = self._parts, member.stage
         slot = parts.entries[stage, 0]
         number, line = self._add_step(kind, stage, slot, 0)
-        parts.gates[number] = Gate(stage, slot, pending, machine, self._edges.get((stage, 0), []))
+        failed = None
+        if stage in self._failed_groups:
+            assert isinstance(member.vertex, ReduceVertex)
+            failed = FailedGroups(member.vertex, self._failed_groups[stage])
+        parts.gates[number] = Gate(stage, slot, pending, machine, self._edges.get((stage, 0), []), failed)
         parts.levels[number] = line[P_LEVELS] = len(member.loops)
         line[P_PENDING] = pending
         for level, place in enumerate(self._places[stage]):
@@ -367,6 +443,29 @@ class _Maker:
         for stage, slot, edge in self._raw:
             number, _ = self._add_step(K_OTHER, stage, slot, None)
             self._parts.others[number] = TransformStep(stage, slot, edge)
+        for step in self._suspects:
+            number, _ = self._add_step(K_OTHER, step.stage, step.slot, None)
+            self._parts.others[number] = step
+
+
+class _FailingLinks(NamedTuple):
+    """by_use: by connector where what fails on it waits; made: connectors that only bring that away."""
+
+    by_use: dict[LinkUse, list[Failing]]
+    made: set[LinkUse]
+
+
+def _transforms(link: Link) -> tuple[object, ...]:
+    """What a connector does, one thing after another."""
+    if isinstance(link.transform, Composed):
+        return tuple(link.transform.transforms)
+    return () if link.transform is None else (link.transform,)
+
+
+def _fails_inside(link: Link) -> bool:
+    """Whether a connector brings failures away of a chain that is inside the loop, iteration by iteration."""
+    last = _transforms(link)[-1:]
+    return bool(last) and isinstance(last[0], FailureTransform) and last[0].failures.counters != 0
 
 
 def _are_known(routes: Sequence[object]) -> bool:

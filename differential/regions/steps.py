@@ -7,7 +7,7 @@ same slots and traces, so that either may do any step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from differential.columns.overflow import row_overflow
 from differential.columns.packed.parts import Part, each_in, in_order, rows_in, words_in
 from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.kernels.rows.sort import PackedRows
+from differential.linear.transform import Failures, LinearTransform
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
 from differential.operators.loops.priority import PriorityVertex
+from differential.operators.reduce_vertex import ReduceVertex
 from differential.regions.slots import Slots
 from differential.trace.shared import SharedTrace
 from progress.arrays import Int64s
@@ -27,6 +29,9 @@ from timely.wire.batch import Batch
 __all__ = [
     "ArrangeStep",
     "Edge",
+    "FailedGroups",
+    "Failing",
+    "FailingStep",
     "Gate",
     "GateMachine",
     "JoinStep",
@@ -39,19 +44,35 @@ __all__ = [
 ]
 
 
+class Failing(NamedTuple):
+    """Where the failures of a chain wait until they leave the region, as rows of `FAILURES`."""
+
+    failures: Failures
+    slot: int
+
+    def take(self, slots: Slots) -> None:
+        """Put what has failed of the last batch into the slot."""
+        batch = self.failures.take_all()
+        if batch is not None:
+            slots.put(self.slot, batch.words)
+
+
 class Edge:
     """A connector within a region, or one that leaves it: from what a stage sends to a slot.
 
     `use` is None if it is only a way: what is put in comes out. `outs`: for each worker the slot of its
-    rows, if they are divided.
+    rows, if they are divided. `failing`: where rows go that the connector has no answer for.
     """
 
-    __slots__ = ("outs", "slot", "use")
+    __slots__ = ("failing", "outs", "slot", "use")
 
-    def __init__(self, slot: int, use: LinkUse | None, outs: Sequence[int] = ()) -> None:
+    def __init__(
+        self, slot: int, use: LinkUse | None, outs: Sequence[int] = (), failing: Sequence[Failing] = ()
+    ) -> None:
         self.slot = slot
         self.use = use
         self.outs = outs
+        self.failing = failing
 
     def carry(self, words: Int64s, slots: Slots) -> None:
         """Put rows into the slot, as they arrive there."""
@@ -61,6 +82,8 @@ class Edge:
         if words.shape[1] == 0:
             return
         carried = self.use.carry(UpdateBatch(words), int(words[-2].min()))
+        for failing in self.failing:
+            failing.take(slots)
         if carried is None:
             return
         if not self.outs:
@@ -178,6 +201,23 @@ class TransformStep:
             self.edge.carry(words, slots)
 
 
+class FailingStep:
+    """Rows of which a kernel has found that a connector may have no answer for them."""
+
+    def __init__(self, stage: int, slot: int, transform: LinearTransform, failing: Failing) -> None:
+        self.stage = stage
+        self.slot = slot
+        self.transform = transform
+        self.failing = failing
+
+    def work(self, slots: Slots) -> None:
+        """Say of each why."""
+        for words in each_in(slots.take_parts(self.slot)):
+            batch = self.failing.failures.as_batch(self.transform.apart(words).failed)
+            if batch is not None:
+                slots.put(self.failing.slot, batch.words)
+
+
 class OtherStep:
     """A vertex without state of its own."""
 
@@ -194,12 +234,26 @@ class OtherStep:
                 pass_on(part, self.edges, slots)
 
 
+class FailedGroups(NamedTuple):
+    """A reduce that may find groups without an answer, and where these wait until they leave the region."""
+
+    vertex: ReduceVertex
+    slot: int
+
+
 class Gate:
     """A reduce or a consolidation: rows wait until their times are complete."""
 
     def __init__(
-        self, stage: int, slot: int, pending: int, machine: GateMachine, edges: Sequence[Edge]
+        self,
+        stage: int,
+        slot: int,
+        pending: int,
+        machine: GateMachine,
+        edges: Sequence[Edge],
+        failed: FailedGroups | None = None,
     ) -> None:
+        self.failed = failed
         self.stage = stage
         self.slot = slot
         self.pending = pending
@@ -218,6 +272,10 @@ class Gate:
         if self.pending >= 0 and slots.rows(self.pending):
             machine.recv_pending(np.ascontiguousarray(slots.take(self.pending)))
         pass_on(machine.advance(frontier), self.edges, slots)
+        if self.failed is not None:
+            words = self.failed.vertex.failures()
+            if words is not None:
+                slots.put(self.failed.slot, words)
         self.held = machine.capabilities()
 
 

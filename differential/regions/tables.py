@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,20 @@ class Routed(NamedTuple):
     slots: Sequence[int]
 
 
+class Leaving(NamedTuple):
+    """Rows that wait in a slot to leave by connectors, all of which move times to `(t & keep) + add`.
+
+    way   "summed": of each epoch what its iterations add up to; "as they are"; or "made": as they are, and what
+          the connectors do has been done already
+    """
+
+    slot: int
+    uses: list[LinkUse]
+    keep: int
+    add: int
+    way: Literal["summed", "as they are", "made"] = "summed"
+
+
 class Rows:
     """A table that grows by lines."""
 
@@ -114,7 +128,7 @@ class Parts:
     looks: dict[tuple[int, int], Look] = field(default_factory=dict)
     entries: dict[tuple[int, int], int] = field(default_factory=dict)
     passing: list[int] = field(default_factory=list)
-    leaving: list[tuple[int, LinkUse, int, int]] = field(default_factory=list)
+    leaving: list[Leaving] = field(default_factory=list)
     outs: list[Out] = field(default_factory=list)
     symbol_words: dict[int, set[int]] = field(default_factory=dict)
     vertices: list[Vertex] = field(default_factory=list)

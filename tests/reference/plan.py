@@ -13,7 +13,7 @@ from typing import cast
 from reference import collection as plainly
 from reference.collection import Collection as Rows
 from reference.collection import Row
-from reference.expressions import value_in_row
+from reference.expressions import NoValue, value_in_row
 
 from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
@@ -21,7 +21,7 @@ from differential.expressions.expression import Expr
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
 
-__all__ = ["DidNotEnd", "meaning"]
+__all__ = ["ROUNDS_MAX", "DidNotEnd", "Interpreter", "meaning", "value_of"]
 
 ROUNDS_MAX = 40
 
@@ -32,20 +32,23 @@ class DidNotEnd(Exception):
 
 def meaning(root: n.Node, inputs: Mapping[str, Rows]) -> Rows:
     """The rows of `root` where the inputs hold these; raises NoValue, or DidNotEnd."""
-    return _Interpreter(inputs, {}).rows(root)
+    return Interpreter(inputs, {}).rows(root)
 
 
 def _name(aggregate: Aggregate) -> str:
     return "count_values" if aggregate.kind == "count" and aggregate.column else aggregate.kind
 
 
-class _Interpreter:
+class Interpreter:
+    """Computes nodes from scratch; each once."""
+
     def __init__(self, inputs: Mapping[str, Rows], variables: Mapping[int, Sequence[Rows]]) -> None:
         self._inputs = inputs
         self._variables = variables
         self._known: dict[bytes, Rows] = {}
 
     def rows(self, node: n.Node) -> Rows:
+        """What a node gives."""
         if node.digest not in self._known:
             self._known[node.digest] = self._compute(node)
         return self._known[node.digest]
@@ -60,7 +63,7 @@ class _Interpreter:
         if isinstance(node, n.Variable):
             return self._variables[node.depth][node.index]
         if isinstance(node, n.Leave):
-            return self._loop(node.loop)[node.index]
+            return self.loop(node.loop)[node.index]
         if isinstance(node, n.Concat):
             return plainly.concat(*map(self.rows, node.sources))
         if isinstance(node, n.HalfJoin) and node.probing == 1:
@@ -71,17 +74,18 @@ class _Interpreter:
             return plainly.join_all([(part.schema.names, self.rows(part)) for part in node.parts])
         if isinstance(node, n.Accumulate):
             return self._added(node)
-        return self._unary(node, self.rows(node.children[0]))
+        return self.unary(node, self.rows(node.children[0]))
 
-    def _unary(self, node: n.Node, rows: Rows) -> Rows:
+    def unary(self, node: n.Node, rows: Rows) -> Rows:
+        """What an operator over one other gives of these rows."""
         over = node.children[0].schema
         match node:
             case n.Select():
                 return plainly.map_rows(
-                    rows, lambda row: tuple(cast("int", _value(e, row, over)) for _, e in node.columns)
+                    rows, lambda row: tuple(cast("int", value_of(e, row, over)) for _, e in node.columns)
                 )
             case n.Filter():
-                return plainly.filter_rows(rows, lambda row: _value(node.condition, row, over) is True)
+                return plainly.filter_rows(rows, lambda row: value_of(node.condition, row, over) is True)
             case n.NotNull():
                 places = [over.names.index(name) for name in node.names]
                 assert all(row[place] is not None for row in rows for place in places), node
@@ -144,8 +148,15 @@ class _Interpreter:
                     row.append(next((value for (value,) in values), None))
                 else:
                     row.append(plainly.added_up(_name(aggregate), values))
-            found[tuple(row)] += 1
+            if all(not isinstance(value, int) or -(2**63) <= value < 2**63 for value in row):
+                found[tuple(row)] += 1
+            else:
+                self.overflowed(node)
         return found
+
+    def overflowed(self, node: n.Node) -> None:
+        """A sum of a group leaves 64 bits."""
+        raise NoValue(node)
 
     def _join(self, node: n.Pairs) -> Rows:
         left_keys, right_keys = node.keys
@@ -158,15 +169,16 @@ class _Interpreter:
             sides.append(rows)
         return plainly.join(sides[0], sides[1], keys=len(node.on))
 
-    def _loop(self, loop: n.LetRec) -> Sequence[Rows]:
+    def loop(self, loop: n.LetRec) -> Sequence[Rows]:
+        """What the variables of a loop become."""
         now: Sequence[Rows] = [self.rows(initial) for initial in loop.initials]
         if loop.stops:
             for _ in range(loop.iterations_max):
-                inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
+                inside = Interpreter(self._inputs, {**self._variables, loop.depth: now})
                 now = [inside.rows(body) for body in loop.bodies]
             return now
         for _ in range(min(loop.iterations_max, ROUNDS_MAX)):
-            inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
+            inside = Interpreter(self._inputs, {**self._variables, loop.depth: now})
             after = [inside.rows(body) for body in loop.bodies]
             if after == now:
                 return after
@@ -195,7 +207,8 @@ def _place(value: object, turn: Turn) -> tuple[int, int]:
     return (0, -number if turn.descending else number)
 
 
-def _value(expr: Expr, row: Row, schema: Schema) -> object:
+def value_of(expr: Expr, row: Row, schema: Schema) -> object:
+    """The value of an expression in a row; raises NoValue."""
     return value_in_row(expr, dict(zip(schema.names, row, strict=True)), schema)
 
 

@@ -22,6 +22,7 @@ from progress.times.timestamp import TimeShape
 
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
 from ..operators.constant import ConstantCodec
+from ..operators.failures import FAILURES_PORT, FailureLogs
 from ..operators.imported import ImportCodec
 from ..operators.inputs.codecs import InputCodec, RecordsIn
 from ..operators.probe import ProbeVertex
@@ -111,9 +112,19 @@ class Dataflow(Declarations):
         return RoutingInput(self.input(name, RoutingIn()), lead)
 
     def output(
-        self, name: str, stream: Stream, codec: OutputCodec | None = None, feeds: Sequence[Feed] | None = None
+        self,
+        name: str,
+        stream: Stream,
+        codec: OutputCodec | None = None,
+        feeds: Sequence[Feed] | None = None,
+        *,
+        strict: bool = False,
     ) -> None:
-        """Capture `stream` (or several `feeds`) under a name that clients read."""
+        """Capture `stream` (or several `feeds`) under a name that clients read.
+
+        `strict`: an epoch that has no answer because something failed ends the dataflow. By default the output has an
+        error at that epoch, and answers again from the first epoch on that has one.
+        """
         _check_name("output", name)
         if name in self.outputs:
             raise GraphError(
@@ -125,12 +136,27 @@ class Dataflow(Declarations):
         sources = [stream.feed()] if feeds is None else list(feeds)
         self.stage(
             f"output {name}",
-            lambda: CaptureVertex(used.new_log()),
+            lambda: self._capture(name),
             sources,
             outputs=0,
             detail=used.describe(),
         )
-        self.outputs[name] = OutputDeclaration(name, self.stages[-1].index, used)
+        self.outputs[name] = OutputDeclaration(name, self.stages[-1].index, used, is_strict=strict)
+
+    def _capture(self, name: str) -> CaptureVertex:
+        declared = self.outputs[name]
+        failures = None if declared.failures is None else declared.failures.new_log()
+        return CaptureVertex(declared.codec.new_log(), failures)
+
+    def add_failures(self, name: str, logs: FailureLogs, feeds: Sequence[Feed]) -> None:
+        """Let the output `name` keep what comes by `feeds` as failures: see `operators/failures.py`."""
+        declared = self.outputs[name]
+        assert declared.failures is None, f"output {name!r} has failures already"
+        self.outputs[name] = replace(declared, failures=logs)
+        self.stages[declared.stage].detail += f"; {logs.describe()}"
+        for feed in feeds:
+            assert feed.port == FAILURES_PORT, feed
+            self.add_feed(declared.stage, feed)
 
     def probe(self, name: str, stream: Stream) -> None:
         """Watch how far `stream` has come, in whatever scope it is; `Instance.probe(name)` is asked."""

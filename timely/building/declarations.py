@@ -13,6 +13,7 @@ from progress.times.path_summary import PathSummary
 
 from ..operators.capture import OutputCodec
 from ..operators.constant import ConstantCodec
+from ..operators.failures import FailureLogs
 from ..operators.imported import ImportCodec
 from ..operators.inputs.codecs import InputCodec
 from ..operators.vertex import Vertex
@@ -54,11 +55,17 @@ class InputDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class OutputDeclaration:
-    """A named output: its capturing stage and what turns batches into clients' tables."""
+    """A named output: its capturing stage, what turns batches into clients' tables, and what keeps the failures that
+    may come beside its rows; None: none can.
+
+    `is_strict`: an epoch without an answer ends the dataflow.
+    """
 
     name: str
     stage: int
     codec: OutputCodec
+    failures: FailureLogs | None = None
+    is_strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,17 @@ connectors between them, are locations of progress tracking.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from progress.errors import GraphError
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeCode, TimeLayout
 
-from ..wire.batch import Batch, Transform
+from ..wire.batch import Batch, Composed, Transform
 from .declarations import (
     ConstantDeclaration,
     Declarations,
@@ -127,6 +129,15 @@ class FrozenDataflow:
         return frozenset(found)
 
 
+@runtime_checkable
+class KnowsLayout(Protocol):
+    """A transform that looks at counters in time words."""
+
+    def on_layout(self, layout: TimeLayout) -> None:
+        """Times are packed so."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class _Path:
     """One way from a real stage's output to where it is needed."""
@@ -159,7 +170,11 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
             for path in _paths(dataflow, feed.stream, ()):
                 source = stage_of[path.stage.index]
                 own = () if feed.transform is None else (feed.transform,)
+                for transform in (*path.transforms, *own):
+                    if isinstance(transform, KnowsLayout):
+                        transform.on_layout(layout)
                 keep, add = path.summary.to_words(codes[source], codes[stage_of[target.index]])
+                late = _too_late(path, keep, layout)
                 source_mask = codes[source].keep_mask(path.stage.scope.level + 1)
                 details = " then ".join(text for text in (*path.details, feed.detail) if text)
                 specs.append(
@@ -175,7 +190,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                 connectors.append(
                     PhysicalConnector(
                         len(connectors), source, path.output, stage_of[target.index], feed.port, keep, add,
-                        _composed((*path.transforms, *own)), feed.route,
+                        _composed((*late, *path.transforms, *own)), feed.route,
                         add == 0 and keep & source_mask == source_mask,
                         tuple(_limit(layout, *feedback) for feedback in path.feedbacks),
                         _rounds(path, own, keep, layout, counted),
@@ -265,18 +280,32 @@ def _with_route(details: str, route: Route | None) -> str:
     return details if route is None else f"{details} [{route.describe()}]"
 
 
+@dataclass(frozen=True)
+class _Until:
+    """Rows whose counter at `shift` and `mask` is at most `last`."""
+
+    shift: int
+    mask: int
+    last: int
+
+    def __call__(self, batch: Batch) -> Batch | None:
+        return batch.until(self.shift, self.mask, self.last)
+
+
+def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
+    """What drops rows that a loop which stops would go round once more with, and that leave it on the same way: no
+    counter is left behind it by which they could be told.
+    """
+    found: list[_Until] = []
+    rounds = Counter(scope for scope, _ in path.feedbacks if scope.stops)
+    for scope, count in rounds.items():
+        limit = _limit(layout, scope, None)
+        if keep & (limit.mask << limit.shift) == 0:
+            found.append(_Until(limit.shift, limit.mask, limit.iterations_max - count))
+    return found
+
+
 def _composed(transforms: tuple[Transform, ...]) -> Transform | None:
     if not transforms:
         return None
-    if len(transforms) == 1:
-        return transforms[0]
-
-    def run(batch: Batch) -> Batch | None:
-        current: Batch | None = batch
-        for transform in transforms:
-            if current is None or current.rows == 0:
-                return None
-            current = transform(current)
-        return current
-
-    return run
+    return transforms[0] if len(transforms) == 1 else Composed(transforms)

@@ -12,7 +12,7 @@ another.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import isnan
 from operator import index
@@ -22,13 +22,15 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from ..errors import ForgottenError, MisuseError, PeerError, WaitTimeoutError
+from ..errors import ForgottenError, MisuseError, PeerError, TimelyError, WaitTimeoutError, revive
+from ..failure import again
 from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER
+from ..operators.failures import Without
 from ..user_code.short_traces import in_short, short_lookup, told_shortly
 from ..wire.arrow import int64s_of
-from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Wait
+from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Value, Wait
 from .installed import Installed
 from .other_spellings import OF_OUTPUTS, explain
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
@@ -109,19 +111,23 @@ class FlowOutput:
         forget: bool = False,
         empty: bool = True,
         timeout: float | None = None,
-    ) -> Iterator[tuple[int, pa.Table]]:
+    ) -> Iterator[tuple[int, pa.Table | TimelyError]]:
         """Every epoch from `start` on (by default the first that this client was not given yet), in order and
         as soon as it is complete, with its changes: `for epoch, changes in output.follow(): …`.
 
         An epoch without changes comes, too: it says that they are all. Ends when all inputs are closed and
         done.
 
+        An epoch at which something fails has no answer: the error comes in place of its changes, and is not raised.
+        The next epoch that has an answer brings all changes since the last one that had.
+
         Args:
             snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all
                 rows as if they had come in it; what follows joins on exactly.
             forget: let the workers drop what was handed out, as soon as no other client needs it.
             empty: whether epochs without changes come. Where epochs are far apart, as by `seal(through=)`,
-                these may be very many. A snapshot comes also if it has no rows.
+                these may be very many. A snapshot comes also if it has no rows. Without them an error comes at the
+                first epoch without an answer, and again where what fails changes.
             timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete. With
                 embedded workers it comes at once where no other thread of the program could seal one.
         """
@@ -129,25 +135,38 @@ class FlowOutput:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
         start = None if start is None else epoch_of(start, "follow(start=…)")
         if snapshot:
-            with told_shortly():
-                epoch, table = self._first_snapshot(timeout)
-            if epoch >= 0:
-                yield epoch, table
+            while True:
+                with told_shortly():
+                    epoch, first = self._first_snapshot(timeout)
+                if epoch >= 0:
+                    yield epoch, first
+                if not isinstance(first, TimelyError):
+                    break
+                with told_shortly():
+                    if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
+                        return
         elif start is not None:
             self._place = start
         while True:
             with told_shortly():
                 complete = self._wait_for_more(timeout)
-                table = self._read(self._place, complete, timeout, takes_place=True)
+                table, failed = self._read_with_failures(self._place, complete, timeout)
             if complete == FOREVER:
                 complete = self._end(table)
                 if complete <= self._place:
                     return
-            epochs = range(self._place, complete)
-            for epoch in epochs if empty else np.unique(int64s_of(table.column("epoch"))).tolist():
+            epochs: Iterable[int] = range(self._place, complete)
+            if not empty:
+                with_news = [each.start for each in failed]
+                epochs = sorted({*with_news, *np.unique(int64s_of(table.column("epoch"))).tolist()})
+            for epoch in epochs:
                 if epoch < self._place:
                     continue  # `changes` has handed it out meanwhile
                 self._place = epoch + 1
+                error = next((each.error for each in failed if each.start <= epoch < each.stop), None)
+                if error is not None:
+                    yield epoch, again(error)
+                    continue
                 rows = at_epoch(table, epoch)
                 yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
             self._place = max(self._place, complete)
@@ -198,6 +217,17 @@ class FlowOutput:
         table = merged_changes([reply.columns() for reply in self._flow.ask_all(request, seconds)])
         give_back_read(table.num_rows)
         return table
+
+    def _read_with_failures(
+        self, start: int, stop: int, timeout: float | None
+    ) -> tuple[pa.Table, list[Without]]:
+        """As `_read`, and the epochs without an answer."""
+        seconds = seconds_of(timeout)
+        request = Changes(self._flow.index, self.name, self._reader, start, max(stop, 0), False, seconds, True)
+        replies = self._flow.ask_all(request, seconds)
+        table = merged_changes([reply.columns() for reply in replies])
+        give_back_read(table.num_rows)
+        return table, _failed(replies[0].values.get("failed"))
 
     def _read_open_ended(
         self, start: int, stop: int, timeout: float | None, takes_place: bool
@@ -260,13 +290,18 @@ class FlowOutput:
                 continue
             return min(reply.integer("complete") for reply in replies)
 
-    def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table]:
-        """The collection as rows that come in one epoch, with this client's place right behind it."""
+    def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table | TimelyError]:
+        """The collection as rows that come in one epoch, with this client's place right behind it; or why it has no
+        answer there.
+        """
         for _ in range(_SNAPSHOTS_MAX):
             # The place comes first: from then on nobody can drop what joins on.
             self._place = max(self._flow.epoch, self.complete_before_capped())
             try:
                 self._read(self._place, self._place, timeout, takes_place=True)
+                _, failed = self._read_with_failures(max(self._place - 1, 0), self._place, timeout)
+                if failed:
+                    return self._place - 1, failed[-1].error
                 epoch, tables = self._snapshot(timeout, self._place - 1)
             except ForgottenError:
                 continue
@@ -294,6 +329,18 @@ class FlowOutput:
         """`complete_before`, or, when nothing can come any more, the epoch that would be next."""
         complete = self.complete_before()
         return complete if complete < FOREVER else self._end()
+
+
+def _failed(said: Value) -> list[Without]:
+    """The epochs without an answer that a worker reports: all workers report the same."""
+    found: list[Without] = []
+    for each in said if isinstance(said, list) else []:
+        match each:
+            case [int(start), int(stop), [*names], str(message)]:
+                found.append(Without(start, stop, revive([str(name) for name in names], message)))
+            case _:
+                raise PeerError(f"a worker reports {each!r:.200} for epochs without an answer")
+    return found
 
 
 _EPOCH_KEY = b"epoch"

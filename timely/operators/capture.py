@@ -22,6 +22,7 @@ from ..dictionaries import Mark
 from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
+from .failures import FAILURES_PORT, FailureLog
 from .pieces import Cut, Wanted
 from .places import Places
 from .vertex import Vertex
@@ -30,8 +31,10 @@ from .vertex import Vertex
 class OutputLog(Protocol):
     """Keeps the batches of one output on one worker."""
 
-    def start(self, code: TimeCode) -> None:
-        """Called once, before anything is added: how times are packed into words."""
+    def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
+        """Called once, before anything is added: how times are packed into words, and which epochs have no
+        answer; None: all have one.
+        """
         ...
 
     def add(self, epoch: int, batch: Batch) -> None:
@@ -57,12 +60,12 @@ class OutputLog(Protocol):
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
-        collections, `diff`.
+        collections, `diff`. What changed in epochs without an answer is a change of the next one that has one.
         """
         ...
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """The collection accumulated up to `epoch`, which is complete, with the column `diff`."""
+        """The collection accumulated up to `epoch`, which is complete and has an answer, with the column `diff`."""
         ...
 
     def piece(self, wanted: Wanted) -> Cut:
@@ -120,9 +123,9 @@ class RecordLog:
         self._complete = 0
         self._forgotten_before = 0
 
-    def start(self, code: TimeCode) -> None:
-        """Records carry no time words."""
-        del code
+    def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
+        """Records carry no time words; those of epochs without an answer are handed out in no other epoch."""
+        del code, failures
 
     def add(self, epoch: int, batch: Batch) -> None:
         """Keep the records of a batch."""
@@ -251,31 +254,47 @@ class CaptureVertex(Vertex):
     wants_frontier: ClassVar[bool] = True
     is_patient: ClassVar[bool] = True
 
-    def __init__(self, log: OutputLog) -> None:
+    def __init__(self, log: OutputLog, failures: FailureLog | None = None) -> None:
         self._log = log
+        self._ports = 1 if failures is None else 2
+        self.failures = failures
+        """Which epochs have no answer, and why; None: all have one."""
         self.places = Places()
         self._complete_before = 0
 
     def on_start(self) -> None:
         """The log learns the form of times."""
-        self._log.start(self.code)
+        if self.failures is not None:
+            self.failures.start(self.code)
+        self._log.start(self.code, self.failures)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Into the log, by epoch."""
-        del port
         runner, log = self._runner, self._log
-        epoch_of = runner.code.epoch_of
-        for word, batch in messages:
-            log.add(epoch_of(word), batch)
-        runner.wants_frontier = not log.is_settled
+        if port == FAILURES_PORT:
+            assert self.failures is not None
+            for _, batch in messages:
+                self.failures.add(batch)
+        else:
+            epoch_of = runner.code.epoch_of
+            for word, batch in messages:
+                log.add(epoch_of(word), batch)
+        runner.wants_frontier = not self._is_settled
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether completing an epoch is no more than noting it."""
+        return self._log.is_settled and (self.failures is None or self.failures.is_settled)
 
     def on_frontier(self) -> None:
         """Epochs before the frontier are complete; with an empty frontier all are."""
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
             self._complete_before = epoch
+            if self.failures is not None:
+                self.failures.complete(epoch)
             self._log.complete(epoch)
-        self._runner.wants_frontier = not self._log.is_settled
+        self._runner.wants_frontier = not self._is_settled
 
     @property
     def log(self) -> OutputLog:
@@ -305,17 +324,54 @@ class CaptureVertex(Vertex):
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
             self._complete_before = epoch
+            if self.failures is not None:
+                self.failures.complete(epoch)
             self._log.note_complete(epoch)
 
     def _frontier_epoch(self) -> int:
         runner = self._runner
         first = runner.first(0)
+        if self._ports > 1:
+            second = runner.first(FAILURES_PORT)
+            first = second if first is None else first if second is None else min(first, second)
         return FOREVER if first is None else runner.code.epoch_of(first)
+
+    def changes(self, start: int, stop: int) -> pa.Table:
+        """See `OutputLog.changes`. Raises why the last of these epochs has no answer; of records, which one epoch
+        cannot make up for another, why the first that has none does not.
+        """
+        if self.failures is not None and start < stop:
+            error = self.failures.error_at(stop - 1)
+            if isinstance(self._log, RecordLog):
+                error = next((each.error for each in self.failures.without(start, stop)), None)
+            if error is not None:
+                raise error
+        return self._log.changes(start, stop)
+
+    def snapshot(self, epoch: int) -> pa.Table:
+        """See `OutputLog.snapshot`. Raises why that epoch has no answer."""
+        self.check_answer(epoch)
+        return self._log.snapshot(epoch)
+
+    def check_answer(self, epoch: int) -> None:
+        """Raise why this complete epoch has no answer, if it has none."""
+        if self.failures is not None and epoch >= 0:
+            error = self.failures.error_at(epoch)
+            if error is not None:
+                raise error
+
+    def forget(self, stop: int) -> None:
+        """Changes of epochs before `stop` will not be asked for again."""
+        self._log.forget(stop)
+        if self.failures is not None:
+            self.failures.forget(stop)
 
     def catch_up(self) -> None:
         """Words of complete epochs become ordinary epochs while it is known which these are."""
         if not self._runner.wants_frontier:
             self._note_complete()
+        if self.failures is not None:
+            self.failures.settle()
         self._log.settle()
 
     def take_over(self, other: CaptureVertex, epoch: int) -> bool:
@@ -323,14 +379,23 @@ class CaptureVertex(Vertex):
         if not self.log.take_over(other.log, epoch):
             return False
         self.places = other.places
+        if self.failures is not None and other.failures is not None:
+            self.failures.take_over(other.failures, epoch)
+        elif other.failures is not None:
+            self.failures = other.failures
+            self.failures.end(epoch)
         return True
 
     def rebase(self, by: Rebase) -> None:
         """The log's times."""
         self._log.rebase(by)
+        if self.failures is not None:
+            self.failures.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Those of the log."""
+        if self.failures is not None:
+            self.failures.symbols(mark)
         mark.holder(self._log, f"{self!r}, whose log is a {type(self._log).__name__}")
 
 

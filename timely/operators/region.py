@@ -72,6 +72,10 @@ class LinkUse(Protocol):
         """Send a batch to where it belongs, outside of the region."""
         ...
 
+    def send_made(self, batch: Batch, word: int) -> None:
+        """The same of a batch that the connector's transform has been applied to already."""
+        ...
+
     def tell_round(self, word: int, rows: int) -> None:
         """So many rows have gone round, for whoever asks how a loop went."""
         ...

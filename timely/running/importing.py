@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ..errors import MisuseError, TimelyError, UninstalledError, class_names, revive
 from ..failure import story_of
+from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
 from .instance import Instance
 
@@ -27,7 +28,8 @@ def exported_by(instances: Mapping[int, Instance], owner: int | str, export: str
     title = f"dataflow {instance.index} ({instance.frozen.name})"
     declared = instance.frozen.exports.get(export)
     if declared is None:
-        offered = ", ".join(map(repr, sorted(instance.frozen.exports))) or "nothing"
+        names = sorted(name for name in instance.frozen.exports if not name.endswith(EXPORTED_BESIDE))
+        offered = ", ".join(map(repr, names)) or "nothing"
         raise MisuseError(f"{title} does not export {export!r}: it exports {offered}")
     vertex = instance.runners[instance.frozen.stage_of[declared.stage]].vertex
     assert vertex is not None, "a stage that exports has a vertex"

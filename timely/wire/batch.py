@@ -131,6 +131,24 @@ class Timed:
 Transform = Callable[[Batch], Batch | None]
 """A stateless step that the sender runs: a batch in, a batch or nothing out."""
 
+
+class Composed:
+    """Several transforms, one after another."""
+
+    __slots__ = ("transforms",)
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        self.transforms = tuple(transforms)
+
+    def __call__(self, batch: Batch) -> Batch | None:
+        """What the last one gives of what those before have given."""
+        current: Batch | None = batch
+        for transform in self.transforms:
+            if current is None or current.rows == 0:
+                return None
+            current = transform(current)
+        return current
+
 B = TypeVar("B", bound=type[Batch])
 _kinds: dict[int, type[Batch]] = {}
 

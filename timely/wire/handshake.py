@@ -58,7 +58,7 @@ __all__ = [
     "first_difference",
 ]
 
-PROTOCOL_VERSION = 9
+PROTOCOL_VERSION = 10
 
 
 @dataclass(frozen=True)

@@ -240,7 +240,11 @@ class Changes:
     all from `start` on that are complete by then. `reader`, unless empty, has its place at `start` from now
     on.
 
-    Values: complete. Table: columns, epoch, diff.
+    If the last of these epochs has no answer, the reply is that error; `with_failures`: it is a table all the same,
+    and says which of the epochs have none.
+
+    Values: complete; with failures also failed: (first epoch, the one behind the last, names of the error's classes,
+    its message) for each stretch of epochs without an answer. Table: columns, epoch, diff.
     """
 
     dataflow: int
@@ -250,6 +254,7 @@ class Changes:
     stop: int
     is_open_ended: bool
     timeout_seconds: float
+    with_failures: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from ..building.freeze import FrozenDataflow
 from ..errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
 from ..failure import again, is_interrupt, story_of, text_of
 from ..limits import INSTALL_SECONDS_MAX
+from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
 from ..operators.inputs.codecs import PlainCodec
 from ..running.core import Worker
@@ -269,7 +270,7 @@ def describe(instance: Instance, spec: str) -> Reply:
                 [name, declared.codec.describe(), _packed_schema(declared.codec)]
                 for name, declared in frozen.outputs.items()
             ],
-            "exports": sorted(frozen.exports),
+            "exports": sorted(name for name in frozen.exports if not name.endswith(EXPORTED_BESIDE)),
             "stages": list(frozen.graph.describe()),
         }
     )

@@ -76,6 +76,17 @@ def passes(words: Int64s, row: int, tests: Int64s) -> bool:
 
 
 @small_kernel
+def count_passing(words: Int64s, number: int, edges: Int64s) -> int:
+    """How many rows an edge lets through."""
+    tests = table_at(edges[number, E_TESTS], edges[number, E_TESTS_COUNT], 4)
+    count = 0
+    for row in range(words.shape[1]):
+        if passes(words, row, tests):
+            count += 1
+    return count
+
+
+@small_kernel
 def put_row(words: Int64s, row: int, edge: Int64s, number: int, target: Int64s, at: int) -> None:
     """Write one row as it comes out of an edge; its time is written by whoever calls."""
     columns = words.shape[0]
@@ -201,9 +212,14 @@ def pass_on(
         else:
             start = slots[slot, S_ROWS]
             if start + rows > slots[slot, S_ROOM]:
-                state[X_SLOT] = slot
-                state[X_ROWS] = start + rows
-                return NO_ROOM
+                # Where few pass, as by an edge for rows that fail, their slot stays as small as they are.
+                wanted = start + rows
+                if edges[number, E_TESTS_COUNT] > 0:
+                    wanted = start + count_passing(words, number, edges)
+                if wanted > slots[slot, S_ROOM]:
+                    state[X_SLOT] = slot
+                    state[X_ROWS] = wanted
+                    return NO_ROOM
             target = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
             stop = carry_rows(words, number, edges, target, start)
             if stop < 0:

@@ -2,7 +2,7 @@
 
 from .effects import Export, Inspect, Output
 from .groups import Accumulate, Added
-from .guarded import Guarded
+from .guarded import Answered, Guarded
 from .leaves import FromStream, Import, Input, OneRow, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, Place, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
@@ -17,6 +17,7 @@ __all__ = [
     "ALL_ROWS",
     "Accumulate",
     "Added",
+    "Answered",
     "Apply",
     "ApplyKind",
     "Arrange",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..functions import Function
@@ -30,14 +30,15 @@ class Inspect(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Output(Unary):
-    """The collection, readable by clients under a name."""
+    """The collection, readable by clients under a name. `is_strict`: an epoch without an answer ends the dataflow."""
 
     kind: ClassVar[str] = "output"
     name: str
+    is_strict: bool = field(default=False, kw_only=True)
 
     def data(self) -> list[object]:
-        """The name."""
-        return [self.name]
+        """The name, and whether it is strict."""
+        return [self.name, True] if self.is_strict else [self.name]
 
     def describe(self) -> str:
         """Its name."""

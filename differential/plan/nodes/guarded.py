@@ -10,7 +10,7 @@ from ...columns.schema import Schema
 from .linear import Apply, Filter, Negate, NotNull, Select
 from .node import Node, Unary
 
-__all__ = ["ERRORS", "GUARDED", "Guarded", "Part", "Step"]
+__all__ = ["ERRORS", "GUARDED", "Answered", "Guarded", "Part", "Step"]
 
 ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")
 """The columns of a collection of errors."""
@@ -60,3 +60,27 @@ class Guarded(Unary):
     def describe(self) -> str:
         """Which part of what."""
         return f"{self.part} of {self.stage}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answered(Unary):
+    """The answers of a function of groups, of which `source` has the errors beside them: without the groups on which
+    the function fails, each of which is a failure. `text` is what the function is called.
+    """
+
+    kind: ClassVar[str] = "answered"
+    is_linear: ClassVar[bool] = True
+    text: str
+
+    def data(self) -> list[object]:
+        """What the function is called."""
+        return [self.text]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns that are not about errors."""
+        return Schema(self.source.schema.columns[: -len(ERRORS)])
+
+    def describe(self) -> str:
+        """Whose answers."""
+        return f"answers of {self.text}"

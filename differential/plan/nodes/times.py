@@ -30,9 +30,13 @@ class Delay(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssertEmpty(Unary):
-    """The dataflow ends with an error if there is ever a row; `what` says what should have been."""
+    """The same collection; each of its rows is a failure. `what` says what is claimed.
+
+    Rules move nothing past it but what treats rows one by one and drops none.
+    """
 
     kind: ClassVar[str] = "assert_empty"
+    is_linear: ClassVar[bool] = True
     what: str
 
     def data(self) -> list[object]:

@@ -20,8 +20,9 @@ from functools import reduce
 from typing import Final
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
+from ...expressions.raising import can_raise
 from ...linear.placing import UNIT
-from ..facts import can_raise, is_arranged
+from ..facts import is_arranged
 from ..nodes import (
     Accumulate,
     Concat,

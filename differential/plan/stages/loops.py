@@ -30,11 +30,12 @@ from ...linear.chain import LinearChain
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange
 from ...operators.loops.priority import PriorityVertex
 from ...operators.loops.rounds import last_rounds
+from ...operators.passing import RowsEndVertex
 from ...operators.vertices import ConsolidateVertex
 from ...regions.making import make_region
 from ...skew.running.stages import Spread
 from ..facts import goes_straight, is_consolidated
-from ..nodes import ByPriority, LetRec, Node
+from ..nodes import AssertEmpty, ByPriority, LetRec, Node
 from ..rewriting import beneath
 from ..rules.sharing import Kept, Sharing, returned
 from .terms import Leaves, Loops, LoopVariable, Lowered, Sites, Term, feeds_of
@@ -55,6 +56,10 @@ class LoopLowering:
         """By depth: the loops that are being made, and what stands for their variables."""
         self.sharing = Sharing()
         """Set before roots are made."""
+        self.read: frozenset[bytes] = frozenset()
+        """Digests of what outputs rest on. Set before roots are made."""
+        self.failing: list[tuple[Stream, dict[str, str]]] = []
+        """What operators find to fail; and by the text of what fails where it was written."""
         self._spread: dict[bytes, Spread] = {}
         """By digest of a join that is spread over units: what its stages give."""
         self._arranged: dict[tuple[object, Loops], tuple[Arranged, Loops]] = {}
@@ -64,8 +69,10 @@ class LoopLowering:
         """Make what an output or an effect needs."""
         if isinstance(node, LetRec):
             self._loop(node)
-        else:
-            self._lower(node)
+            return
+        made = self._lower(node)
+        if isinstance(node, AssertEmpty) and node.digest not in self.read:
+            self._dataflow.stage("claim", RowsEndVertex, feeds_of(made, 0, None), outputs=0, detail=node.what)
 
     def _lower(self, node: Node) -> Lowered:
         """What computes `node`."""
@@ -153,7 +160,10 @@ class LoopLowering:
         while name in node.schema:
             name += "_"
         columns = {name: node.priority, **{known: col(known) for known in node.schema.names}}
-        terms = tuple(Term(term.stream, term.chain.select(columns)) for term in source.terms)
+        terms = tuple(
+            Term(term.stream, term.chain.select(columns).standing_for(node.digest, term.chain))
+            for term in source.terms
+        )
         widened = replace(source, terms=terms)
         feeds = feeds_of(widened, 0, None)
         return self._add(node.describe(), PriorityVertex, feeds, widened, node.schema, f"({node.schema})")

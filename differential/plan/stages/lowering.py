@@ -16,15 +16,17 @@ from typing import cast
 from timely.building.dataflow import Dataflow
 from timely.building.stream import Feed, Stream
 from timely.errors import InternalError
-from timely.user_code.call_site import at_site
+from timely.user_code.call_site import UNKNOWN_SITE, at_site
 
 from ...linear.chain import LinearChain
+from ...linear.guarding import record_text
 from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, arrange, join_stage, reduce_stage
 from ...operators.between.exports import ExportVertex
-from ...operators.passing import AssertEmptyVertex, DelayVertex, InspectVertex, Look
+from ...operators.passing import DelayVertex, InspectVertex, Look
 from ...operators.table_io import TableConstant, TableOut
 from ..nodes import (
+    Answered,
     Apply,
     Arrange,
     AssertEmpty,
@@ -168,7 +170,9 @@ class Lowering(PatternLowering):
     def _linear(self, node: Node) -> Lowered:
         source = self._lower(node.children[0])
         step = self._step(node)
-        terms = tuple(Term(term.stream, step(term.chain)) for term in source.terms)
+        terms = tuple(
+            Term(term.stream, step(term.chain).standing_for(node.digest, term.chain)) for term in source.terms
+        )
         return replace(source, schema=node.schema, terms=terms)
 
     def _step(self, node: Node) -> Callable[[LinearChain], LinearChain]:
@@ -183,6 +187,9 @@ class Lowering(PatternLowering):
             return lambda chain: chain.not_null(declared)
         if isinstance(node, Negate):
             return lambda chain: chain.negate()
+        if isinstance(node, AssertEmpty):
+            what = node.what
+            return lambda chain: chain.claim(what)
         if isinstance(node, Weigh):
             by = node.by
             return lambda chain: chain.weigh(by)
@@ -196,6 +203,10 @@ class Lowering(PatternLowering):
             return lambda chain: chain  # who reads the arrangement says so
         if isinstance(node, Guarded):
             return self._guarded(node)
+        if isinstance(node, Answered):
+            site = (self._sites.get(node.digest) or [UNKNOWN_SITE])[0]
+            text, given = node.text, node.schema
+            return lambda chain: chain.answered(given, text, site)
         if isinstance(node, Apply):
             how, function, schema = node.how, node.function.function, node.columns
             return lambda chain: chain.apply(how, cast("MapFunction", function), schema)
@@ -241,19 +252,15 @@ class Lowering(PatternLowering):
                 schema,
                 detail,
             )
-        if isinstance(node, AssertEmpty):
-            what = node.what
-            feeds = feeds_of(source, 0, schema.names)
-            return self._add(
-                "assert empty", lambda: AssertEmptyVertex(schema, what), feeds, source, schema, f"({schema})"
-            )
         if isinstance(node, Delay):
             return self._delay(node, source)
         if isinstance(node, Export):
             return self._export(node, source)
         assert isinstance(node, Output), node
         feeds = feeds_of(source, 0, meeting_keys(node.source))
-        self._dataflow.output(node.name, source.terms[0].stream, TableOut(schema), feeds)
+        self._dataflow.output(
+            node.name, source.terms[0].stream, TableOut(schema), feeds, strict=node.is_strict
+        )
         return source
 
     def _delay(self, node: Delay, source: Lowered) -> Lowered:
@@ -374,6 +381,9 @@ class Lowering(PatternLowering):
             name=node.describe(),
             detail=stage.detail,
         )
+        if made.failures is not None:
+            site = str((self._sites.get(node.digest) or [UNKNOWN_SITE])[0])
+            self.failing.append((made.failures, dict.fromkeys(map(record_text, stage.shown.names), site)))
         if made.answers is not None:
             self._arranged[self._identity(answers)] = (made.answers, stage.source.loops)
         return Lowered(node.schema, (Term(made.rows, LinearChain.over(node.schema)),), stage.source.loops)

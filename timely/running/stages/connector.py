@@ -124,9 +124,16 @@ class Connector:
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to where its rows belong."""
         carried = self.carry(batch, word)
-        if carried is None:
-            return
-        batch, word = carried
+        if carried is not None:
+            self._deliver(*carried)
+
+    def send_made(self, batch: Batch, word: int) -> None:
+        """The same of a batch that the transform has been applied to already."""
+        carried = self._shifted(batch, word)
+        if carried is not None:
+            self._deliver(*carried)
+
+    def _deliver(self, batch: Batch, word: int) -> None:
         carrier = self._carrier
         if self.route is None or carrier.workers == 1:
             carrier.count(self.location, word, 1)
@@ -159,6 +166,10 @@ class Connector:
             if transformed is None or transformed.rows == 0:
                 return None
             batch = transformed
+        return self._shifted(batch, word)
+
+    def _shifted(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
+        """A batch and its word at the times at which they arrive, unless the loop stops before."""
         if not self._is_identity:
             word = (word & self.keep) + self.add
             batch = batch.shifted(self.keep, self.add)

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...errors import TimelyError, WaitTimeoutError
+from ...errors import TimelyError, WaitTimeoutError, class_names
+from ...failure import story_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import FOREVER, CaptureVertex
 from ...running.core import Worker
-from ...wire.requests import Changes, Forget, Frontier, Hold, Leave, Piece, Reply, Request, Snapshot, Wait
+from ...wire.requests import (
+    Changes,
+    Forget,
+    Frontier,
+    Hold,
+    Leave,
+    Piece,
+    Reply,
+    Request,
+    Snapshot,
+    Value,
+    Wait,
+)
 from ..orders import open_epoch
 from ..replacing import Replacements
 from ..tasks.pieces import check_origin, held, hold, piece
@@ -56,7 +69,7 @@ class Outputs:
                     epoch,
                     seconds,
                     lambda complete: Reply(
-                        {"complete": complete}, self._output(dataflow, output).log.snapshot(epoch)
+                        {"complete": complete}, self._output(dataflow, output).snapshot(epoch)
                     ),
                 )
             case Forget(dataflow, output, reader, stop):
@@ -91,8 +104,15 @@ class Outputs:
 
         def answer(complete: int) -> Reply:
             capture = self._output(request.dataflow, request.output)  # perhaps of a new version by now
-            stop = complete if request.is_open_ended else request.stop
-            return Reply({"complete": complete}, capture.log.changes(request.start, max(stop, request.start)))
+            stop = max(complete if request.is_open_ended else request.stop, request.start)
+            if not request.with_failures:
+                return Reply({"complete": complete}, capture.changes(request.start, stop))
+            without = [] if capture.failures is None else capture.failures.without(request.start, stop)
+            failed: list[Value] = [
+                [each.start, each.stop, list[Value](class_names(each.error)), story_of(each.error)]
+                for each in without
+            ]
+            return Reply({"complete": complete, "failed": failed}, capture.log.changes(request.start, stop))
 
         return self._once_complete(
             request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
@@ -124,7 +144,7 @@ class Outputs:
         if reader:
             capture.places.come(reader, complete)
         bound = capture.places.forget(complete)
-        capture.log.forget(bound)
+        capture.forget(bound)
         return Reply({"kept": bound})
 
     def _once_complete(

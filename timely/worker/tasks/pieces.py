@@ -60,6 +60,7 @@ def piece(capture: CaptureVertex, request: Piece) -> Reply:
         )
     if request.reader:
         capture.places.hear(request.reader)
+    capture.check_answer(request.stop - 1)
     sifting = dict.fromkeys(columns_of(request.filters))  # several conditions may be on one column
     asked = [*columns, *(name for name in sifting if name not in columns)]
     cut = capture.log.piece(

@@ -1,0 +1,64 @@
+"""The answers of a function of groups, without the groups on which it failed: these are failures.
+
+The function gives its columns and, behind them, the texts of an error (`operators/group_functions.py`), which are empty
+where it did not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from differential.columns.column_types import Int64s
+from differential.columns.schema import Schema
+from differential.columns.symbols.table import SymbolTable
+from differential.errors import FailingRows, UserFunctionError
+from differential.expressions.literals import constant_word
+from timely.user_code.call_site import CallSite
+
+__all__ = ["Answered"]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Rows of `schema_in`, whose first columns are those of `schema_out`; `errors` are the columns of the error."""
+
+    schema_in: Schema
+    schema_out: Schema
+    errors: tuple[str, str, str, str]
+    """Names of the columns with record, operator, line and error."""
+    text: str
+    site: CallSite
+
+    def describe(self) -> str:
+        """Whose answers."""
+        return f"answers of {self.text}"
+
+    def compile(self, symbols: SymbolTable) -> Callable[[Int64s], Int64s]:
+        """The function that drops the columns of errors, and raises UserFunctionError where they are not empty."""
+        record, stage, line, why = (self.schema_in.words_of(name)[0] for name in self.errors)
+        none = constant_word("", self.schema_in[self.errors[1]].type, symbols)
+        kept = [*range(self.schema_out.width), self.schema_in.width, self.schema_in.width + 1]
+
+        def answered(words: Int64s) -> Int64s:
+            failing = words[stage] != none
+            if failing.any():
+                error = UserFunctionError(f"{self.text} ({self.site}) failed on {int(failing.sum())} groups")
+
+                def text(word: int) -> Callable[[int], str]:
+                    return lambda row: str(symbols.lookup_one(int(words[word, row])))
+
+                error.failing = FailingRows(
+                    failing,
+                    self.text,
+                    text(why),
+                    text(record),
+                    lambda row: words[:-2, row].tolist(),
+                    text(line),
+                )
+                raise error
+            return np.ascontiguousarray(words[kept])
+
+        return answered

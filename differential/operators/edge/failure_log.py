@@ -1,0 +1,269 @@
+"""The failures of an output: which epochs have no answer, and what is said of them?
+
+Failures come from the connectors on which chains run, in any order and with differences (`linear/failing.py`). They are
+summed up epoch by epoch. While some failure is there a number of times other than 0, the output has no answer.
+
+Cost: a dictionary entry for each failure that is there, and a line for each epoch in which failures changed, until
+that epoch is forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from differential.columns.column_types import Int64s
+from differential.columns.rows import decode_rows
+from differential.columns.worker_symbols import SYMBOLS
+from differential.linear.failing import FAILURES
+from progress.times.anchor import Rebase
+from progress.times.time_words import TimeCode
+from timely.counted import counted
+from timely.dictionaries import Mark
+from timely.errors import InternalError, TimelyError, revive
+from timely.operators.failures import FailureLog, Without
+from timely.wire.batch import Batch
+
+from ...columns.update_batch import words_of
+
+__all__ = ["FailuresOut", "TableFailures"]
+
+_PLACE: Final = FAILURES.offset("place")
+_ITERATION: Final = FAILURES.offset("iteration")
+
+_MEND: Final = {
+    "RowError": "  Filter such rows out before, choose with when(...).then(...).otherwise(...), or take them apart "
+    "with attempt(...).",
+    "UserFunctionError": "  Catch the exception in the function, or take such rows apart with attempt(...).",
+    "SumOverflowError": "  Use larger units, smaller groups, or filter such rows out before.",
+}
+"""What else the user can write, by kind."""
+
+_COMING_MAX: Final = 256
+"""So many batches wait at most until somebody reads."""
+
+
+class _Standing(NamedTuple):
+    """From `epoch` on: how many rows fail, the words of one of them, and whose places these name."""
+
+    epoch: int
+    rows: int
+    sample: bytes
+    out: FailuresOut
+
+
+@dataclass(frozen=True)
+class FailuresOut:
+    """Makes logs of failures.
+
+    Args:
+        title: of what they are, as messages say it: "output 'totals'".
+        sites: for each place by the text of what failed where it was written.
+        is_strict: an epoch without an answer ends the dataflow.
+    """
+
+    title: str
+    sites: Sequence[Mapping[str, str]]
+    is_strict: bool = False
+
+    def describe(self) -> str:
+        """How many places there are, and what becomes of a failure."""
+        return f"failures of {len(self.sites)} places{', strict' if self.is_strict else ''}"
+
+    def new_log(self) -> FailureLog:
+        """An empty log."""
+        return TableFailures(self)
+
+
+class TableFailures:
+    """What failed for one output, on one worker."""
+
+    def __init__(self, out: FailuresOut) -> None:
+        self._out = out
+        self._code: TimeCode | None = None
+        self._coming: list[Int64s] = []
+        """Rows of `FAILURES`, of epochs that may not be complete."""
+        self._there: dict[bytes, int] = {}
+        """By the words of a failure how often it is there; never 0."""
+        self._rows: dict[bytes, int] = {}
+        """By these words without place and iteration, of how many of those failures they are."""
+        self._standing: list[_Standing] = []
+        """Epochs ascending: what holds from each on."""
+        self._complete = 0
+
+    def start(self, code: TimeCode) -> None:
+        """Learn how epochs are packed into words."""
+        self._code = code
+
+    def add(self, batch: Batch) -> None:
+        """Failures wait until their epoch is complete."""
+        self._coming.append(words_of(batch))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether completing an epoch only notes it: who reads sums up what has come."""
+        return not (self._out.is_strict and self._coming)
+
+    def complete(self, epoch: int) -> None:
+        """Note how far failures are known. A strict output raises the error of the first epoch without an answer."""
+        self._complete = epoch
+        if not self._out.is_strict:
+            if len(self._coming) > _COMING_MAX:
+                self.settle()
+        elif self._coming:
+            self.settle()
+            found = next((each for each in self._standing if each.rows), None)
+            if found is not None:
+                raise self._error(found, found.epoch)
+
+    def settle(self) -> None:
+        """Sum up what has come for complete epochs."""
+        if not self._coming:
+            return
+        assert self._code is not None
+        words = np.concatenate(self._coming, axis=1)
+        epochs = np.array([self._code.epoch_of(word) for word in words[-2].tolist()], np.int64)
+        later = epochs >= self._complete
+        self._coming = [np.ascontiguousarray(words[:, later])] if later.any() else []
+        for epoch in np.unique(epochs[~later]).tolist():
+            self._take_in(epoch, np.ascontiguousarray(words[:, epochs == epoch]))
+
+    def _take_in(self, epoch: int, words: Int64s) -> None:
+        """The failures that changed in one epoch."""
+        wholes = np.ascontiguousarray(words[:-2].T)
+        alike = wholes.copy()
+        alike[:, [_PLACE, _ITERATION]] = 0
+        for whole, row, diff in zip(wholes, alike, words[-1].tolist(), strict=True):
+            key = whole.tobytes()
+            before = self._there.pop(key, 0)
+            if before + diff:
+                self._there[key] = before + diff
+            self._note(row.tobytes(), bool(before + diff) - bool(before))
+        last = self._standing[-1] if self._standing else None
+        sample = last.sample if last is not None and last.sample in self._there else b""
+        if not sample and self._there:
+            sample = min(self._there)  # the same on all workers
+        if last is not None and last.epoch == epoch:
+            self._standing.pop()
+        self._standing.append(_Standing(epoch, len(self._rows), sample, self._out))
+
+    def _note(self, key: bytes, change: int) -> None:
+        count = self._rows.get(key, 0) + change
+        if count:
+            self._rows[key] = count
+        else:
+            self._rows.pop(key, None)
+
+    def _at(self, epoch: int) -> int:
+        """The index of what holds at an epoch; -1: before the first failure."""
+        return bisect_right(self._standing, epoch, key=lambda each: each.epoch) - 1
+
+    def error_at(self, epoch: int) -> TimelyError | None:
+        """Why there is no answer at a complete epoch; None if there is one."""
+        self.settle()
+        at = self._at(epoch)
+        return self._error(self._standing[at], epoch) if at >= 0 and self._standing[at].rows else None
+
+    def good_from(self, epoch: int, stop: int) -> int | None:
+        """The first epoch from `epoch` on and before `stop` that has an answer; None if there is none."""
+        self.settle()
+        at = self._at(epoch)
+        while epoch < stop:
+            if at < 0 or not self._standing[at].rows:
+                return epoch
+            at += 1
+            if at == len(self._standing):
+                return None
+            epoch = self._standing[at].epoch
+        return None
+
+    def without(self, start: int, stop: int) -> list[Without]:
+        """The complete epochs from `start` on and before `stop` that have no answer, in order."""
+        self.settle()
+        stop = min(stop, self._complete)
+        found: list[Without] = []
+        ends = [each.epoch for each in self._standing[1:]] + [stop]
+        for each, end in zip(self._standing, ends, strict=False):
+            first, last = max(each.epoch, start), min(end, stop)
+            if each.rows and first < last:
+                found.append(Without(first, last, self._error(each, first)))
+        return found
+
+    def forget(self, stop: int) -> None:
+        """Nobody asks about epochs before `stop`, but for what holds from there on."""
+        del self._standing[: max(0, self._at(stop))]
+
+    def rebase(self, by: Rebase) -> None:
+        """Times of failures that wait; iterations do not change."""
+        coming = [words.copy() for words in self._coming]  # others may have the same arrays
+        for words in coming:
+            words[-2] = by.words(words[-2])
+        self._coming = coming
+
+    def take_over(self, other: FailureLog, epoch: int) -> None:
+        """Go on at `epoch` where `other` stops."""
+        assert isinstance(other, TableFailures)
+        self.settle()
+        other.settle()
+        at = self._at(epoch)
+        here = self._standing[at]._replace(epoch=epoch) if at >= 0 else _Standing(epoch, 0, b"", self._out)
+        before = [each for each in other._standing if each.epoch < epoch]
+        self._standing = [*before, here, *self._standing[at + 1 :]]
+
+    def end(self, epoch: int) -> None:
+        """From `epoch` on nothing fails any more, since a new version of the dataflow has taken over."""
+        self.settle()
+        self._coming, self._there, self._rows = [], {}, {}
+        self._standing = [each for each in self._standing if each.epoch < epoch]
+        self._standing.append(_Standing(epoch, 0, b"", self._out))
+
+    def symbols(self, mark: Mark) -> None:
+        """Failures that wait, that are there, and that are told of an epoch."""
+        for words in self._coming:
+            mark.words(words[:-2])
+        keys = [*self._there, *(each.sample for each in self._standing)]
+        mark.words(np.frombuffer(b"".join(keys), np.int64).reshape(-1, FAILURES.width).T.copy())
+
+    def compared(self) -> object:
+        """All that decides what will be said."""
+        return sorted(self._there.items()), [words.tolist() for words in self._coming]
+
+    def _error(self, standing: _Standing, epoch: int) -> TimelyError:
+        """The error that a reader of `epoch` gets, at which this holds."""
+        out = standing.out
+        words = np.zeros((FAILURES.width + 2, 1), np.int64)
+        words[:-2, 0] = np.frombuffer(standing.sample, np.int64)
+        (row,) = decode_rows(FAILURES, words, SYMBOLS)
+        place, _, _, kind, expression, record, error, line = row
+        assert isinstance(place, int) and isinstance(expression, str)
+        if not 0 <= place < len(out.sites):
+            raise InternalError(f"{out.title} has no place {place} where something can fail")
+        site = out.sites[place].get(expression, "")
+        text = _text(str(kind), expression, site, str(record), str(error), str(line))
+        more = f" ({counted(standing.rows - 1, 'more row')} failed, too)" if standing.rows > 1 else ""
+        since = f" since epoch {standing.epoch}" if epoch > standing.epoch else ""
+        lines = [f"{out.title} has no answer at epoch {epoch}{since}: {text}{more}"]
+        if not out.is_strict:
+            lines.append(
+                "  It answers again from the epoch on in which such rows are removed or corrected; others go on."
+            )
+        if str(kind) in _MEND:
+            lines.append(_MEND[str(kind)])
+        return revive([str(kind), "MisuseError"], "\n".join(lines))
+
+
+def _text(kind: str, expression: str, site: str, record: str, error: str, line: str) -> str:
+    """What failed, where, and on which row."""
+    if kind == "NotEmptyError":
+        return f"{site or expression} does not hold, for there is the row {record}."
+    where = f" ({site})" if site else ""
+    if kind == "SumOverflowError":
+        return f"{expression}{where} of the group {record} {error}."
+    if kind == "UserFunctionError":
+        return f"{expression}{where} failed on {record}:\n  {error}{f', in {line}' if line else ''}."
+    row = f" in the row with {record}" if record else ""
+    return f"{expression}{where} {error}{row}."

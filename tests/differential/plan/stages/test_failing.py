@@ -1,0 +1,157 @@
+"""failing.py: failures come to the outputs that they spoil, and to no others.
+
+law_*      random dataflows against an interpreter that treats errors as values, at every epoch
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given, note
+from hypothesis import strategies as st
+from reference.collection import Collection as Rows
+from reference.collection import Row
+from reference.failures import answers_of
+from reference.plan import DidNotEnd
+from strategies_collections import examples
+from strategies_plans import draw_collection, read_twice
+
+import differential as dd
+import timely
+from differential.plan.building import Plan
+from differential.plan.nodes import AssertEmpty, ByPriority, Output
+from differential.plan.rewriting import beneath
+from timely.building.dataflow import Dataflow
+from timely.errors import TimelyError
+
+INPUTS = {"ab": "a: int, b: int", "cd": "c: int, d: int?"}
+
+pairs = st.tuples(st.integers(-1, 2), st.integers(-1, 2))
+pairs_with_null = st.tuples(st.integers(-1, 2), st.one_of(st.none(), st.integers(-1, 2)))
+diffs = st.sampled_from([-2, -1, 1, 1, 1, 2])
+
+
+def changes_of(rows: st.SearchStrategy[Row]) -> st.SearchStrategy[list[tuple[Row, int]]]:
+    """What comes and goes in an epoch; often a row comes that went before."""
+    return st.lists(st.tuples(rows, diffs), max_size=5)
+
+
+Epoch = tuple[list[tuple[Row, int]], list[tuple[Row, int]]]
+
+
+def with_undoing(epochs: Sequence[Epoch], undone: Sequence[bool]) -> list[Epoch]:
+    """The same epochs, some followed by one in which all that came goes again."""
+    found: list[Epoch] = []
+    held: tuple[Rows, Rows] = Counter(), Counter()
+    for changes, is_undone in zip(epochs, undone, strict=False):
+        found.append(changes)
+        for rows, given_rows in zip(held, changes, strict=True):
+            for row, diff in given_rows:
+                rows[row] += diff
+        if is_undone:
+            first, second = ([(row, -n) for row, n in rows.items() if n] for rows in held)
+            found.append((first, second))
+            held = Counter(), Counter()
+    return found
+
+
+histories = st.builds(
+    with_undoing,
+    st.lists(st.tuples(changes_of(pairs), changes_of(pairs_with_null)), min_size=1, max_size=4),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_law_an_output_has_no_answer_where_its_input_gives_none(workers: int) -> None:
+    seen: Counter[str] = Counter()
+
+    @examples(4)
+    @given(st.data(), histories)
+    def holds(data: st.DataObject, history: Sequence[Epoch]) -> None:
+        plans: list[Plan] = []
+        script: list[object] = []
+
+        def query(flow: Dataflow) -> None:
+            # Every worker builds the same: what was drawn for the first is said again to the others.
+            at = 0
+
+            def draw(strategy: st.SearchStrategy[object]) -> object:
+                nonlocal at
+                if at == len(script):
+                    script.append(data.draw(strategy))
+                at += 1
+                return script[at - 1]
+
+            inputs = [dd.input(flow, name, schema) for name, schema in INPUTS.items()]
+            for number in range(2):
+                draw_collection(draw, inputs, read_twice, fails=True).output(f"out {number}")  # type: ignore[arg-type]
+            plans.append(Plan.of(flow))
+
+        with timely.connect(workers=workers, embedded=True) as cluster:
+            flow = cluster.install(query)
+            asked = plans[-1].improved.roots
+            assume(not any(isinstance(node, ByPriority) for node in beneath(asked)))
+            roots = [root for root in asked if isinstance(root, Output)]
+            read = {node.digest for node in beneath(roots)}
+            # What nobody reads is claimed of the whole.
+            claims = [root for root in asked if isinstance(root, AssertEmpty) and root.digest not in read]
+            check(flow, roots, claims, history, seen)
+
+    holds()
+    assert seen["answer"] and seen["error"], "both were tried"
+    assert seen["again"], "and outputs that answer again"
+
+
+def check(
+    flow: timely.Flow,
+    roots: Sequence[Output],
+    claims: Sequence[AssertEmpty],
+    history: Sequence[Epoch],
+    seen: Counter[str],
+) -> None:
+    """Feed epoch by epoch; hold every output against the interpreter, by snapshots and by changes added up."""
+    held: dict[str, Rows] = {name: Counter() for name in INPUTS}
+    added: dict[str, Rows] = {root.name: Counter() for root in roots}
+    was_failing: Counter[str] = Counter()
+    for epoch, changes in enumerate(history):
+        for (name, rows), given_rows in zip(held.items(), changes, strict=True):
+            for row, diff in given_rows:
+                rows[row] += diff
+                call = flow.input(name).insert if diff > 0 else flow.input(name).remove
+                for _ in range(abs(diff)):
+                    call([row])
+        inputs = {name: Counter({row: n for row, n in rows.items() if n}) for name, rows in held.items()}
+        flow.seal()
+        try:
+            meant = {root.name: answers_of(root, inputs) for root in roots}
+            of_all = [node for claim in claims for node in answers_of(claim, inputs)[1]]
+        except DidNotEnd:
+            assume(False)
+        for root in roots:
+            wanted, fails = meant[root.name]
+            fails = fails + of_all
+            output = flow.output(root.name)
+            note(f"epoch {epoch}, {root.name}: {inputs} → {fails or wanted}")
+            try:
+                for *row, _, diff in rows_of(output.changes()):
+                    added[root.name][tuple(row)] += diff
+            except TimelyError as error:
+                assert fails, error
+                assert "has no answer" in str(error)
+                was_failing[root.name] += 1
+                seen["error"] += 1
+                with pytest.raises(TimelyError, match="has no answer"):
+                    output.snapshot()
+                continue
+            assert not fails, f"epoch {epoch} of {root.name} should have no answer, and has {added[root.name]}"
+            assert Counter({row: n for row, n in added[root.name].items() if n}) == wanted
+            seen["answer"] += 1
+            seen["again"] += bool(was_failing.pop(root.name, 0))
+
+
+def rows_of(table: object) -> list[list[object]]:
+    """The rows of a table, as lists."""
+    return [list(row.values()) for row in table.to_pylist()]  # type: ignore[attr-defined]
