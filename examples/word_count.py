@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -57,9 +56,7 @@ class CountWordsVertex(timely.Vertex):
 def build(dataflow: timely.Dataflow) -> None:
     """Lines in, (word, count) out. Every worker calls this; equal words meet on one worker."""
     words = dataflow.input("lines").stage("split lines", SplitLinesVertex)
-    counts = words.stage(
-        "count words", CountWordsVertex, exchange=lambda word: zlib.crc32(str(word).encode())
-    )
+    counts = words.stage("count words", CountWordsVertex, exchange=timely.by())
     dataflow.output("counts", counts)
 
 

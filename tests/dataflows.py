@@ -21,6 +21,7 @@ Number = tuple[int, int, int]
 """(start, number now, odd steps so far) of `collatz`."""
 
 __all__ = [
+    "EXCHANGES",
     "CollectVertex",
     "CountWordsVertex",
     "MiscountsVertex",
@@ -38,6 +39,7 @@ __all__ = [
     "sleeps_on",
     "word_count",
     "word_hash",
+    "words_twice_exchanged",
 ]
 
 no_function = 7
@@ -140,6 +142,25 @@ def exit_hard(dataflow: timely.Dataflow, word: str = "exit", status: int = 17) -
 def differs_between_processes(dataflow: timely.Dataflow) -> None:
     words = dataflow.input("lines").stage("split lines", SplitLinesVertex)
     dataflow.output("counts", words.stage(f"count in {os.getpid()}", CountWordsVertex, exchange=word_hash))
+
+
+EXCHANGES: dict[str, Callable[[object], int]] = {
+    "hash": hash,
+    "a function that calls hash": lambda word: hash((word, "and more")),
+    "by": timely.by(),
+    "by a function": timely.by(lambda word: (word, None)),
+    "by a process": lambda word: hash((word, os.getpid())),
+}
+"""By what `words_twice_exchanged` may exchange words, by name."""
+
+
+@timely.builder
+def words_twice_exchanged(dataflow: timely.Dataflow, exchange: str) -> None:
+    """Words of lines, which are spread over the workers by their lengths, go through two exchanges."""
+    lines = dataflow.input("lines").stage("spread", PassesOnVertex, exchange=lambda line: len(str(line)))
+    words = lines.stage("split lines", SplitLinesVertex)
+    passed = words.stage("pass on", PassesOnVertex, exchange=EXCHANGES[exchange])
+    dataflow.output("counts", passed.stage("count words", CountWordsVertex, exchange=EXCHANGES[exchange]))
 
 
 @timely.builder

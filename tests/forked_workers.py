@@ -5,10 +5,11 @@ loaded, alike each time, and the tests start some hundreds of workers. What is f
 other: its own number, pipes, sockets and end; it reads its settings, works and leaves as one that was started
 by its command (`process.main`), and it is known by the same interface (`subprocess.Popen`).
 
-There are two such *nurseries*, used in turn, so that workers of one cluster hash strings in different ways,
-as they do otherwise. By their command start the first few, so that who runs one test waits for no nursery;
-those whose environment is not that of these tests, for modules may look at it while they are imported; and
-those of tests that ask for the fixture `workers_by_command`.
+There are two such *nurseries*, used in turn, so that workers of one cluster have objects at different
+addresses, as they do otherwise: `hash(None)` tells them. Both hash text by the seed that a launcher gives.
+By their command start the first few, so that who runs one test waits for no nursery; those whose environment
+is not that of these tests, for modules may look at it while they are imported; and those of tests that ask
+for the fixture `workers_by_command`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from timely.worker.launcher import HASH_SEED
+
 __all__ = ["CAN_FORK", "Forked", "Nurseries", "Nursery"]
 
 _BY_COMMAND = 4
@@ -34,6 +37,7 @@ CAN_FORK = sys.platform == "linux"
 """Elsewhere none is: macOS may end a forked process at its first call of the system's libraries."""
 _LONGEST = 1 << 20
 _NOT_OF_IMPORTS = ("PYTEST_CURRENT_TEST", "PYTHONPATH")
+_SEED = "PYTHONHASHSEED"
 
 
 class Forked(subprocess.Popen[str]):
@@ -86,7 +90,7 @@ class Nursery:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
+            env={_SEED: HASH_SEED, **os.environ, "PYTHONPATH": path},
         )
         theirs.close()
 
@@ -139,7 +143,7 @@ class Nurseries:
 def _comparable(environment: Mapping[str, str]) -> dict[str, str]:
     """What imports may depend on; where modules are looked for is set anew in each worker."""
     kept = [name for name in environment if name not in _NOT_OF_IMPORTS and not name.startswith("SPARK_")]
-    return {name: environment[name] for name in kept}
+    return {_SEED: HASH_SEED, **{name: environment[name] for name in kept}}
 
 
 def _serve(asked: socket.socket) -> None:

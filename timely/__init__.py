@@ -9,6 +9,7 @@ from .building.builders import builder
 from .building.dataflow import Dataflow
 from .building.exchange import Broadcast, Route, ToWorker
 from .building.loop import Loop
+from .building.record_hash import by
 from .building.routing_input import RoutingInput
 from .building.stream import Feed, Stream
 from .client.cluster import Cluster, connect
@@ -65,5 +66,6 @@ __all__ = [
     "VertexError",
     "WaitTimeoutError",
     "builder",
+    "by",
     "connect",
 ]

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import timely
 from timely import PeerError
 from timely.own_files import ROOT
+from timely.worker import launcher as launcher_module
 from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch
 from timely.worker.settings import WorkerSettings, local_settings
 
@@ -115,3 +117,19 @@ def test_hooks_run_before_each_launch() -> None:
             assert ran == ["warm"]
     finally:
         _hooks.remove(hook)
+
+
+@pytest.mark.parametrize(("outside", "seed"), [(None, "0"), ("random", "0"), ("", "0"), ("7", "7")])
+def test_workers_have_one_seed_for_the_hashes_of_text(
+    outside: str | None, seed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    if outside is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", outside)
+    started: list[Mapping[str, str]] = []
+    start = launcher_module.start_process
+    monkeypatch.setattr(launcher_module, "start_process", lambda env: [started.append(env), start(env)][1])
+    with Launcher([without_ports(0, 1)]) as one:
+        one.introduce(one.wait_bound())
+        one.wait_ready()
+    assert [environment["PYTHONHASHSEED"] for environment in started] == [seed]

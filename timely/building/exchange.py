@@ -12,9 +12,11 @@ from typing import Protocol, runtime_checkable
 
 from progress.errors import InternalError, MisuseError, PeerError
 
-from ..user_code.code_digest import digest_of
+from ..user_code.code_digest import calls_hash, digest_of
 from ..wire.batch import Batch, Records
+from ..wire.claims import shown
 from ..wire.routing import BUCKETS, Routing
+from .record_hash import KeyNumber, by
 
 
 class Route(Protocol):
@@ -42,17 +44,25 @@ class Expects(Protocol):
 
 
 class RecordRoute:
-    """Routes records by an integer function of the record; modulo the number of buckets it is the bucket."""
+    """Routes records by an integer function of the record; modulo the number of buckets it is the bucket.
 
-    def __init__(self, partition: Callable[[object], int]) -> None:
-        self._partition = partition
+    The function `hash` of Python stands for `by()`: what it returns itself differs between processes. A
+    function that calls `hash` may return other numbers in other processes, although workers share the seed of
+    text. The worker that gets its records therefore calls it once more (`confirm`), unless a routing may have
+    moved them (`moves`).
+    """
+
+    def __init__(self, partition: Callable[[object], int], *, moves: bool = False) -> None:
+        self._partition = KeyNumber(by().key, "hash") if partition is hash else partition
+        self._name = str(getattr(self._partition, "__qualname__", "function"))
+        own = self._partition.key if isinstance(self._partition, KeyNumber) else self._partition
+        self.is_doubtful = not moves and calls_hash(own)
 
     def describe(self) -> str:
         """The name of the function, and a digest of what it does: workers that route differently must not
         start.
         """
-        name = getattr(self._partition, "__qualname__", "function")
-        return f"exchange by {name} {digest_of(self._partition)}"
+        return f"exchange by {self._name} {digest_of(self._partition)}"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
         """The records of `batch`, each at the worker that owns its bucket."""
@@ -74,6 +84,21 @@ class RecordRoute:
         """Records are what it divides."""
         if not isinstance(batch, Records):
             raise PeerError(f"worker {peer} sent a {type(batch).__name__} where records are exchanged")
+
+    def confirm(self, batch: Batch, stage: str, peer: int, worker: int, workers: int) -> None:
+        """Raise `MisuseError` for a record of worker `peer` that this `worker` would send elsewhere."""
+        assert isinstance(batch, Records)
+        owners = Routing.default(workers).owners_at(0)
+        for record in batch.records:
+            number = self._partition(record)
+            if owners[number % BUCKETS] != worker:
+                raise MisuseError(
+                    f"{stage} got the record {shown(record)}, which the exchange function {self._name!r} "
+                    f"sends to worker {worker} on worker {peer}, and to worker {owners[number % BUCKETS]} on "
+                    f"worker {worker}. The function calls hash(), which differs between processes for None, "
+                    "NaN, classes and functions, so equal keys would not meet. Write exchange=timely.by(…) "
+                    "with a function that returns the key itself: timely.by(lambda record: record[0])"
+                )
 
 
 class Broadcast:

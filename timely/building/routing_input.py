@@ -49,7 +49,7 @@ class RoutingInput:
                 "routes is outside of all loops"
             )
         lead = self.lead
-        route = RecordRoute(exchange) if callable(exchange) else exchange
+        route = RecordRoute(exchange, moves=True) if callable(exchange) else exchange
         rows, changes = stream.feed(ROWS), self.control.feed(CONTROL, route=Broadcast())
         draft = stream.dataflow
         (ready,) = draft.stage(

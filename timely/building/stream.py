@@ -77,8 +77,9 @@ class Stream:
         """A new stage with this stream as its only input; its only output is returned.
 
         `vertex` makes one vertex per worker (usually the class itself). `exchange` decides which worker each
-        record goes to: a function of the record that returns an integer (equal ones modulo `BUCKETS` meet), a
-        `Route`, or `None` to stay on the worker.
+        record goes to: `timely.by(…)`, by which equal keys meet; a function of the record that returns an
+        integer, the same in every process (equal ones modulo `BUCKETS` meet); a `Route`; or `None`: each
+        record stays on its worker. `hash` means `timely.by()`, the whole record as its key.
         """
         route = exchange if exchange is None or not callable(exchange) else RecordRoute(exchange)
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])

@@ -42,6 +42,10 @@ class Way(Protocol):
         """Raises `PeerError` for a batch that worker `peer` may not send there."""
         ...
 
+    def confirm(self, batch: Batch, peer: int) -> None:
+        """Raise `MisuseError` for a record of worker `peer` that this worker would send elsewhere."""
+        ...
+
 
 class Arrivals:
     """Messages of other workers, for one dataflow on one worker.
@@ -70,6 +74,10 @@ class Arrivals:
     def check(self, number: int, batch: Batch, peer: int) -> None:
         """Raises `PeerError` for a batch that worker `peer` may not send there."""
         self.ways[number].check(batch, peer)
+
+    def confirm(self, number: int, batch: Batch, peer: int) -> None:
+        """Raise `MisuseError` for a record of worker `peer` that this worker would send elsewhere."""
+        self.ways[number].confirm(batch, peer)
 
     def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
         """A message has come in; its words count from `anchor`."""

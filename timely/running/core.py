@@ -508,6 +508,7 @@ class Worker:
         batch = decode(header.batch_kind, frames[1:], peer)
         instance.arrivals.check(header.connector, batch, peer)
         try:
+            instance.arrivals.confirm(header.connector, batch, peer)
             instance.receive(header.connector, header.word, batch, header.anchor)
         except BaseException as error:
             self.fail(header.dataflow, error)

@@ -10,6 +10,7 @@ with the same version of Python; workers with different versions refuse each oth
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import datetime as dt
 import re
@@ -20,15 +21,17 @@ from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
 from pathlib import PurePath
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Final
 from uuid import UUID
 
 import numpy as np
 
-__all__ = ["digest_of", "value_of"]
+__all__ = ["calls_hash", "digest_of", "value_of"]
 
 _DEPTH_MAX: Final = 6
+_EMPTY_CELL: Final = CellType()
+"""The cell of a name that has no value yet."""
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
 _SHOWN: Final = (
     *(dt.date, dt.time, dt.timedelta, dt.tzinfo, Decimal, Fraction, UUID),
@@ -41,6 +44,40 @@ def digest_of(thing: object) -> str:
     """Eight hexadecimal digits for a function, a class, or an object that is called."""
     text = "\n".join(_parts(thing, 0, set()))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+
+
+def calls_hash(thing: object) -> bool:
+    """Whether a function names the function `hash` of Python, or calls a function of its module that does."""
+    return _names_hash(thing, set())
+
+
+def _names_hash(thing: object, seen: set[int]) -> bool:
+    if thing is hash:
+        return True
+    if id(thing) in seen or isinstance(thing, type):
+        return False
+    seen.add(id(thing))
+    return any(_names_hash(part, seen) for part in _named_in(thing))
+
+
+def _named_in(thing: object) -> Iterator[object]:
+    """What a thing that is called may call: what its code names, has closed over, or holds."""
+    if isinstance(thing, tuple | list):
+        yield from thing
+    elif isinstance(thing, partial):
+        yield from (thing.func, *thing.args, *thing.keywords.values())
+    elif isinstance(thing, MethodType):
+        yield from (thing.__func__, thing.__self__)
+    elif isinstance(thing, FunctionType):
+        yield from thing.__defaults__ or ()
+        yield from (cell.cell_contents for cell in thing.__closure__ or () if cell != _EMPTY_CELL)
+        for name in _names_in(thing.__code__):
+            value = thing.__globals__.get(name, getattr(builtins, name, None))
+            if value is hash or (isinstance(value, FunctionType) and value.__module__ == thing.__module__):
+                yield value
+    elif callable(thing) and isinstance(type(thing).__call__, FunctionType):
+        yield from (method for method in vars(type(thing)).values() if isinstance(method, FunctionType))
+        yield from (type(thing).__call__, *getattr(thing, "__dict__", {}).values())
 
 
 def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:

@@ -24,6 +24,8 @@ Pure: makes and reads payloads; `installation.py`, `orders.py`, `server.py` and 
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import zip_longest
@@ -56,6 +58,7 @@ __all__ = [
     "decode_control",
     "encode_control",
     "first_difference",
+    "own_hashing",
 ]
 
 PROTOCOL_VERSION = 10
@@ -65,6 +68,8 @@ PROTOCOL_VERSION = 10
 class Greeting:
     """Who a worker is, as it introduces itself to its peers: what must be the same everywhere, and its
     addresses.
+
+    `hashing` says how Python hashes text in this process, and by which seed: `own_hashing`.
     """
 
     version: int
@@ -74,6 +79,7 @@ class Greeting:
     python: str = ""
     installs: tuple[str, ...] = ()
     silence_ms: int = round(1_000 * SILENCE_SECONDS_DEFAULT)
+    hashing: str = ""
 
 
 @dataclass(frozen=True)
@@ -252,6 +258,14 @@ def _fits(value: object, declared: str) -> bool:
     return not isinstance(value, tuple) or all(isinstance(entry, str) for entry in value)
 
 
+def own_hashing() -> str:
+    """How Python hashes text in this process: the algorithm, PYTHONHASHSEED, and what a text hashes to. Equal
+    in two processes if all texts hash alike.
+    """
+    algorithm, seed = sys.hash_info.algorithm, os.environ.get("PYTHONHASHSEED", "")
+    return f"{algorithm}, {f'PYTHONHASHSEED={seed}' if seed else 'no PYTHONHASHSEED'}: {hash('timely')}"
+
+
 def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
     """Raise `PeerError` if the worker that connected as `peer` may not work with this one."""
     assert 0 < mine.workers <= WORKERS_MAX
@@ -266,6 +280,12 @@ def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
             f"{who} runs Python {theirs.python}, worker {mine.index} Python {mine.python}: the same "
             "functions are "
             "compared by their code, so run the same version on all hosts"
+        )
+    if theirs.hashing != mine.hashing:
+        raise PeerError(
+            f"{who} hashes text otherwise ({theirs.hashing}) than worker {mine.index} ({mine.hashing}), so "
+            "functions that call hash() would send equal keys to different workers: give all hosts the "
+            "same PYTHONHASHSEED, or none"
         )
     if theirs.workers != mine.workers:
         raise PeerError(

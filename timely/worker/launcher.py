@@ -30,10 +30,21 @@ from ..limits import START_SECONDS_MAX, STDERR_COUNT_MAX, STOP_SECONDS_MAX, VERD
 from ..own_files import ROOT
 from .settings import WorkerSettings
 
-__all__ = ["Launcher", "LocalFolder", "before_launch", "hook_names", "read_report", "start_process"]
+__all__ = [
+    "HASH_SEED",
+    "Launcher",
+    "LocalFolder",
+    "before_launch",
+    "hook_names",
+    "read_report",
+    "start_process",
+]
 
 _SIGNAL_SECONDS_MAX: Final = 0.2
 """How long a process may take to end by a signal that it does not handle."""
+
+HASH_SEED: Final = "0"
+"""PYTHONHASHSEED of workers, unless their launcher has another one. PySpark gives its workers the same."""
 
 _hooks: list[Callable[[], None]] = []
 
@@ -375,11 +386,15 @@ def _note_report(child: _Child, line: str) -> None:
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
     """The launcher's, with this package on the path, unless `more` says a path: workers must import the same
-    release.
+    release. And with one seed for the hashes of text, so that functions that call `hash` return the same in
+    all workers, on this host and on others.
     """
     root = str(ROOT)
     path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root, **more}
+    paths = f"{root}{os.pathsep}{path}" if path else root
+    seed = os.environ.get("PYTHONHASHSEED", "random")
+    seed = HASH_SEED if seed in ("", "random") else seed
+    return {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": seed, **more}
 
 
 def _output(child: _Child) -> IO[str]:

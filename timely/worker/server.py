@@ -50,6 +50,7 @@ from ..wire.handshake import (
     check_greeting,
     decode_control,
     encode_control,
+    own_hashing,
 )
 from ..wire.requests import (
     Append,
@@ -130,6 +131,7 @@ class Server:
             f"{sys.version_info.major}.{sys.version_info.minor}",
             tuple(installs),
             round(1_000 * silence_seconds),
+            own_hashing(),
         )
         self._addresses = {worker.index: address}
         self.is_stopping = False

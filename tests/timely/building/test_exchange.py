@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from differential.columns.update_batch import UpdateBatch
 from progress.errors import MisuseError, PeerError
 from timely.building.exchange import Broadcast, Expects, RecordRoute, Route, ToWorker
+from timely.building.record_hash import by
 from timely.wire.batch import Records
 from timely.wire.routing import BUCKETS, Routing
 
@@ -54,6 +55,26 @@ def test_descriptions_are_stable_texts_that_tell_routes_apart() -> None:
     routes: list[Route] = [RecordRoute(id), RecordRoute(hash), Broadcast(), ToWorker(0), ToWorker(1)]
     assert len({route.describe() for route in routes}) == len(routes)
     assert RecordRoute(hash).describe() == RecordRoute(hash).describe()
+
+
+def test_hash_stands_for_the_whole_record_as_its_key() -> None:
+    records: list[object] = ["a", "b", None, ("a", None), 1, 2.5, b"x"]
+    assert split(RecordRoute(hash), records, 3) == split(RecordRoute(by()), records, 3)
+    assert "hash" in RecordRoute(hash).describe()
+
+
+def test_what_calls_hash_is_looked_at_again_where_it_arrives() -> None:
+    """As if the sender were a process with another seed."""
+    wrong = RecordRoute(lambda record: hash(record) + 1)
+    assert wrong.is_doubtful
+    assert RecordRoute(by(hash)).is_doubtful
+    assert not any(RecordRoute(known).is_doubtful for known in (hash, by(), by(0, "a"), by(str), id))
+    assert not RecordRoute(lambda record: hash(record), moves=True).is_doubtful
+    wrong.confirm(Records([1, 3]), "stage 'count' on worker 0", 1, 0, 2)
+    with pytest.raises(
+        MisuseError, match="stage 'count' .* got the record 2, .* to worker 0 on worker 1, and"
+    ):
+        wrong.confirm(Records([1, 2]), "stage 'count' on worker 0", 1, 0, 2)
 
 
 def test_an_exchange_of_records_takes_records_from_other_workers_and_nothing_else() -> None:

@@ -16,7 +16,7 @@ from itertools import combinations
 import pytest
 from house import ROOT
 
-from timely.user_code.code_digest import digest_of
+from timely.user_code.code_digest import calls_hash, digest_of
 
 Namespace = dict[str, object]
 
@@ -177,7 +177,7 @@ def test_same_in_the_file_of_another_name() -> None:
 
 
 PROGRAM = """
-from timely.user_code.code_digest import digest_of
+from timely.user_code.code_digest import calls_hash, digest_of
 def helper(x): return x in {"a", "b", "c", "d"}
 def make(names, table): return lambda x: helper(x) and x in names and table[x] and x in {"p", "q", "r"}
 class Called:
@@ -227,3 +227,38 @@ def test_same_for_a_name_that_has_no_value_yet() -> None:
     digests: list[str] = []
     make()
     assert digests[0] != digests[1] and all(len(found) == 8 for found in digests)
+
+
+def _calls_another(record: object) -> int:
+    return _hashes(record)
+
+
+def _hashes(record: object) -> int:
+    return hash(record) % 7
+
+
+class _Hashing:
+    def __call__(self, record: object) -> int:
+        return self.number(record)
+
+    def number(self, record: object) -> int:
+        return hash(record)
+
+
+def _shadowed() -> Callable[[object], int]:
+    def hash(record: object) -> int:  # a name of its own
+        return len(str(record))
+
+    return lambda record: hash(record)
+
+
+def test_what_calls_hash_is_known() -> None:
+    chosen = hash
+    calling: list[object] = [
+        hash, _hashes, _calls_another, partial(_calls_another), partial(lambda known, x: known(x), hash),
+        lambda x: hash(x), lambda x: [hash(one) for one in x], lambda x: chosen(x),
+        _Hashing(), _Hashing().number,
+    ]  # fmt: skip
+    assert [calls_hash(thing) for thing in calling] == [True] * len(calling)
+    others: list[object] = [len, str, lambda record: len(record), _shadowed(), partial(len), _Hashing, 7]
+    assert [calls_hash(thing) for thing in others] == [False] * len(others)

@@ -101,6 +101,10 @@ MINE = Greeting(PROTOCOL_VERSION, 3, 0, "here")
             Greeting(PROTOCOL_VERSION, 3, 1, "there", silence_ms=30_000),
             "bears a silence of 30 s, worker 0 one of 2.5 s: give all hosts the same --silence",
         ),
+        (
+            Greeting(PROTOCOL_VERSION, 3, 1, "there", hashing="siphash13, PYTHONHASHSEED=7: 5"),
+            r"worker 1 .* text otherwise \(siphash13, PYTHONHASHSEED=7: 5\) than .* the same PYTHONHASHSEED",
+        ),
     ],
 )
 def test_workers_on_other_terms_are_refused_by_name(theirs: Greeting, message: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from one_worker import LINES, answer, serving
 
 import timely
-from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, Switched, encode_control
+from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, Switched, encode_control, own_hashing
 from timely.wire.requests import (
     Append,
     Arrived,
@@ -131,7 +131,9 @@ def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:
     with pytest.raises(timely.PeerError, match="worker 0 failed: no room"):
         worker.on_control(0, memoryview(encode_control(Farewell("no room"))))
     with pytest.raises(timely.PeerError, match="was started for 2 workers"):
-        worker.on_control(0, memoryview(encode_control(Greeting(PROTOCOL_VERSION, 2, 0, "", PYTHON))))
+        worker.on_control(
+            0, memoryview(encode_control(Greeting(PROTOCOL_VERSION, 2, 0, "", PYTHON, hashing=own_hashing())))
+        )
 
 
 def test_counters_count_stages_connectors_and_what_waits() -> None:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from progress.errors import MisuseError, PeerError
 from progress.times.anchor import Rebase
 
-from ...building.exchange import Expects
+from ...building.exchange import Expects, RecordRoute
 from ...building.freeze import LoopLimit, PhysicalConnector
 from ...dictionaries import Mark
 from ...wire.batch import Batch, Large, Transform
@@ -83,8 +83,9 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_before", "_carrier", "_expects", "_is_identity", "_last", "_limits", "add", "index", "keep",
-        "location", "messages_sent", "port", "rounds", "route", "routing", "rows_sent", "target", "transform",
+        "_before", "_carrier", "_doubtful", "_expects", "_is_identity", "_last", "_limits", "add", "index",
+        "keep", "location", "messages_sent", "port", "rounds", "route", "routing", "rows_sent", "target",
+        "transform",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
@@ -107,6 +108,7 @@ class Connector:
         self.route = spec.route
         # Found once: to ask it of each message takes as long as looking at few rows.
         self._expects = _expecting(spec.route)
+        self._doubtful = _doubtful(spec.route)
         self.routing = carrier.routing
         self.rows_sent = 0
         self.messages_sent = 0
@@ -120,6 +122,12 @@ class Connector:
         if self._expects is not None:
             self._expects.check(batch, peer)
         self.target.check_arrived(self.location, self.port, batch, peer)
+
+    def confirm(self, batch: Batch, peer: int) -> None:
+        """Raise `MisuseError` for a record of worker `peer` that this worker would send elsewhere."""
+        if self._doubtful is not None:
+            carrier = self._carrier
+            self._doubtful.confirm(batch, self.target.title(), peer, carrier.worker, carrier.workers)
 
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to where its rows belong."""
@@ -250,3 +258,7 @@ def _until(batch: Batch, word: int, limit: LoopLimit) -> Batch | None:
 
 def _expecting(route: object) -> Expects | None:
     return route if isinstance(route, Expects) else None
+
+
+def _doubtful(route: object) -> RecordRoute | None:
+    return route if isinstance(route, RecordRoute) and route.is_doubtful else None

@@ -104,6 +104,9 @@ class JointRegionRunner(RegionRunner):
         if self._joint.beat_kind != batch.KIND:
             raise PeerError(f"worker {peer} sent a {type(batch).__name__} in the place of a beat of a loop")
 
+    def confirm(self, batch: Batch, peer: int) -> None:
+        """Nothing: by a beat no function routes records."""
+
     def begin(self, epoch: int) -> list[Change]:
         """The dataflow begins at an epoch: what all workers hold from then on, for each of them."""
         self._done = epoch
