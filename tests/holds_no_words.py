@@ -83,7 +83,7 @@ HOLDS_NO_WORDS = {
     "BeatBatch": "said symbol_words",
     "Collected": "_rows_waiting _since",
     "Connector": (
-        "_before _carrier _expects _is_identity _limits add index keep location messages_sent port "
+        "_before _carrier _doubtful _expects _is_identity _limits add index keep location messages_sent port "
         "rounds route routing rows_sent target transform"
     ),
     "ConsolidateMachine": "",

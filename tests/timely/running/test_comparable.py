@@ -54,6 +54,7 @@ NOT_COMPARED = {
     Connector: {
         "_before",
         "_carrier",
+        "_doubtful",
         "_expects",
         "_is_identity",
         "_last",
