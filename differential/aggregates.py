@@ -18,8 +18,9 @@ Nulls are skipped: a value is one that is not null. How they are computed: those
 but the last five lines) by components, see `kernels/sums/components.py`; the others are *chosen*, each by
 an operator of its own.
 
-A group is present while the multiplicities of its rows sum to something other than 0; if what is chosen is
-asked for, too, while something can be. A group that has no row of positive multiplicity has no min.
+A group has a row while every aggregate that is asked for has a value. Sums and count_distinct have one while
+the multiplicities of all rows sum to something other than 0; the last four lines while the values of the
+columns that they name have a positive multiplicity (lists: one other than 0) in sum over their rows.
 
 Sums of whole numbers are exact: if the total at a time leaves 64 bits, the dataflow ends with a
 SumOverflowError that names the group. Sums of floats are exact, too, and rounded once, when read:

@@ -1,6 +1,15 @@
-"""aggregating.py: which operators several aggregates become."""
+"""aggregating.py: which operators several aggregates become, and what they mean together."""
 
 from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from aggregates_plainly import ASKED, SCHEMA, aggregated, aggregated_all
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.dataflow import Change, check_at_times
+from strategies_collections import examples, histories
 
 import differential as dd
 from differential import Collection, col
@@ -52,3 +61,45 @@ def test_equal_questions_are_equal_nodes() -> None:
     other = source.group_by(col.k).agg(n=dd.count_distinct(col.w), s=dd.sum(col.v * 2))
     assert one.node is other.node
     source.plan.check_invariants()
+
+
+ROWS = st.tuples(
+    st.integers(0, 1),
+    st.one_of(st.none(), st.integers(0, 2)),
+    st.integers(-1, 1),
+    st.sampled_from(["a", "b", None]),
+)
+NAMES = st.lists(st.sampled_from(sorted(ASKED)), min_size=1, max_size=4, unique=True)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("is_whole", [False, True], ids=["by key", "all rows"])
+def test_a_row_is_there_while_each_aggregate_has_a_value(depth: int, is_whole: bool) -> None:
+    """Whatever is asked for together, and whichever multiplicities are negative."""
+
+    @examples(3)
+    @given(histories(depth, ROWS, size_max=12), NAMES, st.integers(1, 2), st.integers(0, 2**20))
+    def holds(changes: list[Change], names: list[str], workers: int, seed: int) -> None:
+        asked = {name: ASKED[name].aggregate for name in names}
+        check_at_times(
+            lambda c: c.agg(**asked) if is_whole else c.group_by("k").agg(**asked),
+            lambda rows: (aggregated_all if is_whole else aggregated)(rows, names),
+            [changes], depth=depth, workers=workers, seed=seed, schemas=SCHEMA,
+        )  # fmt: skip
+
+    holds()
+
+
+@examples(1)
+@given(histories(1, ROWS, size_max=12), NAMES, st.integers(0, 2**20))
+def test_several_aggregates_are_the_join_of_each(changes: list[Change], names: list[str], seed: int) -> None:
+    asked = {name: ASKED[name].aggregate for name in names}
+
+    def build(c: Collection) -> Collection:
+        groups = c.group_by("k")
+        joined = groups.agg(**{names[0]: asked[names[0]]})
+        for name in names[1:]:
+            joined = joined.join(groups.agg(**{name: asked[name]}), on="k")
+        return joined.concat(groups.agg(**asked).negate())
+
+    check_at_times(build, lambda rows: Counter(), [changes], depth=1, seed=seed, schemas=SCHEMA)
