@@ -76,7 +76,7 @@ class FlowOutput:
 
         A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch,
         record). Without `start`: from the first epoch that this client was not given yet. Without `stop`: all
-        that this client has sealed, and what else is complete by then.
+        that this client has sealed, and what else is complete by then; behind `Flow.finish` that is all.
         """
         begin = self._place if start is None else epoch_of(start, "changes(start=…)")
         stop = None if stop is None else epoch_of(stop, "changes(stop=…)")

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from ..operators.capture import FOREVER
 from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.claims import shown
@@ -37,6 +38,7 @@ from ..wire.requests import (
     Value,
     Wait,
 )
+from ..wire.task_requests import Hold
 from .appending import append_request
 from .installed import Installed, Workers
 from .other_spellings import OF_FLOWS, OF_INPUTS, explain, of_rows
@@ -170,6 +172,25 @@ class Flow(Installed):
             left = seconds if seconds < 0 else max(0.0, began + seconds - time.monotonic())
         self.ask_all(Wait(self.index, "", wanted, seconds), left)
         return wanted
+
+    def finish(self, timeout: float | None = None) -> int:
+        """Close all inputs, and block until all that follows from their rows is complete on all workers.
+
+        Then `changes()` of an output has all that it was not given yet, also where rows come or go at epochs
+        later than those that were sealed, and `snapshot()` is the collection behind the last change. Returns
+        the epoch behind the last one in which an output has changed. A dataflow that reads others is finished
+        when these are. Raises `WaitTimeoutError` after `timeout` seconds, and may be called again then.
+        """
+        seconds = seconds_of(timeout)
+        until = time.monotonic() + seconds
+        for each in self._inputs.values():
+            each.close()
+        left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
+        self.ask_all(Wait(self.index, "", FOREVER - 1, left, seconds - left), left)
+        for name in self._outputs:
+            held = self.ask_all(Hold(self.index, name, "", 0, 0.0))
+            self.note_epoch(max(reply.integer("last") for reply in held))
+        return self.epoch
 
     def arrangements(self) -> pa.Table:
         """What the dataflow keeps once for several operators, and who of them holds what back.

@@ -170,6 +170,8 @@ class Outputs:
             complete = self._complete(dataflow, output)
             is_over = 0 <= seconds <= self._clock() - begun
             waited = f" after {seconds + waited_seconds:g} s" if is_over else ""
+            if epoch >= FOREVER - 1:
+                return self._unfinished(dataflow, complete, waited)
             where = f"output {output!r}" if output else f"dataflow {dataflow}"
             opened = open_epoch(self._replacements.instance(dataflow))
             why = (
@@ -184,6 +186,21 @@ class Outputs:
             )
 
         return later(ready, late, begun, seconds)
+
+    def _unfinished(self, dataflow: int, complete: int, waited: str) -> WaitTimeoutError:
+        """What somebody is told who has waited in vain for the end of a dataflow."""
+        instance = self._replacements.instance(dataflow)
+        opened = [name for name, handle in instance.inputs.items() if not handle.is_closed]
+        going = [each for each in instance.imports if not each.is_complete]
+        why = "the work on it is not done yet"
+        if opened:
+            why = f"not closed yet: {', '.join(f'input {name!r}' for name in opened)}"
+        elif going:
+            why = "the dataflows that it reads are not finished: finish these first"
+        return WaitTimeoutError(
+            f"dataflow {dataflow} is not finished on worker {self._worker.index}{waited}: {why}; "
+            f"complete are the epochs before {complete}"
+        )
 
     def _complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
         """The first epoch that is not complete, in this worker's view; one ≤ `wanted` may be too high."""
