@@ -9,8 +9,8 @@ Lengths are `datetime.timedelta`, or the same written as keywords, for columns o
 days, of dates; whole numbers, in whatever unit the column has, for columns of integers. A window holds its
 start and not its end. Windows begin at `origin`, and from there on in both directions; by default at the zero
 of the column, which for timestamps is 1970-01-01 UTC and for dates 1970-01-01, a Thursday: windows of a day
-are days there, and weeks that begin on Mondays have `origin=date(2024, 1, 1)`. Spark: `window`; Flink:
-TUMBLE, HOP.
+are days there, and weeks that begin on Mondays have `origin=date(2024, 1, 1)`. A moment without a time zone
+is read as UTC, as the values of rows and constants are. Spark: `window`; Flink: TUMBLE, HOP.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Final
 from timely.user_code.call_site import call_site
 
 from ..columns.column_types import ColumnType
+from ..columns.rows import datetime_to_micros
 from ..columns.schema import Schema
 from ..errors import SchemaError
 from ..expressions.expression import Expr
@@ -130,7 +131,7 @@ def clock(start: Moment, every: Length | str | None = None, **parts: float) -> C
     """Epochs as times: when epoch 0 is sealed it is `start`, and `every` later with each epoch that follows.
 
     `clock(datetime(2024, 1, 1, tzinfo=UTC), minutes=1)`, for dates `clock(date(2024, 1, 1), days=1)`, for
-    times that are integers `clock(0, 10)`.
+    times that are integers `clock(0, 10)`. A datetime without a time zone is read as UTC, as in rows.
     Who feeds the dataflow seals accordingly; epochs may be empty. Raises SchemaError for a step that is
     not positive.
     """
@@ -210,10 +211,10 @@ def words_of_moment(moment: Moment | None, type_: ColumnType, what: str) -> int:
         found = moment
     elif type_.kind == "date" and isinstance(moment, dt.date) and not isinstance(moment, dt.datetime):
         found = (moment - _EPOCH.date()).days
-    elif type_.kind == "timestamp" and isinstance(moment, dt.datetime) and moment.tzinfo is not None:
-        found = (moment - _EPOCH) // dt.timedelta(microseconds=1)
+    elif type_.kind == "timestamp" and isinstance(moment, dt.datetime):
+        found = datetime_to_micros(moment)
     else:
-        wanted = {"int": "whole number", "date": "date"}.get(type_.kind, "datetime with a time zone")
+        wanted = {"int": "whole number", "date": "date"}.get(type_.kind, "datetime")
         raise SchemaError(
             f"{what} ({call_site()}): the column of times is {type_}, so a moment is a {wanted}, not "
             f"{moment!r}"

@@ -6,12 +6,15 @@ refused_*   what a user may do wrong, and what he is told
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Callable
+from zoneinfo import ZoneInfo
 
 import pytest
+from reference.dataflow import run_at_times
 
 import differential as dd
-from differential import Collection
+from differential import Collection, col
 from differential.errors import SchemaError
 from differential.linear.shapes import lengths_of, words_of_length, words_of_moment
 from timely.building.dataflow import Dataflow
@@ -27,6 +30,35 @@ def test_lengths_of_timestamps_are_microseconds_and_those_of_integers_as_they_ar
     assert words_of_moment(dt.date(1970, 1, 3), dd.date, "x") == 2
     assert words_of_moment(DAY_ONE, dd.timestamp, "x") == 86_400_000_000
     assert words_of_moment(-3, dd.integer, "x") == -3 and words_of_moment(None, dd.timestamp, "x") == 0
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Lima", "Asia/Kathmandu"])
+def test_moments_without_a_time_zone_are_utc_wherever_it_runs(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As rows and constants without one."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        naive = dt.datetime(1970, 1, 2)
+        assert words_of_moment(naive, dd.timestamp, "x") == words_of_moment(DAY_ONE, dd.timestamp, "x")
+        at_home = DAY_ONE.astimezone(ZoneInfo("Asia/Tokyo"))
+        assert words_of_moment(at_home, dd.timestamp, "x") == words_of_moment(DAY_ONE, dd.timestamp, "x")
+        found = run_at_times(
+            lambda c: (
+                c.filter(col.at >= naive)
+                .last("at", MINUTE, clock=dd.clock(naive, MINUTE))
+                .window("at", dd.tumbling(days=1, origin=naive))
+                .select("at", start=col.window_start)
+            ),
+            [[((naive,), (0,), 1)]],
+            depth=1,
+            schemas="at: timestamp",
+        )
+        assert found == {(0,): {(DAY_ONE, DAY_ONE): 1}, (1,): {(DAY_ONE, DAY_ONE): -1}}
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_shapes_say_the_same_however_they_are_written() -> None:
@@ -46,9 +78,6 @@ def test_refused_lengths_that_do_not_fit_the_column() -> None:
     assert "whole numbers" in _refused(lambda c: c.window("n", dd.tumbling(minutes=5)))
     assert "timedeltas" in _refused(lambda c: c.window("at", dd.tumbling(5)))
     assert "'name' is string" in _refused(lambda c: c.window("name", dd.tumbling(5)))
-    assert "time zone" in _refused(
-        lambda c: c.window("at", dd.tumbling(minutes=1, origin=dt.datetime(2024, 1, 1)))
-    )
     assert "whole days, as in days=1" in _refused(lambda c: c.window("day", dd.tumbling(hours=36)))
     assert "timedeltas" in _refused(lambda c: c.window("day", dd.tumbling(7)))
     assert "a moment is a date" in _refused(lambda c: c.window("day", dd.tumbling(days=7, origin=DAY_ONE)))
