@@ -240,6 +240,11 @@ class Dataflow(Declarations):
             raise GraphError(
                 f"stage {declaration.name!r} takes a stream of another dataflow ({declaration.site})"
             )
+        if type(feed.port) is not int or feed.port < 0:
+            raise GraphError(
+                f"stage {declaration.name!r} is fed at input {feed.port!r:.80} ({declaration.site}): inputs "
+                "are numbered 0, 1, …, as in stream.feed(0)"
+            )
         expected = declaration.scope
         if declaration.kind == "vertex" and feed.stream.scope is not expected:
             raise GraphError(

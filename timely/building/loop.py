@@ -10,7 +10,7 @@ Their path summaries are all that progress tracking knows of loops. Source: Naia
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Literal
+from typing import Literal, get_args
 
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
@@ -69,6 +69,12 @@ class Loop:
         `order` says how the new counter compares: "product" is the order of differential dataflow,
         "lexicographic" extends the counters of the loops around it as in Naiad. `region`: see `Scope`.
         """
+        if order not in get_args(LoopOrder):
+            raise GraphError(
+                f"the loop {name!r} ({call_site()}) has the order {order!r:.80}: write order='product', the "
+                "order of differential dataflow, or order='lexicographic', that of Naiad. Which rows of a "
+                "loop set out first is no order of its times: connected_components(…, prioritised=True)"
+            )
         shape = parent.shape.loop() if order == "product" else parent.shape.lexicographic_loop()
         if iterations_max < 1:
             raise GraphError(

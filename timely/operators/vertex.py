@@ -16,7 +16,7 @@ be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from progress.arrays import Int64s
@@ -25,6 +25,7 @@ from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
+from ..counted import counted
 from ..dictionaries import Mark
 from ..wire.batch import Batch, Records, Transform
 from ..wire.routing import Routing
@@ -88,9 +89,8 @@ class Runner(Protocol):
         """Name of the stage."""
         ...
 
-    @property
-    def outputs(self) -> Sequence[Sequence[Outlet]]:
-        """Where each output leads."""
+    def leads(self, output: int) -> Sequence[Outlet]:
+        """See `Vertex.connectors`."""
         ...
 
     def feeding(self, port: int) -> list[Feeder]:
@@ -261,19 +261,17 @@ class Vertex:
 
     def send_by(self, edge: int, message: Sequence[object], time: Timestamp) -> None:
         """Send `message`, a list of records, by output `edge` (0 for the first) at `time`."""
-        if isinstance(message, (str, bytes)):
+        if isinstance(message, (str, bytes, dict)) or not isinstance(message, Iterable):
             raise MisuseError(
-                f"{self!r} sends {message!r}: a message is a list of records, write [{message!r}]"
+                f"{self!r} sends {message!r:.80}: a message is a list of records, write [{message!r:.80}]"
             )
         records = list(message)
         if records:
-            runner = self._runner
-            runner.send(edge, Records(records), runner.code.pack(time))
+            self._runner.send(edge, Records(records), self._word_of(time, "send_by(edge, message, time)"))
 
     def notify_at(self, time: Timestamp) -> None:
         """Ask for `on_notify(time)`; asking twice for one time gives one call."""
-        runner = self._runner
-        runner.request(runner.code.pack(time))
+        self._runner.request(self._word_of(time, "notify_at(time)"))
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send a batch at the time `word`, which must be at or after a time that the vertex received now or
@@ -306,7 +304,7 @@ class Vertex:
 
     def connectors(self, output: int) -> Sequence[Outlet]:
         """Where `output` leads; a vertex may take over a connector's transform before anything is sent."""
-        return self._runner.outputs[output]
+        return self._runner.leads(output)
 
     def feeding(self, port: int) -> list[Feeder]:
         """Who sends to input `port` on this worker; for vertices that share state with those that feed them.
@@ -343,6 +341,16 @@ class Vertex:
             )
         self._bound = runner
         self.on_start()
+
+    def _word_of(self, time: Timestamp, call: str) -> int:
+        try:
+            return self._runner.code.pack(time)
+        except TypeError:
+            raise MisuseError(
+                f"{self!r} calls {call} with the time {time!r:.80}: a time is a tuple of whole numbers, as "
+                "on_recv and on_notify are given it, here of "
+                f"{counted(self.code.shape.coordinates, 'number')}: {(0,) * self.code.shape.coordinates}"
+            ) from None
 
     @property
     def _runner(self) -> Runner:

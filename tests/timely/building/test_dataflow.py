@@ -52,6 +52,16 @@ def test_feeds_leave_no_input_unconnected() -> None:
         numbers.dataflow.stage("none", Vertex, [])
 
 
+@pytest.mark.parametrize("port", [-1, True, "0", 1.0, None])
+def test_feeds_are_of_inputs_that_are_numbered(port: int) -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with pytest.raises(
+        GraphError, match=r"stage 'adds' is fed at input .*test_dataflow.py.*stream.feed\(0\)"
+    ):
+        dataflow.stage("adds", Vertex, [numbers.feed(), numbers.feed(port)])
+
+
 def test_feeds_of_one_input_may_be_several_and_outputs_as_many_as_asked_for() -> None:
     dataflow = Dataflow()
     one, two = dataflow.input("one"), dataflow.input("two")

@@ -36,6 +36,15 @@ def test_refusing_streams_that_do_not_belong() -> None:
         outer.feedback().connect(numbers)
 
 
+@pytest.mark.parametrize("order", ["prioritised", "Product", None, 1])
+def test_refusing_orders_that_there_are_not(order: LoopOrder) -> None:
+    told = rf"'l' \(.*test_loop.py:\d+\) has the order {order!r}: write order='product'.*'lexicographic'"
+    with pytest.raises(GraphError, match=told):
+        Dataflow().loop("l", order=order)
+    with pytest.raises(GraphError, match=told):
+        Dataflow().loop("outer").loop("l", order=order)
+
+
 def test_refusing_a_feedback_that_nothing_is_connected_to() -> None:
     dataflow = Dataflow("flow")
     lonely = pytest.raises(GraphError, match="'flow / outer' has a feedback that nothing is connected to")

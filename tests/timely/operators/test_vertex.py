@@ -8,9 +8,10 @@ words_*    the level of time words: holds, frontiers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from progress.times.timestamp import Timestamp
@@ -173,10 +174,59 @@ def test_misuse_release_of_what_is_not_held() -> None:
 
 def test_misuse_of_outputs_and_messages_is_named() -> None:
     worker, instance = running(Acts("output", (0,)))
-    with pytest.raises(MisuseError, match="sends by output 3, but it has 1 outputs"):
+    with pytest.raises(MisuseError, match="sends by output 3, but it has the outputs 0 "):
         feed(worker, instance, [1])
     worker, instance = running(Acts("text", (0,)))
     with pytest.raises(MisuseError, match=r"a message is a list of records, write \['text'\]"):
+        feed(worker, instance, [1])
+
+
+class Calls(Vertex):
+    """Calls something when a message comes in."""
+
+    def __init__(self, call: Callable[[Vertex, list[object], Timestamp], object]) -> None:
+        self._call = call
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        self._call(self, message, time)
+
+
+@pytest.mark.parametrize("port", [-1, 2, "0", True, 1.0, None, slice(0, 1), -(2**70)])
+def test_misuse_of_ports_that_are_not_there_names_those_that_are(port: int) -> None:
+    for call, told in (
+        (lambda v, m, t: v.send_by(port, m, t), "sends by output .*, but it has the outputs 0, 1"),
+        (lambda v, m, t: v.send(port, Records(m), 0), "sends by output .*, but it has the outputs 0, 1"),
+        (lambda v, m, t: v.connectors(port), "leads: .*, but it has the outputs 0, 1"),
+        (lambda v, m, t: v.frontier(port), "the frontier of input .*, but it has the inputs 0 "),
+        (lambda v, m, t: v.feeding(port), "who feeds input .*, but it has the inputs 0 "),
+    ):
+        worker, instance = running(Calls(call), outputs=2)
+        with pytest.raises(MisuseError, match=rf"'.*' \(stage 1, worker 0 of 1\) .*{told}") as caught:
+            feed(worker, instance, [1])
+        assert repr(port) in str(caught.value) and __file__ in str(caught.value)
+
+
+def test_ports_may_be_integers_of_numpy() -> None:
+    worker, instance = running(Calls(lambda v, m, t: v.send_by(np.int64(1), m, t)), outputs=2)
+    feed(worker, instance, [1])
+
+
+@pytest.mark.parametrize("time", [0, None, "a", ("a",), (0.0,), ["x"]])
+def test_misuse_of_what_is_no_time_says_what_one_is(time: Timestamp) -> None:
+    for call, name in (
+        (lambda v, m, t: v.send_by(0, m, time), r"send_by\(edge, message, time\)"),
+        (lambda v, m, t: v.notify_at(time), r"notify_at\(time\)"),
+    ):
+        worker, instance = running(Calls(call))
+        told = rf"worker 0 of 1\) calls {name} with the time .* as on_recv .* of 1 number: \(0,\)"
+        with pytest.raises(MisuseError, match=told):
+            feed(worker, instance, [1])
+
+
+@pytest.mark.parametrize("message", [5, None, {"word": 1}, "text"])
+def test_misuse_of_what_is_no_list_of_records(message: list[object]) -> None:
+    worker, instance = running(Calls(lambda v, m, t: v.send_by(0, message, t)))
+    with pytest.raises(MisuseError, match=r"a message is a list of records, write \["):
         feed(worker, instance, [1])
 
 

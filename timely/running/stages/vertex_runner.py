@@ -8,6 +8,8 @@ worker applies once per step.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from operator import index
 
 import numpy as np
 
@@ -100,13 +102,9 @@ class VertexRunner(Rights):
         """Send `batch` at `word` by every connector of `output`."""
         if word not in self._received and word not in self._held:
             self._check_right(word, "sent")
-        try:
-            connectors = self.outputs[output]
-        except IndexError:
-            raise MisuseError(
-                f"{self.title()} sends by output {output}, but it has {len(self.outputs)} outputs"
-            ) from None
-        for connector in connectors:
+        if type(output) is not int or not 0 <= output < len(self.outputs):
+            output = self._port(output, "sends by output", "outputs", len(self.outputs))
+        for connector in self.outputs[output]:
             connector.send(batch, word)
 
     def request(self, word: int) -> None:
@@ -132,6 +130,8 @@ class VertexRunner(Rights):
 
     def frontier(self, port: int) -> Int64s:
         """Frontier of input `port` in this worker's view."""
+        if type(port) is not int or not 0 <= port < len(self.ports):
+            port = self._port(port, "asks for the frontier of input", "inputs", len(self.ports))
         ahead = self._ahead
         if ahead is not None and self.is_ahead:
             return ahead.frontier(port)
@@ -146,7 +146,23 @@ class VertexRunner(Rights):
 
     def feeding(self, port: int) -> list[Feeder]:
         """Who sends to input `port` on this worker."""
+        port = self._port(port, "asks who feeds input", "inputs", len(self.ports))
         return self._surroundings.feeding(self.stage, port)
+
+    def leads(self, output: int) -> list[Connector]:
+        """Where `output` leads."""
+        return self.outputs[self._port(output, "asks where output leads:", "outputs", len(self.outputs))]
+
+    def _port(self, port: object, what: str, kind: str, count: int) -> int:
+        """`port` as an integer; MisuseError, which names the ports that there are, if it is none of them."""
+        number = -1
+        if not isinstance(port, bool):
+            with suppress(TypeError):
+                number = index(port)  # type: ignore[arg-type]  # an integer of numpy is one, too
+        if 0 <= number < count:
+            return number
+        there = f"the {kind} {', '.join(map(str, range(count)))}" if count else f"no {kind}"
+        raise MisuseError(f"{self.title()} {what} {port!r:.80}, but it has {there} ({self.site})")
 
     # Called by an input, for which this stage stands.
 
