@@ -187,6 +187,8 @@ class TimeOperators(GroupOperators):
         SchemaError for keys or times that do not fit.
         """
         left, right = in_one_place((self, other))
+        _check_option("direction", direction, ("backward", "forward"))
+        _check_option("how", how, ("left", "inner"))
         pairs = _pairs(on)
         left_time = name_of(left_time, "asof_join")
         times = (left_time, left_time if right_time is None else name_of(right_time, "asof_join"))
@@ -232,6 +234,14 @@ def _pairs(on: Names | Mapping[Name, Name]) -> tuple[tuple[str, str], ...]:
     if isinstance(on, Mapping):
         return tuple((name_of(one, "asof_join"), name_of(other, "asof_join")) for one, other in on.items())
     return tuple((key, key) for key in names_of(on, "asof_join"))
+
+
+def _check_option(name: str, given: object, known: tuple[str, str]) -> None:
+    if given not in known:
+        raise SchemaError(
+            f"asof_join ({call_site()}): there is no {name}={given!r:.80}. Write {known[0]!r} or {known[1]!r}; "
+            "for the nearest on either side join in both directions, and take the nearer one"
+        )
 
 
 def _check_asof(

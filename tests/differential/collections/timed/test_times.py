@@ -227,6 +227,19 @@ def test_refused_bounds_that_are_no_epochs() -> None:
         rows.during(col.at)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"direction": "nearest"}, "there is no direction='nearest'. Write 'backward' or 'forward'"),
+        ({"how": "outer"}, "there is no how='outer'. Write 'left' or 'inner'"),
+    ],
+)
+def test_refused_options_of_an_as_of_join_that_there_are_not(options: dict[str, str], told: str) -> None:
+    rows = dd.input(Dataflow("queries"), "rows", "k: int, at: timestamp")
+    with pytest.raises(SchemaError, match=rf"asof_join \(.*test_times.py:\d+\): {told}"):
+        rows.asof_join(rows, on="k", left_time="at", **options)  # type: ignore[arg-type]  # the mistake
+
+
 def test_columns_of_an_inner_as_of_join_are_null_only_where_they_may_be() -> None:
     def build(flow: Dataflow) -> None:
         left = dd.input(flow, "left", "k: string, t: int")
