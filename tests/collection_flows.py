@@ -19,6 +19,7 @@ __all__ = [
     "four_loops",
     "mentions",
     "shouted",
+    "texts_as_they_are",
     "texts_by_key",
     "texts_past_a_silent_stage",
 ]
@@ -87,6 +88,12 @@ def texts_by_key(flow: timely.Dataflow) -> None:
     """All texts of each key, in a list, on the worker of the key; and how often each comes."""
     rows = input(flow, "rows", "key: string, text: string")
     rows.group_by("key").agg(all=collect("text")).output("all")
+
+
+@timely.builder
+def texts_as_they_are(flow: timely.Dataflow) -> None:
+    """All rows, each where it comes in."""
+    input(flow, "rows", "key: string, text: string").output("all")
 
 
 @timely.builder

@@ -79,6 +79,9 @@ multiplicity."""
 SYMBOLS_COUNT_MIN: Final = 1_000_000
 """Values that a worker's dictionary has before it looks for what nothing refers to any more."""
 
+SYMBOLS_BYTES_MIN: Final = 64 * MIB
+"""Or the memory that its values take."""
+
 SPREAD_ROWS_MIN: Final = 8_192
 """An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
 

@@ -449,7 +449,10 @@ class Trace:
         return np.ascontiguousarray(words)  # columns of one row each come out in the other order
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of keys and values. What merges have made so far is of the rows of their runs."""
+        """Show all words of keys and values, but those of rows that came last and cancel: a few thousand rows
+        are summed up first. What merges have made so far is of the rows of their runs.
+        """
+        self.sum_up(HEAD_ROWS_MAX)
         for run in self._runs:
             run.symbols(mark)
         mark.words(self._head_words()[:-2])

@@ -82,3 +82,29 @@ def test_a_stage_that_does_not_say_what_it_holds_keeps_everything_and_is_named(
         flow.wait()
         assert _kept_by(cluster) == [[], []]
         assert min(_symbols(cluster, "passes")) > 0
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("query", ["texts_by_key", "texts_as_they_are"])
+def test_large_texts_are_forgotten_by_their_bytes_though_they_are_few(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 300 texts of 20 kB five are there at a time; the workers may keep some 50."""
+    monkeypatch.setenv("NAIAD_SYMBOLS_BYTES_MIN", "1000000")
+    with timely.connect(workers=2) as cluster:
+        flow = cluster.install(f"collection_flows:{query}")
+        there: list[tuple[str, str]] = []
+        most = 0
+        for number in range(300):
+            there.append((f"key {number % 3}", f"{number:4}" * 5_000))
+            flow.input("rows").insert(there[-1:])
+            if len(there) > 5:
+                flow.input("rows").remove([there.pop(0)])
+            flow.output("all").forget(flow.wait(flow.seal()))
+            if number % 20 == 0:
+                most = max(most, *_symbols(cluster, "bytes"))
+        assert most < 3_000_000, "of 6,000,000"
+        assert max(_symbols(cluster, "forgotten")) > 100 and _kept_by(cluster) == [[], []]
+        found = flow.output("all").snapshot()
+        if query == "texts_as_they_are":
+            assert sorted(_rows(found)) == sorted(there)  # type: ignore[comparison-overlap]  # rows are tuples

@@ -222,8 +222,8 @@ class Cluster:
         said, so far. The table in docs/workers.md says of each name what it means, and in which unit.
 
         Of the worker: `worker`, `workers`, `process`; so far `steps`, `messages_sent`, `messages_recv`.
-        Of what words stand for: `symbols.entries`, `symbols.forgotten` and `symbols.passes` so far,
-        `symbols.full_at`, `symbols.kept_by`.
+        Of what words stand for: `symbols.entries`, `symbols.bytes`, `symbols.forgotten` and `symbols.passes`
+        so far, `symbols.full_at`, `symbols.bytes_full_at`, `symbols.kept_by`.
         Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`.
         Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.

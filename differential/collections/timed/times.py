@@ -239,8 +239,8 @@ def _pairs(on: Names | Mapping[Name, Name]) -> tuple[tuple[str, str], ...]:
 def _check_option(name: str, given: object, known: tuple[str, str]) -> None:
     if given not in known:
         raise SchemaError(
-            f"asof_join ({call_site()}): there is no {name}={given!r:.80}. Write {known[0]!r} or {known[1]!r}; "
-            "for the nearest on either side join in both directions, and take the nearer one"
+            f"asof_join ({call_site()}): there is no {name}={given!r:.80}. Write {known[0]!r} or "
+            f"{known[1]!r}; for the nearest on either side join in both directions, and take the nearer one"
         )
 
 

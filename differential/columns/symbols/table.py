@@ -18,10 +18,10 @@ Two values with one hash raise SymbolCollisionError where they first meet: wrong
 none. At ten million values that has a chance of one in 370,000.
 
 A table grows by about 200 bytes and the value for each different value that comes, and forgets those that
-nothing refers to any more: from time to time all that holds words on the worker is asked, and what is in none
-of it goes (`kernels/rows/marking.py`; who is asked, and when: `timely/running/forgetting.py`). A value that
-comes again has the word that it had. Between workers this needs care, for a peer that believes a word to be
-known here sends rows without its entry:
+nothing refers to any more: when there are many entries, or values of many bytes, all that holds words on the
+worker is asked, and what is in none of it goes (`kernels/rows/marking.py`; who is asked, and when:
+`timely/running/forgetting.py`). A value that comes again has the word that it had. Between workers this needs
+care, for a peer that believes a word to be known here sends rows without its entry:
 
     forgetting  tell all peers to believe nothing; they `withdraw` what they believe, and answer
                 from before that on, until the end, what is told and what is learned is noted: `begin`
@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from sys import getsizeof
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -45,7 +46,7 @@ from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbol
 from differential.kernels.rows.marking import SymbolMarking
 from timely.dictionaries import Marking
 from timely.errors import PeerError
-from timely.limits import SYMBOLS_COUNT_MIN
+from timely.limits import SYMBOLS_BYTES_MIN, SYMBOLS_COUNT_MIN
 from timely.wire.arrow import int64_array, numbers_of
 from timely.wire.batch import UNPACK_ERRORS
 
@@ -55,6 +56,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _SET_WORDS_MAX = 4096
+_BYTES_PER_WORD = 8
+"""New values may take as much memory as the words that are looked at for what is in use."""
+
 _WORDS_PER_ENTRY = 64
 """So many words are looked at in the time in which one entry is made."""
 
@@ -83,15 +87,23 @@ class SymbolTable:
     """
 
     def __init__(
-        self, word_of: Callable[[bytes], int] = symbol_word, full_from: int = SYMBOLS_COUNT_MIN
+        self,
+        word_of: Callable[[bytes], int] = symbol_word,
+        full_from: int = SYMBOLS_COUNT_MIN,
+        bytes_from: int = SYMBOLS_BYTES_MIN,
     ) -> None:
         """An empty table. `word_of` maps msgpack bytes to a word; only tests replace it.
 
-        `full_from`: from so many entries on it is worth looking for what may be forgotten.
+        From `full_from` entries on, or values of `bytes_from` bytes, it is worth looking for what may be
+        forgotten.
         """
         self._word_of = word_of
         self._full_from = full_from
         self._full_at = full_from
+        self._bytes_from = bytes_from
+        self._bytes_full_at = bytes_from
+        self._bytes = 0
+        """About how much memory the values take: threads that enter values at one moment may miss one."""
         self._pinned: set[int] = set()
         self._noted: set[int] | None = None
         self._forgotten = 0
@@ -227,8 +239,10 @@ class SymbolTable:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has twice as many entries as were in use when that was last found out, and not few."""
-        return len(self._values) >= self._full_at
+        """Whether it has twice as many entries, or bytes of values, as were in use when that was last found
+        out, and not few.
+        """
+        return len(self._values) >= self._full_at or self._bytes >= self._bytes_full_at
 
     def withdraw(self, peer: int) -> None:
         """`peer` may have forgotten all that it had: what it needs is told again."""
@@ -262,11 +276,17 @@ class SymbolTable:
             other.forget(words, values)
         if kept.shape[0] < gone.shape[0]:
             self._shrink()
+            self._bytes = sum(map(getsizeof, self._values.values()))
+        else:
+            self._bytes = max(0, self._bytes - sum(map(getsizeof, values)))
         # What looking costs should be little beside entering what has come since the last time.
         self._full_at = max(
             self._full_from,
             2 * len(self._values),
             len(self._values) + marking.words_shown // _WORDS_PER_ENTRY,
+        )
+        self._bytes_full_at = max(
+            self._bytes_from, 2 * self._bytes, self._bytes + marking.words_shown * _BYTES_PER_WORD
         )
         self._noted = None
         self._forgotten += len(words)
@@ -277,14 +297,17 @@ class SymbolTable:
         """Nobody could say what is in use: try again when there is twice as much."""
         self._noted = None
         self._full_at = max(self._full_from, 2 * len(self._values))
+        self._bytes_full_at = max(self._bytes_from, 2 * self._bytes)
 
     def report(self) -> dict[str, int]:
-        """How many entries there are, and how often how many were forgotten."""
+        """How many entries there are, of how many bytes, and how often how many were forgotten."""
         return {
             "entries": len(self._values),
+            "bytes": self._bytes,
             "forgotten": self._forgotten,
             "passes": self._passes,
             "full_at": self._full_at,
+            "bytes_full_at": self._bytes_full_at,
         }
 
     def _shrink(self) -> None:
@@ -330,7 +353,8 @@ class SymbolTable:
         if isinstance(value, str | bytes):
             self._enter(word, value)
         else:
-            self._values[word] = _Packed(payload)
+            self._values[word] = packed = _Packed(payload)
+            self._bytes += getsizeof(packed)
 
     def _enter(self, word: int, value: str | bytes) -> None:
         # In one step: another worker of this process, in its thread, may enter the same value now.
@@ -338,6 +362,7 @@ class SymbolTable:
         if type(known) is not type(value) or known != value:
             raise self._collision(word, value)
         self._words[value] = word
+        self._bytes += getsizeof(value)
 
     def _collision(self, word: int, value: object) -> SymbolCollisionError:
         return SymbolCollisionError(

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow
-from differential.kernels.rows.sort import sort_parts
+from differential.kernels.overflow import SMALL_BITS
+from differential.kernels.rows.sort import are_modest, sort_parts
 from differential.trace.accumulated import Accumulated
 from differential.trace.run import Run
 from differential.trace.trace import Trace
@@ -33,6 +34,9 @@ WAITING_SHARE: Final = 64
 """So does less than this part of all rows, up to a bound in rows."""
 
 WAITING_ROWS_MAX: Final = 1 << 17
+
+_MODEST: Final = 1 << SMALL_BITS
+"""How often a row is there, at most, that is taken in while somebody looks for what is in use."""
 
 PARTS_READ_MAX: Final = 8
 """Who reads goes through so many arrays; to add up more of them first takes less by the next time."""
@@ -117,6 +121,11 @@ class Collected:
             raise row_overflow(waiting, self.show) from None
         self._trace.insert(words)
 
+    def _settle_modest(self) -> None:
+        """Take in what waits, unless multiplicities are so large that their sums could leave 64 bits."""
+        if self._waiting and are_modest(np.concatenate([words[-1] for words in self._waiting]), _MODEST):
+            self.settle()
+
     def _sum(self, waiting: Sequence[Int64s]) -> Int64s:
         """At one time, which nobody looks at, equal rows of several epochs are one."""
         together = [np.concatenate(waiting, axis=1)]
@@ -144,7 +153,8 @@ class Collected:
         self._trace.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of the rows."""
+        """Show all words of the rows, but those of rows that came last and cancel."""
+        self._settle_modest()
         self._trace.symbols(mark)
         for words in self._waiting:
             mark.words(words[:-2])

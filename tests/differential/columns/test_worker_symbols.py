@@ -9,7 +9,6 @@ from differential.columns.worker_symbols import SYMBOLS, full_from
 from differential.operators import table_io
 from timely.dictionaries import dictionaries
 from timely.errors import MisuseError
-from timely.limits import SYMBOLS_COUNT_MIN
 
 
 def test_what_encodes_and_what_receives_share_one_table() -> None:
@@ -21,8 +20,13 @@ def test_it_is_one_that_workers_forget_of() -> None:
     assert dictionaries() == [SYMBOLS]
 
 
-def test_the_environment_says_how_much_it_has_before_it_forgets() -> None:
-    assert full_from(None) == full_from(" ") == SYMBOLS_COUNT_MIN
-    assert full_from("0") == full_from("1") == 1 and full_from(" 5000 ") == 5000
-    with pytest.raises(MisuseError, match="NAIAD_SYMBOLS_MIN=many"):
-        full_from("many")
+def test_the_environment_says_how_much_it_has_before_it_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(given: str) -> int:
+        monkeypatch.setenv("NAIAD_SYMBOLS_BYTES_MIN", given)
+        return full_from("NAIAD_SYMBOLS_BYTES_MIN", 77, "bytes of values")
+
+    assert found(" ") == 77 and found("0") == found("1") == 1 and found(" 5000 ") == 5000
+    with pytest.raises(MisuseError, match="NAIAD_SYMBOLS_BYTES_MIN=many: it says how many bytes of values"):
+        found("many")
+    monkeypatch.delenv("NAIAD_SYMBOLS_BYTES_MIN")
+    assert full_from("NAIAD_SYMBOLS_BYTES_MIN", 77, "bytes of values") == 77

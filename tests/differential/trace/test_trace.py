@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from reference.words import accumulated, as_words, closure_of, less_equal, lub, rows_of
 from strategies_words import CODES, RandomHistory, antichain
+from words_seen import Seen
 
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
@@ -20,6 +21,7 @@ from differential.trace import trace as trace_module
 from differential.trace.trace import GROWTH, SMALL_GROWTH, SMALL_ROWS, Trace
 from progress.arrays import Int64s
 from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
 
 
 def _something_else(trace: Trace, rng: random.Random) -> None:
@@ -375,6 +377,24 @@ def test_summing_up_what_cancels_leaves_nothing_and_of_a_trace_that_is_over_noth
     trace.set_since(np.empty(0, np.int64))
     trace.sum_up(1)
     assert trace.rows == 0
+
+
+@pytest.mark.parametrize("others", [0, 50_000])
+def test_words_of_rows_that_came_last_and_cancel_are_not_shown(others: int) -> None:
+    """However many rows stay as they are."""
+    trace, seen = Trace(1, 1, CODES[1].guards), Seen()
+    if others:
+        trace.insert(as_words([(-1 - key, 0, 0, 1) for key in range(others, 0, -1)], 4))
+    for time in range(1, 300):
+        trace.insert(as_words([(1_000 + time, 0, time, 1)], 4))
+        trace.insert(as_words([(1_000 + time, 0, time, -1)], 4))
+        trace.insert(as_words([(2_000 + time, 0, time, 1)], 4))
+        trace.insert(as_words([(1_999 + time, 0, time, -1)], 4) if time > 1 else as_words([], 4))
+        trace.set_since(np.array([time]))
+    trace.symbols(Mark([seen]))
+    trace.check_invariants()
+    assert {word for word in seen.words if word > 0} == {2_299}
+    assert trace.rows == others + 1
 
 
 def test_a_trace_that_nobody_asks_any_more_is_dropped() -> None:

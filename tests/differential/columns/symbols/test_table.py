@@ -9,6 +9,7 @@ forgotten_*  what is not in use goes, and is as if it had never been
 from __future__ import annotations
 
 import datetime as dt
+import random
 import sys
 from decimal import Decimal
 
@@ -299,7 +300,57 @@ def test_forgotten_is_looked_for_at_twice_of_what_was_left() -> None:
     assert table.is_full
     table.give_up()
     assert not table.is_full and len(table) == 6
-    assert table.report() == {"entries": 6, "forgotten": 1, "passes": 1, "full_at": 12}
+    told = table.report()
+    assert [told[name] for name in ("entries", "forgotten", "passes", "full_at")] == [6, 1, 1, 12]
+
+
+def test_forgotten_is_looked_for_by_bytes_as_well_as_by_count() -> None:
+    table = SymbolTable(bytes_from=10_000)
+    large = [f"{number}" * 1_000 for number in range(9)]
+    words = table.intern(large)
+    assert not table.is_full and 9_000 < table.report()["bytes"] < 10_000
+    table.intern([["a value that is packed", b"x" * 1_000]])
+    assert table.is_full
+    marking = table.marking()
+    marking.add(words[:1])
+    table.forget(marking)
+    assert not table.is_full and table.report()["bytes"] == sys.getsizeof(large[0]), "one is left"
+    table.intern(large)
+    assert not table.is_full
+    table.intern(["y" * 1_000])
+    assert table.is_full
+    table.give_up()
+    assert not table.is_full, "until there is twice as much"
+    table.intern(["z" * 11_000])
+    assert table.is_full
+
+
+def test_forgotten_bytes_are_looked_for_seldom_where_looking_costs_much() -> None:
+    table = SymbolTable(bytes_from=100)
+    words = table.intern(["a" * 1_000])
+    marking = table.marking()
+    marking.add(np.resize(words, 10_000))
+    table.forget(marking)
+    told = table.report()
+    assert told["bytes_full_at"] == told["bytes"] + 8 * 10_000, "as much as the words that were looked at"
+    table.check_invariants()
+
+
+def test_bytes_follow_what_is_entered_learned_and_forgotten() -> None:
+    """However values come in, and whether few of them go or most."""
+    chance = random.Random(5)
+    table, other = SymbolTable(), SymbolTable()
+    for _ in range(200):
+        values: list[object] = [chance.choice(["é", "a", b"b"]) * chance.randrange(50) for _ in range(3)]
+        values.append([chance.randrange(9)])
+        table.intern(values[:2])
+        table.learn(other.delta_for(0, other.intern(values[2:])), 1)
+        if chance.random() < 0.1:
+            marking = table.marking()
+            known = list(table._values)
+            marking.add(np.array(chance.sample(known, chance.randrange(len(known))), np.int64))
+            table.forget(marking)
+        assert table.report()["bytes"] == sum(map(sys.getsizeof, table._values.values()))
 
 
 def test_forgotten_is_looked_for_seldom_where_looking_costs_much() -> None:

@@ -173,3 +173,22 @@ def test_what_was_given_is_not_written_to() -> None:
     rows.add(words, np.array([9 << SHIFT]))
     rows.settle()
     assert rows_of(words) == [(5, 3 << SHIFT, 1)]
+
+
+def test_words_of_rows_that_cancel_while_they_wait_are_not_shown() -> None:
+    rows, seen = Collected(1, GUARDS), Seen()
+    for epoch in range(100):
+        change = {1_000 + epoch: 1} | ({999 + epoch: -1} if epoch else {})
+        rows.add(block(change, epoch), np.array([(epoch + 1) << SHIFT]))
+    rows.symbols(Mark([seen]))
+    assert seen.words == {1_099}
+    assert read(rows) == {1_099: 1}
+
+
+def test_multiplicities_that_could_leave_64_bits_wait_on_while_words_are_shown() -> None:
+    """Together they fit: what is wrong with a part of them is no reason to change what is read."""
+    rows, seen = Collected(1, GUARDS), Seen()
+    for diff in (2**62, 2**62, -(2**62)):
+        rows.add(block({5: diff}), SINCE)
+    rows.symbols(Mark([seen]))
+    assert seen.words == {5} and read(rows) == {5: 2**62}
