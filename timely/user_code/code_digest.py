@@ -30,6 +30,7 @@ import numpy as np
 __all__ = ["calls_hash", "digest_of", "value_of"]
 
 _DEPTH_MAX: Final = 6
+_HASH_METHOD: Final = "__hash__"
 _EMPTY_CELL: Final = CellType()
 """The cell of a name that has no value yet."""
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
@@ -47,12 +48,14 @@ def digest_of(thing: object) -> str:
 
 
 def calls_hash(thing: object) -> bool:
-    """Whether a function names the function `hash` of Python, or calls a function of its module that does."""
+    """Whether a function names the function `hash` of Python, or a method `__hash__`, or calls a function of
+    its module that does.
+    """
     return _names_hash(thing, set())
 
 
 def _names_hash(thing: object, seen: set[int]) -> bool:
-    if thing is hash:
+    if thing is hash or getattr(thing, "__name__", None) == _HASH_METHOD:
         return True
     if id(thing) in seen or isinstance(thing, type):
         return False
@@ -73,6 +76,7 @@ def _named_in(thing: object) -> Iterator[object]:
         yield from (cell.cell_contents for cell in thing.__closure__ or () if cell != _EMPTY_CELL)
         for name in _names_in(thing.__code__):
             value = thing.__globals__.get(name, getattr(builtins, name, None))
+            value = hash if name == _HASH_METHOD else value
             if value is hash or (isinstance(value, FunctionType) and value.__module__ == thing.__module__):
                 yield value
     elif callable(thing) and isinstance(type(thing).__call__, FunctionType):

@@ -257,7 +257,7 @@ def test_what_calls_hash_is_known() -> None:
     calling: list[object] = [
         hash, _hashes, _calls_another, partial(_calls_another), partial(lambda known, x: known(x), hash),
         lambda x: hash(x), lambda x: [hash(one) for one in x], lambda x: chosen(x),
-        _Hashing(), _Hashing().number,
+        _Hashing(), _Hashing().number, str.__hash__, "a".__hash__, lambda x: x.__hash__(),
     ]  # fmt: skip
     assert [calls_hash(thing) for thing in calling] == [True] * len(calling)
     others: list[object] = [len, str, lambda record: len(record), _shadowed(), partial(len), _Hashing, 7]
