@@ -107,6 +107,18 @@ def _join(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
     return left.join(right, on={f"l{n}": f"r{n}" for n in range(keys)}, balance=balance)  # type: ignore[arg-type]
 
 
+def _cross_join(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    """All pairs, mostly read on one side alone: of the other one no column is needed."""
+    other = _one_of(draw, made)
+    left = source.select(**{name: _number(draw, source) for name in ("l0", "l1")})
+    right = other.select(**{name: _number(draw, other) for name in ("r0", "r1")})
+    # A node of its own that can lose columns, and may have other readers.
+    made += [left, right]
+    pairs = left.cross_join(right)
+    read = draw(st.sampled_from([("l1",), ("r1",), ("r1", "l0"), (), pairs.schema.names]))
+    return pairs.select(*read) if read else pairs.select(x=lit(1))  # type: ignore[misc]
+
+
 def _join_all(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     """Three around in a circle, one of them with a column more."""
     parts = []
@@ -196,6 +208,7 @@ _MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collec
     "filter again": _filter,
     "select": _select,
     "join": _join,
+    "cross join": _cross_join,
     "join of all": _join_all,
     "concat": _concat,
     "agg": _agg,

@@ -61,14 +61,14 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
         left = tuple(name for name in node.names if name in needed)
         return NotNull(children[0], left) if left else children[0]
     if isinstance(node, Pairs):
-        sides = zip(children, (node.left, node.right), _of_children(node, needed), strict=True)
-        return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in sides))
+        sides = zip(children, _of_children(node, needed), strict=True)
+        return node.with_children(tuple(_only(child, _columns_left(child, kept)) for child, kept in sides))
     if isinstance(node, JoinAll):
-        parts = zip(children, node.parts, _of_children(node, needed), strict=True)
-        return node.with_children(tuple(_only(child, _ordered(of, kept)) for child, of, kept in parts))
+        parts = zip(children, _of_children(node, needed), strict=True)
+        return node.with_children(tuple(_only(child, _columns_left(child, kept)) for child, kept in parts))
     if isinstance(node, Consolidate | Arrange):
         (kept,) = _of_children(node, needed)
-        return node.with_children((_only(children[0], _ordered(node.source, kept)),))
+        return node.with_children((_only(children[0], _columns_left(children[0], kept)),))
     if isinstance(node, Filter | Negate | Accumulate | Reduce | Keys | Weigh):
         return node.with_children(children)
     # Whoever needs all columns has them, in the order in which they were: nothing was dropped beneath it.
@@ -112,9 +112,13 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
     return tuple(frozenset(child.schema.names) for child in node.children)
 
 
-def _ordered(node: Node, kept: frozenset[str]) -> list[str]:
-    """These columns in the order in which `node` has them; one at least."""
-    return [name for name in node.schema.names if name in kept] or list(node.schema.names[:1])
+def _columns_left(child: Node, kept: frozenset[str]) -> list[str]:
+    """Return the columns `kept` in the order in which `child` has them.
+
+    If a reader needs no column, as a cross join may, it takes the first one that `child` has left. Which one
+    that is, the other readers of the child decide.
+    """
+    return [name for name in child.schema.names if name in kept] or list(child.schema.names[:1])
 
 
 def _only(node: Node, names: Sequence[str]) -> Node:

@@ -130,6 +130,12 @@ BUILDS: dict[str, Callable[[Collection, Collection], Collection]] = {
     "columns that a function sees are kept": lambda ab, cd: (
         ab.join(cd.select(a=col.c, e=col.c), on="a").group_by("a").reduce(widths, "w: int").select("w")
     ),
+    "a cross join that needs no column of a side takes what another reader leaves": lambda ab, cd: (
+        _crossed_twice(ab, cd.select(e=col.c + 1, f=col.d))
+    ),
+    "and so does one of which neither side needs a column": lambda ab, cd: _crossed_for_one(
+        ab.select(a=col.a + 1, b=col.b), cd.select(e=col.c + 1, f=col.d)
+    ),
     "sums of what was narrowed still agree": lambda ab, cd: (
         ab.join(cd.select(a=col.c, e=col.c), on="a").concat(ab.select(a=col.a, b=col.b, e=col.b)).select("e")
     ),
@@ -202,6 +208,16 @@ def test_fires_filters_go_past_what_is_said_of_nulls() -> None:
 
 def _read_by_two(joined: Collection) -> Collection:
     return joined.select(x=col.b).concat(joined.select(x=col.e))
+
+
+def _crossed_twice(ab: Collection, ef: Collection) -> Collection:
+    one, other = ab.cross_join(ef).select(x=col.b), ab.cross_join(ef.arrange("f")).select(x=col.f)
+    return one.concat(other, ef.select(x=col.f))
+
+
+def _crossed_for_one(ab: Collection, ef: Collection) -> Collection:
+    ones = ab.cross_join(ef).select(x=lit(1))
+    return ones.concat(ab.select(x=col.b), ef.select(x=col.f))
 
 
 def widths(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tuple[int]]:
