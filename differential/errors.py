@@ -124,11 +124,19 @@ class UnknownSymbolError(InternalError):
 
 
 def shown(value: object) -> str:
-    """`repr(value)`, cut to a length that leaves an error message readable."""
+    """Return `repr(value)`, cut to a length that leaves an error message readable.
+
+    `repr` of a value is code of the user and may raise. Python writes down no whole number of thousands of
+    digits.
+    """
     try:
         text = repr(value)
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deep to be shown"
+    except Exception as error:
+        if isinstance(value, int):
+            return f"a whole number of {int.bit_length(value):,} bits"
+        return f"a {type(value).__name__} whose __repr__ raised {type(error).__name__}"
     if len(text) <= _SHOWN_CHARACTERS_MAX:
         return text
     return text[: _SHOWN_CHARACTERS_MAX - 1] + "…"

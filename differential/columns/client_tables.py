@@ -26,7 +26,8 @@ def client_table(data: object, declared: pa.Schema | None, input_name: str) -> p
     """
     if declared is None:
         raise InternalError(f"input {input_name!r} came without a schema")
-    return to_table(data, _schema_of(declared), input_name)
+    is_keyed = b"keys" in (declared.metadata or {})
+    return to_table(data, _schema_of(declared), input_name, all_keys=is_keyed)
 
 
 _SCHEMAS_MAX: Final = 256

@@ -30,6 +30,7 @@ from differential.columns.conforming import Place
 from differential.columns.float_words import float_to_word, floats_to_words, words_to_floats
 from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
+from differential.columns.symbols.packing import pack
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
 from timely.counted import counted
@@ -37,13 +38,14 @@ from timely.counted import counted
 __all__ = [
     "PlainWords",
     "Row",
-    "check_values",
+    "checked_values",
     "date_to_days",
     "datetime_to_micros",
     "days_to_date",
     "decimal_to_word",
     "decode_rows",
     "encode_rows",
+    "is_missing",
     "micros_to_datetime",
     "row_shower",
     "values_to_words",
@@ -97,6 +99,13 @@ def decimal_to_word(value: Decimal | int, type_: ColumnType) -> int | None:
         return None
     sign, digits, exponent = exact.as_tuple()
     shift = cast(int, exponent) + type_.scale
+    if len(digits) > type_.precision:
+        # Python reads no number of thousands of digits. Those that are not 0 have to fit.
+        text = "".join(map(str, digits)).rstrip("0") or "0"
+        if len(text) > type_.precision:
+            return None
+        shift += len(digits) - len(text)
+        digits = tuple(map(int, text))
     number = int("".join(map(str, digits)))
     if number == 0:
         return 0
@@ -126,6 +135,8 @@ _CONVERTED: Final = {
     ("int", "timestamp"): "datetime.fromtimestamp(x, UTC) of seconds",
     ("float", "timestamp"): "datetime.fromtimestamp(x, UTC) of seconds",
     ("str", "timestamp"): "datetime.fromisoformat(x)",
+    ("datetime64", "timestamp"): "x.astype('datetime64[us]').item()",
+    ("datetime64", "date"): "x.astype('datetime64[D]').item()",
     ("date", "timestamp"): "datetime(x.year, x.month, x.day)",
     ("str", "date"): "date.fromisoformat(x)",
     ("datetime", "date"): "x.date()",
@@ -135,15 +146,20 @@ _CONVERTED: Final = {
 """What to write for a value of one type where a column takes another."""
 
 
-def check_values(values: Sequence[object], place: Place) -> None:
-    """Raise SchemaError about the first of `values` that a column of `place.type` does not take."""
+def checked_values(values: Sequence[object], place: Place) -> Sequence[object]:
+    """Return `values` with None in place of pandas' NaT and NA and numpy's NaT.
+
+    Raises SchemaError about the first value that a column of `place.type` does not take.
+    """
     kind = place.type.kind
     accepted = _ACCEPTED[kind]
     types = set(map(type, values))
     if place.type.nullable:
         types.discard(type(None))
     if types <= {accepted[0]} and kind != "any":
-        return
+        return values
+    if any(type_.__name__ in _OF_MISSING for type_ in types):
+        values = [None if is_missing(value) else value for value in values]
     for row, value in enumerate(values):
         if value is None:
             if not place.type.nullable:
@@ -151,12 +167,26 @@ def check_values(values: Sequence[object], place: Place) -> None:
         elif (
             not isinstance(value, accepted)
             or (isinstance(value, bool) and place.type.is_number)
+            or isinstance(value, np.timedelta64)
+            and kind != "any"  # in numpy it is a whole number, too
             or (isinstance(value, dt.datetime) and kind == "date")  # in Python it is a date, too
         ):
             given = type(value).__name__
             how = "".join(f", {each}" for (of, to), each in _CONVERTED.items() if (of, to) == (given, kind))
             mend = f"Convert it{how}, or declare another type, such as any (now: {place.type})."
             raise place.error(row, value, f"is a{'n' * (given[0] in 'aeio')} {given}, not {kind}", mend)
+    return values
+
+
+_OF_MISSING: Final = ("NaTType", "NAType", "datetime64", "timedelta64")
+"""Types that have a value for what is missing. Those of pandas are not imported for this."""
+
+
+def is_missing(value: object) -> bool:
+    """Whether `value` is None, NaT of pandas or numpy, or NA of pandas. NaN is a number."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in ("NaTType", "NAType")
 
 
 def values_to_words(
@@ -166,7 +196,7 @@ def values_to_words(
 
     Raises SchemaError about the first that does not fit.
     """
-    check_values(values, place)
+    values = checked_values(values, place)
     null: list[bool] | None = None
     if type_.nullable:
         null = [value is None for value in values]
@@ -198,6 +228,13 @@ def _write_plain(
         row = next(row for row, value in enumerate(values) if not -(2**63) <= cast(int, value) < 2**63)
         mend = "Integers are 64 bits wide. Scale the values, or declare the column any."
         raise place.error(row, values[row], "is out of range", mend) from None
+    except SchemaError:  # says which value cannot be stored, not where it stands
+        for row, value in enumerate(values):
+            try:
+                pack(value)
+            except SchemaError as error:
+                raise place.error(row, value, "cannot be stored", str(error)) from error
+        raise
 
 
 _NULLS: Final[dict[Kind, object]] = {

@@ -5,7 +5,9 @@
     Spark DataFrame                               all of it, collected here; large ones: `timely.spark`
     pandas DataFrame                              by column, without index; NaN in a nullable column is null
     numpy structured array, dict of columns       by field or key; values may be arrays or lists
-    list of tuples or of dicts                    in the order of the columns, or by name
+    list of tuples                                in the order of the columns; named tuples and rows of Spark
+                                                  that have all columns in another order, by name
+    list of dicts                                 by name; a key that is left out is null
 
 The result conforms to the schema (`conforming.py`), or a SchemaError says which value does not and how to
 mend it.
@@ -13,6 +15,7 @@ mend it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
@@ -21,10 +24,11 @@ import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, ColumnType, Floats
 from differential.columns.conforming import Place
-from differential.columns.rows import check_values
+from differential.columns.rows import checked_values, is_missing
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
+from differential.other_spellings import meant
 from timely.client.tables import is_of_pandas
 from timely.counted import counted
 from timely.wire.arrow import binary_array, number_array, text_array
@@ -35,11 +39,18 @@ TableData: TypeAlias = object
 """Anything in the table of the module's docstring."""
 
 _NUMBERS: Final = {"int": (int, np.int64), "float": (float, np.float64), "bool": (bool, np.bool_)}
+_REFUSED: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+"""What Arrow raises about a value of Python that it does not take; text that is no UTF-8 is a ValueError."""
 _NAN_FREE_INTEGERS = "A column of whole numbers with gaps is float64 in pandas; it is taken if declared int?."
 
 
-def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.Table:
-    """The Arrow table with the columns of `schema` that `data` stands for.
+def to_table(
+    data: TableData, schema: Schema, input_name: str = "input", *, all_keys: bool = False
+) -> pa.Table:
+    """Return the Arrow table with the columns of `schema` that `data` stands for.
+
+    A dict that is a row may leave out columns that may be null, unless `all_keys`: what an upsert leaves out
+    could as well mean that the old value stays.
 
     Raises SchemaError for another form of data, a missing or undeclared column, columns or rows of different
     lengths, and the first value that does not fit its column.
@@ -64,7 +75,7 @@ def to_table(data: TableData, schema: Schema, input_name: str = "input") -> pa.T
     if isinstance(data, Mapping):
         return _from_columns(data, schema, input_name)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes | np.ndarray):
-        return _from_rows(list(data), schema, input_name)
+        return _from_rows(list(data), schema, input_name, all_keys)
     raise _no_table(data, input_name)
 
 
@@ -95,37 +106,82 @@ def _no_table(data: TableData, input_name: str) -> SchemaError:
     )
 
 
-def _from_rows(rows: Sequence[object], schema: Schema, input_name: str) -> pa.Table:
+def _from_rows(rows: Sequence[object], schema: Schema, input_name: str, all_keys: bool) -> pa.Table:
     """A table of tuples in the order of the columns, or of dicts."""
     names = schema.names
+    known = set(names)
     tuples: list[Sequence[object]] = []
-    for number, row in enumerate(rows):
+    for number, given in enumerate(rows):
+        row = given
+        if isinstance(row, np.void) and row.dtype.names is not None:
+            row = {name: row[name] for name in row.dtype.names}
         if isinstance(row, Mapping):
-            if row.keys() != set(names):
-                raise SchemaError(
-                    f"input {input_name!r}, row {number}: {shown(row)} has not exactly the keys"
-                    f" {', '.join(names)}."
-                )
-            tuples.append([row[name] for name in names])
+            if row.keys() != known:
+                _check_keys(row, schema, f"input {input_name!r}, row {number}", all_keys)
+            tuples.append([row.get(name) for name in names])
         elif isinstance(row, tuple | list):
+            order = _other_order(row, names)
             if len(row) != len(names):
                 raise SchemaError(
                     f"input {input_name!r}, row {number}: {shown(row)} has "
                     f"{counted(len(row), 'value')} for {counted(len(names), 'column')} ({schema})."
                 )
-            tuples.append(row)
-        elif isinstance(row, np.void) and row.dtype.names is not None:
-            tuples.append([row[name] for name in names])
+            tuples.append(row if order is None else [row[at] for at in order])
         else:
             raise SchemaError(
                 f"input {input_name!r}, row {number}: {shown(row)} is neither a tuple nor a dict.\n"
-                f"  A row has the columns {schema}; write a row of one column as (value,)."
+                f"  A row has the columns {schema}; {_how_to_write(row)}."
             )
     columns: Iterable[Sequence[object]] = zip(*tuples, strict=True) if tuples else [()] * len(names)
     arrays = [
         _from_list(list(values), column, input_name) for column, values in zip(schema, columns, strict=True)
     ]
     return schema.conform(pa.Table.from_arrays(arrays, schema=schema.to_arrow()), input_name)
+
+
+def _check_keys(row: Mapping[object, object], schema: Schema, where: str, all_keys: bool) -> None:
+    """Raise SchemaError unless the keys of `row` are columns, and it has those that may not be left out."""
+    missing = [each.name for each in schema if each.name not in row and (all_keys or not each.type.nullable)]
+    extra = [key for key in row if key not in schema.names]
+    if not missing and not extra:
+        return
+    said = [
+        f"{what} the key{'s' * (len(keys) > 1)} {', '.join(map(shown, keys))}"
+        for what, keys in (("lacks", missing), ("has", extra))
+        if keys
+    ]
+    unused = [name for name in schema.names if name not in row]
+    hint = "".join(dict.fromkeys(meant(key, unused) for key in extra))
+    may = (
+        f"The columns are {', '.join(schema.names)}; here a row has all of them, with None for what is null"
+        if all_keys
+        else f"The columns are {schema}; a key may be left out where its column may be null"
+    )
+    raise SchemaError(f"{where}: {shown(row)} {' and '.join(said)}.\n  {may}.{hint}")
+
+
+def _other_order(row: Sequence[object], names: Sequence[str]) -> list[int] | None:
+    """Where `row` has each column, if it says so itself, as named tuples and rows of Spark do, and has all
+    columns in another order than the input.
+    """
+    fields = getattr(row, "_fields", None) or getattr(row, "__fields__", None)
+    if (
+        fields is None
+        or len(fields) != len(names)
+        or list(fields) == list(names)
+        or set(fields) != set(names)
+    ):
+        return None
+    return [fields.index(name) for name in names]
+
+
+def _how_to_write(row: object) -> str:
+    """What to write for a row that is none."""
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return "of a dataclass write dataclasses.asdict(row)"
+    if hasattr(row, "_asdict"):
+        return "write row._asdict()"
+    return "write a row of one column as (value,)"
 
 
 def _from_columns(columns: Mapping[str, object], schema: Schema, input_name: str) -> pa.Table:
@@ -202,7 +258,7 @@ def _from_series(series: object, column: Column, input_name: str) -> pa.Array:
             _check_no_gaps(numbers, column, input_name)
         return pa.array(numbers, from_pandas=False)  # NaN stays NaN
     if dtype == "object":
-        values = [None if _is_missing(value) else value for value in cast(Iterable[object], series)]
+        values = [None if _is_missing_in_pandas(value) else value for value in cast(Iterable[object], series)]
         return _from_list(values, column, input_name)
     array = pa.Array.from_pandas(series)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -223,13 +279,9 @@ def _check_no_gaps(values: Floats, column: Column, input_name: str) -> None:
         )
 
 
-def _is_missing(value: object) -> bool:
-    """None, NaN, NaT or pandas' NA."""
-    return (
-        value is None
-        or type(value).__name__ in ("NaTType", "NAType")
-        or (isinstance(value, float) and value != value)
-    )
+def _is_missing_in_pandas(value: object) -> bool:
+    """Whether `value` is None, NaN, NaT or NA: in a column of Python's objects pandas writes any of them."""
+    return is_missing(value) or (isinstance(value, float) and value != value)
 
 
 def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
@@ -249,7 +301,7 @@ def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
 def _from_list(values: list[object], column: Column, input_name: str) -> pa.Array:
     """Python values, checked one by one if they are not all of the expected type."""
     place = Place(input_name, column.name, column.type)
-    check_values(values, place)
+    values = list(checked_values(values, place))
     if column.type.kind == "any":
         packed: list[bytes | None] = []
         for row, value in enumerate(values):
@@ -261,11 +313,11 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
     try:
         plain = _plain_array(values, column.type)
         return pa.array(values, column.type.to_arrow()) if plain is None else plain
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+    except _REFUSED as error:
         for row, value in enumerate(values):
             try:
                 pa.array([value], column.type.to_arrow())
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+            except _REFUSED:
                 mend = f"It must fit {column.type.to_arrow()}: {error}"
                 raise place.error(row, value, "is out of range", mend) from error
         raise

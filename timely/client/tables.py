@@ -68,7 +68,8 @@ class InputForm:
     def of_keys(self) -> InputForm:
         """The form of what names keys: the columns of the key alone."""
         assert self.schema is not None and self.keys
-        return replace(self, schema=pa.schema([self.schema.field(name) for name in self.keys]))
+        fields = [self.schema.field(name) for name in self.keys]
+        return replace(self, schema=pa.schema(fields, self.schema.metadata))
 
     def key_rows(self, data: object) -> object:
         """`data` as something that the form of keys takes: a table that has these columns among others,

@@ -88,7 +88,10 @@ def _canonical(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_canonical(entry) for entry in value]
     if isinstance(value, np.generic):
-        return _canonical(value.item())
+        plain = value.item()
+        if isinstance(plain, np.generic):
+            raise TypeError(f"Python has no value for a numpy.{type(value).__name__}")
+        return _canonical(plain)
     if isinstance(value, float):
         return float("nan") if value != value else value + 0.0
     if type(value) is dt.date:

@@ -4,10 +4,13 @@ wrong.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 import subprocess
 import sys
+from decimal import Decimal
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,16 +18,48 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import Row
 
 import timely.wire.arrow
+from differential.columns.rows import encode_rows
 from differential.columns.schema import Schema
+from differential.columns.symbols.table import SymbolTable
 from differential.columns.tables import _plain_array, to_table
 from differential.errors import SchemaError
 
 NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 7, tzinfo=dt.UTC)
 
 
+def test_a_row_of_an_upsert_has_all_keys_so_that_none_is_taken_for_a_delete() -> None:
+    """What is left out could as well mean that the old value stays."""
+    with pytest.raises(SchemaError, match=r"row 0: .* lacks the key 'b'\.\n.* with None for what is null"):
+        to_table([{"a": 1}], PAIR, all_keys=True)
+    assert to_table([{"a": 1, "b": None}], PAIR, all_keys=True).to_pylist() == [{"a": 1, "b": None}]
+
+
+class Untold:
+    """Its text is code of the user, which may fail."""
+
+    def __repr__(self) -> str:
+        return str(1 // 0)
+
+
 PAIR = Schema.of("a: int, b: string?")
+
+
+class InOtherOrder(NamedTuple):
+    """A row that says itself which value is which."""
+
+    b: str | None
+    a: int
+
+
+@dataclasses.dataclass
+class Declared:
+    """What might be taken for a row."""
+
+    a: int
+    b: str
 
 
 EXPECTED = [(1, "x"), (2, None)]
@@ -36,6 +71,13 @@ EXPECTED = [(1, "x"), (2, None)]
         EXPECTED,
         [list(row) for row in EXPECTED],
         [{"b": "x", "a": 1}, {"a": 2, "b": None}],
+        [{"b": "x", "a": 1}, {"a": 2}],
+        [(1, "x"), (2, pd.NaT)],
+        [{"a": 1, "b": "x"}, {"a": 2, "b": pd.NA}],
+        [(1, "x"), (2, np.datetime64("NaT"))],
+        [InOtherOrder("x", 1), InOtherOrder(None, 2)],
+        [Row(b="x", a=1), Row(b=None, a=2)],
+        list(np.array([("x", 1), (None, 2)], dtype=[("b", object), ("a", np.int16)])),
         {"a": [1, 2], "b": ["x", None]},
         {"b": pa.array(["x", None]), "a": np.array([1, 2], dtype=np.int32)},
         {"b": pa.chunked_array([["x"], [None]]), "a": range(1, 3)},
@@ -72,7 +114,15 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
         ("text", "str is not a table"),
         ([5], "row 0: 5 is neither a tuple nor a dict"),
         ([(1, "x"), (1,)], r"row 1: \(1,\) has 1 value for 2 columns"),
-        ([{"a": 1}], "row 0: .* has not exactly the keys a, b"),
+        ([{"a": 1}, {"b": "x"}], "row 1: {'b': 'x'} lacks the key 'a'"),
+        ([{"a": 1, "B": "x"}], r"row 0: .* has the key 'B'\.\n.* Did you mean 'b'\?"),
+        ([{"b": "x", "aa": 1}], r"row 0: .* lacks the key 'a' and has the key 'aa'"),
+        ([np.zeros(1, [("a", int), ("c", int)])[0]], r"row 0: .* has the key 'c'"),
+        ([Declared(1, "x")], r"row 0: .* is neither .*\n.* write dataclasses\.asdict\(row\)"),
+        ([(1, "x"), (pd.NaT, "x")], r"column 'a' \(int\), row 1: None is null"),
+        ([(np.timedelta64(1, "s"), "x")], r"column 'a' \(int\), row 0: .* is a timedelta64, not int"),
+        ([(Untold(), "x")], r"column 'a' .* row 0: a Untold whose __repr__ raised ZeroDivisionError is a"),
+        ([(10**5000, "x")], r"column 'a' \(int\), row 0: a whole number of 16,610 bits is out of range"),
         ([(True, "x")], r"column 'a' \(int\), row 0: True is a bool, not int"),
         ([(1, "x"), (2.0, "x")], r"column 'a' \(int\), row 1: 2\.0 is a float, not int"),
         ([(1, 2)], r"column 'b' \(string\?\), row 0: 2 is an int, not string\.\n  Convert it, str\(x\), or"),
@@ -100,6 +150,39 @@ def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:
 def test_from_other_data_is_refused(data: object, said: str) -> None:
     with pytest.raises(SchemaError, match=said):
         to_table(data, PAIR, "edges")
+
+
+ODD = [
+    *(pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT"), np.datetime64("2020-01-01")),
+    *(Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), 10**5000, Decimal("0." + 5000 * "1")),
+    *(np.longdouble("1.5"), np.uint64(2**64 - 1), np.array(5), 1 + 2j, "\ud800", memoryview(b"x"), Untold()),
+    *(pd.Timestamp("2020-01-01"), pd.Timedelta(1), pd.Period("2020-01"), {1, 2}, dt.time(1)),
+    *(dt.datetime.min, dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14)))),
+]
+
+
+@pytest.mark.parametrize(
+    "kind", ["int", "float", "bool", "timestamp", "date", "decimal(10, 2)", "string", "bytes", "any"]
+)
+@pytest.mark.parametrize("null", ["", "?"])
+def test_from_odd_values_there_are_rows_or_an_error_that_says_where(kind: str, null: str) -> None:
+    schema = Schema.of(f"k: int, v: {kind}{null}")
+    for value in ODD:
+        for make in (
+            lambda rows: to_table(rows, schema, "odd"),
+            lambda rows: to_table([dict(zip("kv", row, strict=True)) for row in rows], schema, "odd"),
+            lambda rows: encode_rows(schema, rows, SymbolTable(), "odd"),
+        ):
+            try:
+                make([(1, None if null else _plain(kind)), (2, value)])
+            except SchemaError as error:
+                assert f"input 'odd', column 'v' ({kind}{null}), row 1: " in str(error)
+
+
+def _plain(kind: str) -> object:
+    """A value that a column of this kind takes."""
+    plain = {"timestamp": NOON, "date": NOON.date(), "string": "x", "bytes": b"x", "bool": True, "float": 0.5}
+    return plain.get(kind, 1)
 
 
 PLAIN = {
