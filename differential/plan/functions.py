@@ -18,7 +18,6 @@ import ast
 import datetime as dt
 import dis
 import inspect
-import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,6 +27,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Final, TypeAlias
 
 from timely.user_code.code_digest import digest_of, value_of
+from timely.user_code.written_text import written_text
 
 __all__ = ["Function", "Syntax", "code_within", "import_name", "names_used", "source_tree"]
 
@@ -87,13 +87,10 @@ def source_tree(function: FunctionType) -> Syntax | None:
     Cost: a file is parsed once, as long as few others are asked for in between.
     """
     code = function.__code__
-    try:
-        text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-        if code not in _codes_in(text):
-            return None  # the file was edited since, or written by another hand than Python's compiler
-        written = _functions_in(text)
-    except (SyntaxError, ValueError, OSError, RecursionError):
-        return None
+    text = written_text(code, function.__globals__)
+    if text is None:
+        return None  # the file was edited since, or written by another hand than Python's compiler
+    written = _functions_in(text)
     where = _body_position(code)
     found: list[Syntax] = []
     for node in written:
@@ -136,18 +133,6 @@ def _functions_in(text: str) -> tuple[Syntax, ...]:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     )
-
-
-@lru_cache(maxsize=64)
-def _codes_in(text: str) -> frozenset[CodeType]:
-    """What this source compiles to: the code of every function in it."""
-    found: set[CodeType] = set()
-    waiting = [compile(text, "<source>", "exec", dont_inherit=True)]
-    while waiting:
-        code = waiting.pop()
-        found.add(code)
-        waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return frozenset(found)
 
 
 def names_used(code: CodeType) -> set[str]:

@@ -26,7 +26,6 @@ import datetime as dt
 import dis
 import importlib
 import inspect
-import linecache
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
@@ -37,6 +36,7 @@ from weakref import WeakKeyDictionary
 import msgpack
 
 from timely.errors import MisuseError
+from timely.user_code.written_text import written_text
 
 from ..errors import SchemaError
 from .functions import Function, code_within, import_name, names_used, source_tree
@@ -204,8 +204,7 @@ def _written_of(function: FunctionType, where: str) -> _Written:
             f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator "
             "made of it. Put it in a module that they can import"
         )
-    lines = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    text = ast.get_source_segment(lines, tree, padded=True) or ""
+    text = ast.get_source_segment(written_text(code, function.__globals__) or "", tree, padded=True) or ""
     if len(text.encode()) > FUNCTION_BYTES_MAX:
         raise MisuseError(
             f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
@@ -219,6 +218,9 @@ def _written_of(function: FunctionType, where: str) -> _Written:
 _HOW_IT_CAME: Final = {
     "<stdin>": ": Python keeps none of what is typed at its prompt (before 3.13) or read from standard input",
     "<string>": ": Python keeps none of what comes by -c, exec or eval",
+    "<timed exec>": ": IPython keeps none of what %time runs outside of a notebook's cells",
+    "<timed eval>": ": IPython keeps none of what %time runs outside of a notebook's cells",
+    "<magic-timeit>": ": IPython keeps none of what %timeit runs; %time does",
 }
 
 

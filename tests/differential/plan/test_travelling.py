@@ -6,8 +6,10 @@ refused_*   what cannot travel, and why; who may send code
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import enum
+import linecache
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -461,3 +463,13 @@ def test_refused_nesting_has_an_end() -> None:
         form = ["list", [form]]
     with pytest.raises(SchemaError, match="nested too deep"):
         unpacked_functions([[["f", "00", True, None, form]], []], is_trusted=True)
+
+
+def test_law_a_function_of_a_cell_travels_if_the_cell_imports_what_it_uses() -> None:
+    """A notebook compiles each statement by itself: Python calls `math.sqrt` by other instructions then."""
+    text, name = "import math\nf = lambda x: math.sqrt(x) + 1\n", "<cell with an import>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    space: dict[str, object] = {"__name__": "__main__"}
+    for statement in ast.parse(text).body:
+        exec(compile(ast.Module([statement], []), name, "exec", dont_inherit=True), space)
+    assert there_and_back(space["f"])(4) == 3.0

@@ -1,0 +1,110 @@
+"""Which text was a function compiled from?
+
+The file or cell that its code names, as long as that compiles to this very code: a file that was edited since
+says something else. Whoever compiles a text may do it in several ways, and the code is another one each time:
+
+    whole            Python itself, of a module
+    by statements    IPython, of a cell. In the same unit as `import math` Python calls `math.sqrt` by other
+                     instructions than elsewhere, and a constant is one object in a unit
+    with flags       of `from __future__ import …` in an earlier cell; of a cell that may await
+
+What `%time` and `%%time` of IPython run is compiled under a name that no file has. Its text is an argument in
+the cell, which IPython remembers.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType
+from typing import Final
+
+__all__ = ["written_text"]
+
+_OF_MAGICS: Final = ("<timed exec>", "<timed eval>")
+"""What IPython calls the text of `%time` and `%%time`."""
+
+_CELLS_MAX: Final = 200
+"""Cells that are searched for the text of a magic, from the last one on."""
+
+_FUTURE: Final = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+def written_text(code: CodeType, names: dict[str, object]) -> str | None:
+    """Return the text that the `code` of a function was compiled from; None if it is not there any more.
+
+    `names` are those of its module. Cost: a text is compiled once, as long as few others are asked for in
+    between.
+    """
+    for text in _texts(code, names):
+        if _compiles_to(text, code):
+            return text
+    return None
+
+
+def _texts(code: CodeType, names: dict[str, object]) -> Iterator[str]:
+    """The texts that `code` may come from."""
+    lines = linecache.getlines(code.co_filename, names)
+    if lines:
+        yield "".join(lines)
+    elif code.co_filename in _OF_MAGICS:
+        yield from _arguments_of_magics()
+
+
+def _arguments_of_magics() -> Iterator[str]:
+    """The texts in the cells that IPython has run, the last one first: arguments of magics are among them."""
+    ipython = sys.modules.get("IPython")
+    try:
+        cells: list[str] = list(ipython.get_ipython().history_manager.input_hist_parsed)  # type: ignore[union-attr]
+    except Exception:  # another release, or there is no shell
+        return
+    for cell in reversed(cells[-_CELLS_MAX:]):
+        try:
+            nodes = list(ast.walk(ast.parse(cell)))
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def _compiles_to(text: str, code: CodeType) -> bool:
+    """Whether a function of this `code` stands in `text`."""
+    flags = code.co_flags & _FUTURE
+    return any(code in codes(text, each) for codes in (_codes_of_all, _codes_of_each) for each in {0, flags})
+
+
+@lru_cache(maxsize=64)
+def _codes_of_all(text: str, flags: int) -> frozenset[CodeType]:
+    """The code of every function in `text`, compiled as a whole."""
+    try:
+        return frozenset(_within(compile(text, "<source>", "exec", flags, dont_inherit=True)))
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+
+
+@lru_cache(maxsize=64)
+def _codes_of_each(text: str, flags: int) -> frozenset[CodeType]:
+    """The code of every function in `text`, each statement compiled by itself, as IPython does."""
+    found: set[CodeType] = set()
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        for statement in ast.parse(text).body:
+            unit = ast.Module([statement], [])
+            found.update(_within(compile(unit, "<source>", "exec", flags, dont_inherit=True)))
+    except (SyntaxError, ValueError, RecursionError):
+        pass
+    return frozenset(found)
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    """The code of a unit and of all functions in it."""
+    waiting = [code]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
