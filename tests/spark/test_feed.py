@@ -254,7 +254,7 @@ def test_cut_of_wide_rows_is_by_their_bytes_and_follows_from_the_rows_alone(
 
 
 def test_failed_partition_that_is_not_sorted_is_a_bug_and_says_so(tmp_path: Path) -> None:
-    task = _Task("mentions", FileTarget(str(tmp_path)), "spark", 10)
+    task = _Task("mentions", ("user", "epoch", "diff"), FileTarget(str(tmp_path)), "spark", 10)
     batch = pa.record_batch({"user": [1, 2, 3], "epoch": [1, 0, 1], "diff": [1, 1, 1]})
     *_, answer = pa.Table.from_batches(task(iter([batch]))).to_pylist()
     assert re.search("not sorted by epoch: 0 comes after 1", answer["message"])

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from timely.spark.frames import frame_of, free_name, read_folders
+from timely.spark.frames import frame_of, free_name, read_folders, same_in_spark, told_apart
 
 
 @pytest.mark.parametrize("sizes", [[3, 0, 4], [0, 3], [3, 0], [0, 0, 1, 0, 0, 2], [0], []])
@@ -60,3 +60,20 @@ def test_folders_are_no_patterns(spark: SparkSession, tmp_path: Path, name: str)
 def test_free_names_are_free_whatever_their_capitals() -> None:
     assert free_name("_at", ["at", "k"]) == "_at"
     assert free_name("_at", ["_AT", "_at_"]) == "_at__"
+
+
+def test_told_apart_are_columns_that_spark_takes_for_one(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, 2, 3)], "a bigint, A bigint, `b.c` bigint")
+    renamed, inner = told_apart(frame, ["A", "b.c"])
+    assert renamed.columns == ["a", inner["A"], inner["b.c"]]
+    assert renamed.select("a", inner["A"], inner["b.c"]).collect() == [(1, 2, 3)]
+
+
+def test_same_in_spark_are_names_that_differ_by_capitals_alone(spark: SparkSession) -> None:
+    assert same_in_spark(spark, ["a", "b", "B", "c"]) == ("b", "B")
+    assert same_in_spark(spark, ["a", "a_", "b.a"]) is None
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert same_in_spark(spark, ["a", "A"]) is None
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")

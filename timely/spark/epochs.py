@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -64,8 +65,8 @@ class DiffError(InputFormatError):
 class EpochRows:
     """Checked rows, partitioned by writer, sorted within each, and cached.
 
-    `frame` has the data `columns`, then epoch and diff (bigint). `sizes` names each epoch that has rows,
-    ascending.
+    `frame` has the data `columns` in their order, under these names or others, then epoch and diff (bigint).
+    `sizes` names each epoch that has rows, ascending.
     """
 
     frame: DataFrame
@@ -103,12 +104,14 @@ def epoch_rows(
     diff: str | None = None,
     writers: int = 2,
     nullable: Mapping[str, bool] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> EpochRows:
     """Check `frame`, lay its rows out for `writers` writers, and count them by epoch: one Spark job.
 
     `epoch` and `diff` name columns; without `diff` every row is added once. `nullable` says of each data
     column whether the input takes nulls in it, for who has held its type against that of the input already;
-    without it no column has nulls, and types are those that need no declaration. Raises `InputFormatError`
+    without it no column has nulls, and types are those that need no declaration. `names` says what the input
+    calls each column, if `frame` has other names (`told_apart`). Raises `InputFormatError`
     for a column that is missing or of a type that has no place in a collection, for nulls where none may be,
     negative epochs and diffs of 0.
     """
@@ -127,9 +130,11 @@ def epoch_rows(
         .sortWithinPartitions(EPOCH, *by_content, DIFF)
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
-    full = tuple(name for name in columns if nullable is None or not nullable[name])
+    called = {name: name for name in columns} if names is None else dict(names)
+    full = tuple(name for name in columns if nullable is None or not nullable[called[name]])
     try:
-        return EpochRows(laid_out, columns, writers, _checked_sizes(laid_out, full))
+        sizes = _checked_sizes(laid_out, full, called)
+        return EpochRows(laid_out, tuple(called[name] for name in columns), writers, sizes)
     except BaseException:
         with suppress(Exception):  # Java may be gone, and the rows with it
             laid_out.unpersist()
@@ -177,10 +182,13 @@ def _widened(frame: DataFrame, name: str) -> Column:
     return column.cast("double").alias(name) if isinstance(kind, T.FloatType) else column
 
 
-def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, EpochSize]:
+def _checked_sizes(
+    frame: DataFrame, columns: tuple[str, ...], called: Mapping[str, str]
+) -> dict[int, EpochSize]:
     """Rows by epoch, ascending, counted in the same job that looks for nulls in `columns` and whatever else
-    may not be in them.
+    may not be in them. `called` says how messages name a column.
     """
+    refuse = partial(_refuse, frame, called)
     nulls = [
         F.count_if(F.isnull(quoted(name))).alias(f"null {at}") for at, name in enumerate((*columns, DIFF))
     ]
@@ -196,16 +204,15 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
     )
     found: dict[str, list[int | None]] = counts.to_pydict()
     for at, name in enumerate((*columns, DIFF)):
-        _refuse(
-            frame,
+        refuse(
             sum(n or 0 for n in found[f"null {at}"]),
             F.isnull(quoted(name)),
-            f"no value in column {name!r}",
+            f"no value in column {called.get(name, name)!r}",
             DiffError if name == DIFF else InputFormatError,
         )
-    _refuse(frame, sum(e is None for e in found[EPOCH]), F.isnull(EPOCH), "no epoch")
-    _refuse(frame, sum(e is not None and e < 0 for e in found[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
-    _refuse(frame, sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0", DiffError)
+    refuse(sum(e is None for e in found[EPOCH]), F.isnull(EPOCH), "no epoch")
+    refuse(sum(e is not None and e < 0 for e in found[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
+    refuse(sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0", DiffError)
     sizes = zip(found[EPOCH], found["entered"], found["left"], strict=True)
     ordered = sorted((epoch, entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None)
     return {epoch: EpochSize(entered, left) for epoch, entered, left in ordered}
@@ -213,6 +220,7 @@ def _checked_sizes(frame: DataFrame, columns: tuple[str, ...]) -> dict[int, Epoc
 
 def _refuse(
     frame: DataFrame,
+    called: Mapping[str, str],
     count: int,
     which: Column,
     what: str,
@@ -222,7 +230,7 @@ def _refuse(
     if count == 0:
         return
     shown = frame.where(which).limit(1).collect()[0].asDict()
-    row = ", ".join(f"{name} {value!r}" for name, value in shown.items())
+    row = ", ".join(f"{called.get(name, name)} {value!r}" for name, value in shown.items())
     total = frame.where(which).count()
     rows = "1 row of the DataFrame has" if total == 1 else f"{total:,} rows of the DataFrame have"
     raise error(

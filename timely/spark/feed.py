@@ -29,7 +29,7 @@ from pyspark import TaskContext
 
 from timely.errors import InternalError, PeerError, TimelyError, class_names, revive
 from timely.limits import APPEND_BYTES_MAX
-from timely.spark.epochs import EPOCH, EpochRows
+from timely.spark.epochs import DIFF, EPOCH, EpochRows
 from timely.spark.lost import java_watched
 from timely.wire.arrow import int64_array, int64s_of, text_array
 
@@ -98,7 +98,9 @@ class EpochFeed:
             raise ValueError(f"epochs are consecutive and not negative, not {epochs}")
         chosen = self.rows.frame.where(f"{EPOCH} >= {epochs.start} AND {EPOCH} < {epochs.stop}")
         try:
-            answers: pa.Table = chosen.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
+            # PySpark reads the names of columns here, and takes a dot for a field of a struct.
+            plain = chosen.toDF(*(f"c{at}" for at in range(len(chosen.columns))))
+            answers: pa.Table = plain.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
         except Exception as error:  # PySpark's own, Py4J's, or those of the socket between them
             which = f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r}"
             raise PeerError(f"Spark could not send {which}: {_told(_last_line(str(error)))}") from error
@@ -113,6 +115,7 @@ class EpochFeed:
     def _task(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         return _Task(
             self.input,
+            (*self.rows.columns, EPOCH, DIFF),
             self.target,
             f"{self.name}/{self.rows.writers}x{self.rows_per_append}",
             self.rows_per_append,
@@ -124,6 +127,7 @@ class _Task:
     """What an executor does with its partition; pickled to get there."""
 
     input: str
+    columns: tuple[str, ...]
     target: TargetFactory
     writers: str
     rows_per_append: int
@@ -132,6 +136,7 @@ class _Task:
         writer = f"{self.writers}/{_partition()}"
         receipts: list[Receipt] = []
         try:
+            batches = (batch.rename_columns(list(self.columns)) for batch in batches)
             first = next(batches, None)
             if first is not None:
                 with self.target() as target:

@@ -5,14 +5,14 @@ be told them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-__all__ = ["frame_of", "free_name", "quoted", "read_folders"]
+__all__ = ["frame_of", "free_name", "quoted", "read_folders", "same_in_spark", "told_apart"]
 
 _OF_PATTERNS = re.compile(r"[\\*?\[\]{}]")
 
@@ -53,3 +53,28 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
     while wanted.lower() in names:
         wanted += "_"
     return wanted
+
+
+def told_apart(frame: DataFrame, names: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
+    """Return `frame` with other names for its columns `names`, and the new name of each.
+
+    Spark takes `a` and `A` for one column wherever it is told a name, unless the session says otherwise. The
+    new names differ in more than capitals, and have no dots. Columns are renamed by their place.
+    """
+    taken = list(frame.columns)
+    inner = {name: free_name(f"_column_{at}", taken) for at, name in enumerate(names)}
+    return frame.toDF(*[inner.get(name, name) for name in taken]), inner
+
+
+def same_in_spark(spark: SparkSession, names: Iterable[str]) -> tuple[str, str] | None:
+    """Return two of `names` that differ by capitals alone, which a file or table of this session cannot have
+    both; None if there are none.
+    """
+    if spark.conf.get("spark.sql.caseSensitive") == "true":
+        return None
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            return other, name
+    return None

@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from timely.spark.epochs import EpochRows, EpochSize
 from timely.spark.errors import InputFormatError
@@ -163,3 +164,11 @@ def test_chunks_cover_the_epochs_that_are_fed_over_the_rows_of_all_inputs() -> N
     assert layout.size(3) == EpochSize(2 * half, 0) and layout.size(7) == EpochSize(0, 0)
     assert layout.chunks() == [range(2, 4), range(4, 8)]
     assert Layout({}, range(3)).chunks() == [range(3)]
+
+
+def test_nulls_are_told_with_the_names_that_the_columns_have(spark: SparkSession) -> None:
+    """Rows are laid out under other names: Spark takes `a` and `A` for one."""
+    frame = spark.sql("SELECT * FROM VALUES (1, 5, 0), (null, 6, 0) AS t(`a.b`, `A.B`, at)")
+    fields = {"rows": T.StructType([T.StructField(name, T.LongType(), False) for name in ("a.b", "A.B")])}
+    with pytest.raises(InputFormatError, match=r"1 row of .* no value in column 'a\.b'.* a\.b None, A\.B 6"):
+        lay_out({"rows": frame}, fields, calendar_of({"rows": frame}, "at", None), None)

@@ -225,3 +225,27 @@ def test_refused_two_streams_and_epochs_of_something_else(words: Words) -> None:
         stream_of({"a": fixed}, micro_batches("10 seconds"), None)
     with pytest.raises(MisuseError, match="a stream goes on behind its change log"):
         words.run(timely.spark.to_parquet(words.out, keep="snapshot"))
+
+
+def test_refused_is_a_stream_whose_columns_differ_by_capitals_alone(
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("rate").load().toDF("a", "A")
+    with pytest.raises(InputFormatError, match="input 'rows' has the columns 'a' and 'A', which Spark takes"):
+        timely.spark.run(lambda rows: rows.distinct(), {"rows": stream}, workers=two_workers)
+
+
+def test_stream_of_columns_with_dots(
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"Sepal.Length": [0.5], "x y": [1]}), _folder(tmp_path / "in") / "0.parquet")
+    stream = spark.readStream.schema("`Sepal.Length` double, `x y` bigint").parquet(str(tmp_path / "in"))
+    answer = timely.spark.run(
+        lambda rows: rows.distinct(), {"rows": stream}, outputs=tmp_path / "out", workers=two_workers
+    )
+    assert [row.asDict() for row in answer.to_df().collect()] == [{"Sepal.Length": 0.5, "x y": 1}]
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path

@@ -99,6 +99,67 @@ def children() -> set[str]:
     return {child for task in tasks for child in task.read_text().split()}
 
 
+NAMES = {
+    "dots": ("Sepal.Length", "Sepal.Width", "ep.och", "di.ff"),
+    "capitals": ("a", "A", "day", "said"),
+    "capitals of what says when": ("Day", "SAID", "day", "said"),
+    "signs": ("a`b", "a[0]", "a b*", "`"),
+}
+"""Names that Spark takes for something else, or for one another: of two columns, the epoch, and the diff."""
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("form", ["epochs", "window"])
+def test_answers_of_columns_whatever_they_are_called(
+    spark: SparkSession, two_workers: timely.Cluster, names: tuple[str, ...], form: str
+) -> None:
+    rows = [(1, 2, 10, 1), (3, 4, 11, 1), (1, 2, 11, -1)]
+    frame = spark.createDataFrame(rows, "c bigint, d bigint, e bigint, f bigint").toDF(*names)
+    window = timely.spark.growing(every=1, on=names[2]) if form == "window" else None
+    answer = timely.spark.run(
+        lambda rows: rows.distinct(),
+        {"rows": frame},
+        epochs=None if window else names[2],
+        window=window,
+        diff=names[3],
+        workers=two_workers,
+    )
+    assert answer.to_df().columns == list(names[:2])
+    assert states(answer.changes(), 2) == [{(1, 2)}, {(3, 4)}]
+
+
+def test_outputs_of_columns_with_dots_go_on_where_they_are(
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
+) -> None:
+    def run(*rows: tuple[int, float]) -> DataFrame:
+        frame = spark.createDataFrame(rows, "`ep.och` bigint, `Sepal.Length` double")
+        inputs, out = {"rows": frame}, timely.spark.to_parquet(tmp_path / "out", keep="changes")
+        answer = timely.spark.run(
+            lambda rows: rows.distinct(), inputs, epochs="ep.och", outputs=out, workers=two_workers
+        )
+        return answer.to_df()
+
+    assert [tuple(row) for row in run((1, 0.5)).collect()] == [(0.5,)]
+    assert {tuple(row) for row in run((1, 0.5), (2, 1.5)).collect()} == {(0.5,), (1.5,)}
+
+
+def test_errors_of_outputs_name_columns_that_differ_by_capitals_alone(
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
+) -> None:
+    frame = spark.createDataFrame([(1, 2)], "a bigint, A bigint")
+    said = (
+        r"output 'result' has the columns 'a' and 'A', which Spark takes for one.* rename\(\{'A': 'A_2'\}\)"
+    )
+    with pytest.raises(OutputError, match=said):
+        timely.spark.run(
+            lambda rows: rows.distinct(), {"rows": frame}, outputs=tmp_path / "out", workers=two_workers
+        )
+    answer = timely.spark.run(
+        lambda rows: rows.rename({"A": "A_2"}), {"rows": frame}, outputs=tmp_path / "out", workers=two_workers
+    )
+    assert [row.asDict() for row in answer.to_df().collect()] == [{"a": 1, "A_2": 2}]
+
+
 def test_answers_of_a_column_with_what_comes_and_goes(
     spark: SparkSession, two_workers: timely.Cluster, seed: int
 ) -> None:

@@ -24,7 +24,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError
-from timely.spark.frames import frame_of, free_name, quoted
+from timely.spark.frames import frame_of, free_name, quoted, told_apart
 from timely.spark.windows import EPOCHS_MAX, SlidingWindow
 
 from .spans import Time, Window, seconds_of
@@ -77,7 +77,7 @@ def calendar_of(inputs: Mapping[str, DataFrame], epochs: str | None, window: Win
     named = window.on if window is not None else epochs
     if named is None:
         return _One()
-    dated = {name: frame for name, frame in inputs.items() if named in frame.columns}
+    dated = {name: _only_one(frame, named) for name, frame in inputs.items() if named in frame.columns}
     if not dated:
         have = "; ".join(f"{name} has {', '.join(frame.columns)}" for name, frame in inputs.items())
         raise InputFormatError(f"no input has the column {named!r} that is to make epochs: {have}")
@@ -86,6 +86,11 @@ def calendar_of(inputs: Mapping[str, DataFrame], epochs: str | None, window: Win
         told = ", ".join(f"{kind} in {name!r}" for kind, name in kinds.items())
         raise InputFormatError(f"the column {named!r} makes epochs and is {told}. Cast it to one type")
     return _of_column(dated, named) if window is None else _of_window(dated, window)
+
+
+def _only_one(frame: DataFrame, named: str) -> DataFrame:
+    """`frame` with other names for all columns that Spark could take for `named`."""
+    return told_apart(frame, [name for name in frame.columns if name != named])[0]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from timely.operators.inputs.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, DiffError, EpochRows, EpochSize, chunks_of, epoch_rows
 from timely.spark.errors import InputFormatError
 from timely.spark.feed import EpochFeed, TargetFactory
-from timely.spark.frames import quoted
+from timely.spark.frames import quoted, told_apart
 
 from .calendar import Calendar
 
@@ -84,14 +84,19 @@ def lay_out(
     writers = max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
     layout = Layout({}, range(max(0, condensed - 1), calendar.count))
     try:
-        for name, frame in inputs.items():
-            dated = calendar.dated(*_said_rows(name, frame, fields[name].names, diff))
+        for name, given in inputs.items():
+            frame, inner = told_apart(given, fields[name].names)
+            columns = list(inner.values())
+            dated = calendar.dated(*_said_rows(name, frame, columns, diff))
             if condensed:
-                dated = _condensed(dated, fields[name].names, condensed - 1)
+                dated = _condensed(dated, columns, condensed - 1)
             nullable = {field.name: field.nullable for field in fields[name].fields}
             said = DIFF if DIFF in dated.columns else None
+            names = {new: old for old, new in inner.items()}
             try:
-                layout.rows[name] = epoch_rows(dated, diff=said, writers=writers, nullable=nullable)
+                layout.rows[name] = epoch_rows(
+                    dated, diff=said, writers=writers, nullable=nullable, names=names
+                )
             except InputFormatError as error:
                 told = _wrong_diffs(name, frame, diff) if isinstance(error, DiffError) and diff else None
                 if told is not None:

@@ -23,8 +23,9 @@ from timely.client.reading import FlowOutput
 from timely.errors import TimelyError
 from timely.operators.inputs.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
+from timely.spark.errors import OutputError
 from timely.spark.feed import TargetFactory
-from timely.spark.frames import frame_of
+from timely.spark.frames import frame_of, same_in_spark
 from timely.spark.stopping import Stopped
 
 from .calendar import Calendar
@@ -236,6 +237,8 @@ def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[li
             if nobody_asks:
                 columns = pa.schema([*job.query.outputs[name], *_CHANGES_COLUMNS])
                 sinks.append(Kept(job.spark, forms[name].of(columns.empty_table())))
+            elif not all(isinstance(target, ToCallback) for target in asked):
+                _check_names(job.spark, name, job.query.outputs[name].names)
             sinks += [
                 sink_of(job.spark, target, job.describe(name), job.calendar)
                 for target in asked
@@ -251,6 +254,17 @@ def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[li
         raise
     else:
         close_all(opened, is_failing=False)
+
+
+def _check_names(spark: SparkSession, output: str, names: Sequence[str]) -> None:
+    """Raise OutputError for columns that Spark cannot write to files: it would fail after all the work."""
+    same = same_in_spark(spark, names)
+    if same is not None:
+        raise OutputError(
+            f"output {output!r} has the columns {same[0]!r} and {same[1]!r}, which Spark takes for one, and "
+            f"does not write to files. Rename one in the query: rename({{{same[1]!r}: '{same[1]}_2'}}); or "
+            "set spark.sql.caseSensitive to true for the session"
+        )
 
 
 def _call(spark: SparkSession, target: ToCallback) -> Callable[[Epoch, pa.Table], object]:

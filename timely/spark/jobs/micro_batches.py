@@ -37,7 +37,7 @@ from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError, OutputError, first_line
 from timely.spark.feed import TargetFactory
-from timely.spark.frames import quoted, read_folders
+from timely.spark.frames import quoted, read_folders, same_in_spark
 from timely.spark.lost import quiet_about_lost_java, spark_lost, spark_said
 
 from .feeding import lay_out
@@ -209,6 +209,12 @@ def follow_stream(
     """Follow the query over the micro-batches of `stream` until it ends; returns the outputs."""
     spark = frames[stream].sparkSession
     quiet_about_lost_java(spark.sparkContext)
+    same = same_in_spark(spark, query.fields[stream].names)
+    if same is not None:
+        raise InputFormatError(
+            f"input {stream!r} has the columns {same[0]!r} and {same[1]!r}, which Spark takes for one where "
+            "it writes the rows of a stream. Rename one: toDF('a', 'b', …)"
+        )
     told: list[Answers] = []
     with ExitStack() as stack:
         stack.callback(tell_last, told)
