@@ -490,4 +490,6 @@ def _end(status: int) -> NoReturn:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.exit("this is one worker, started by others: write python -m timely.worker --help")
     _end(main())

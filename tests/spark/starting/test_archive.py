@@ -43,6 +43,9 @@ def _writes(options: list[str], folder: Path) -> None:
 def test_made_once_and_again_if_asked(java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
     assert archive_options(java) == []
     monkeypatch.setattr(archive, "_use_spark", _writes)
+    killed = archive_of(java).with_name(".archive-killed")
+    killed.mkdir()
+    os.utime(killed, (1, 1))
     for name, seconds in (("classes-0123.jsa", 1), ("classes-4567.jsa", int(time.time()))):
         other = archive_of(java).with_name(name)
         other.write_text("of another Java")
@@ -104,3 +107,15 @@ class _Stop:
 
 def _options(conf: SparkConf) -> str:
     return str(conf.get("spark.driver.extraJavaOptions"))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--nosuch"], ["again"]])
+def test_made_is_none_where_help_is_asked_for_or_something_else(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(archive, "make_archive", lambda **_: pytest.fail("Spark was started"))
+    with pytest.raises(SystemExit) as ended:
+        archive.main(arguments)
+    assert ended.value.code == (0 if arguments == ["--help"] else 2)
+    told = capsys.readouterr()
+    assert "usage: python -m timely.spark.archive [-h]" in told.out + told.err
