@@ -262,18 +262,19 @@ class Plan:
         return self.again(Answered(beside, f"reduce({made.function.name})"), sites)
 
     def check_asked(self) -> None:
-        """Raise GraphError if something is written and nothing is asked for: none of it would be computed.
-        Inputs alone may be meant, and who has put stages beside them by hand knows better.
+        """Raise GraphError if nothing is asked for: rows could be fed, and nobody could read anything.
+
+        A dataflow with stages that were put beside the inputs by hand is let through: they may do something.
         """
         flow = self.dataflow
-        written = [node for node in self.nodes.values() if node.children]
-        if self.roots or not written or len(flow.stages) != len(flow.inputs) + len(flow.imports):
+        if self.roots or not self.nodes or len(flow.stages) != len(flow.inputs) + len(flow.imports):
             return
-        sites = self.sites.get(written[-1].digest, ())
+        written = [node for node in self.nodes.values() if node.children]
+        last = (written or list(self.nodes.values()))[-1]
+        sites = self.sites.get(last.digest, ())
         raise GraphError(
             f"nothing of the dataflow {flow.name!r} could be read: it has no output, export, inspect or "
-            f"assertion. Write .output('name') behind {written[-1].describe()}"
-            + (f" ({sites[0]})" if sites else "")
+            f"assertion. Write .output('name') behind {last.describe()}" + (f" ({sites[0]})" if sites else "")
         )
 
     def again(self, node: Node, sites: Sequence[CallSite]) -> Node:

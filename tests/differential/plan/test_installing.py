@@ -55,9 +55,16 @@ def test_a_query_of_which_nothing_can_be_read_is_refused() -> None:
         flow = Dataflow("q")
         asks(returns(flow))
         flow.freeze()
-    fed = Dataflow("fed")
-    dd.input(fed, "a", "x: int")
-    assert list(fed.freeze().inputs) == ["a"]
+
+
+def test_a_query_of_inputs_alone_is_refused() -> None:
+    """Rows could be fed for ever, and nothing would come of them."""
+    flow = Dataflow("fed")
+    dd.input(flow, "a", "x: int")
+    with pytest.raises(
+        timely.GraphError, match=r"Write \.output\('name'\) behind input a .*test_installing\.py"
+    ):
+        flow.freeze()
 
 
 @pytest.mark.parametrize("plan", [None, "text", 7])
