@@ -279,4 +279,4 @@ if not _TYPE_CHECKING:
 
     @_short_lookup
     def __getattr__(name: str) -> object:
-        raise AttributeError(_explain_function(name))
+        raise AttributeError(_explain_function(name, __all__))

@@ -325,8 +325,11 @@ FUNCTIONS_ELSEWHERE: Final = frozenset(_OF_FUNCTIONS)
 """Names of PySpark's and Polars' functions and types for which there is something else here."""
 
 
-def explain(kind: str, name: str, groups: bool = False) -> str:
-    """The message of the `AttributeError` for `name`, which a `kind` of thing does not have."""
+def explain(kind: str, name: str, groups: bool = False, has: Iterable[str] = ()) -> str:
+    """Return the message of the `AttributeError` for `name`, which a `kind` of thing does not have.
+
+    It `has` these attributes.
+    """
     if groups and name in _OF_GROUPS:
         return f"{kind} has no {name!r}. Write instead: {_OF_GROUPS[name]}"
     if groups and name in _SPELLINGS:
@@ -335,16 +338,24 @@ def explain(kind: str, name: str, groups: bool = False) -> str:
         return f"{kind} has no {name!r}. Write instead: {_SPELLINGS[name]}"
     if _READS.fullmatch(name):
         return f"{kind} has no {name!r}. Write instead: {_READ}"
-    return f"{kind} has no {name!r}"
+    return f"{kind} has no {name!r}{_meant_by(name, has)}"
 
 
-def explain_function(name: str) -> str:
-    """The message of the `AttributeError` for `name`, which the module does not have."""
+def _meant_by(name: str, has: Iterable[str]) -> str:
+    """The attribute that may be meant by `name`, as the end of a message; "" if nothing is like it."""
+    if name.startswith("_"):  # IPython and copy ask for many of these
+        return ""
+    told = meant(name, [each for each in has if not each.startswith("_")])
+    return f".{told}" if told else ""
+
+
+def explain_function(name: str, has: Iterable[str] = ()) -> str:
+    """The message of the `AttributeError` for `name`, which the module does not have. It `has` these."""
     missing = f"module 'differential' has no attribute {name!r}"
     told = _OF_FUNCTIONS.get(name) or told_of(name, _FAMILIES)
     if name in ALGORITHMS:
         told = f"from differential.algorithms import {name}"
-    return f"{missing}. Write instead: {told}" if told else missing
+    return f"{missing}. Write instead: {told}" if told else missing + _meant_by(name, has)
 
 
 def told_of(name: str, families: Iterable[tuple[str, str]]) -> str | None:

@@ -106,7 +106,7 @@ class Grouped(Generic[C]):
 
         @short_lookup
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(explain("a grouped collection", name, groups=True))
+            raise AttributeError(explain("a grouped collection", name, groups=True, has=dir(type(self))))
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
         """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),

@@ -53,7 +53,7 @@ class Handle:
             node = self.__dict__.get("node")
             if not name.startswith("_") and node is not None and name in node.schema:
                 hint = f": it is a column; in an expression write col.{name}"
-            raise AttributeError(explain("a collection", name) + hint)
+            raise AttributeError(explain("a collection", name, has=() if hint else dir(type(self))) + hint)
 
         def __getitem__(self, key: object) -> NoReturn:
             raise SchemaError(f"{explain_item(key)} ({call_site()})")

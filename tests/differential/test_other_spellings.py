@@ -316,3 +316,16 @@ def test_a_column_that_is_not_there_is_answered_with_one_like_it_wherever_it_is_
     assert meant(7, ["user"]) == meant("entirely", ["user"]) == ""
     assert meant("K", ["x", "k"]) == " Did you mean 'k'?", "as Spark would take it"
     assert meant("USR", ["user", "Usr"]) == " Did you mean 'Usr'?", "what is equal but for capitals is nearer"
+
+
+def test_misspelt_names_are_answered_with_one_like_them() -> None:
+    rows = dd.input(Dataflow("q"), "rows", "a: int")
+    for thing, name, like in (
+        (rows, "gruop_by", "group_by"),
+        (rows.group_by("a"), "redcue", "reduce"),
+        (dd, "cout", "count"),
+    ):
+        with pytest.raises(AttributeError, match=rf"no .*'{name}'\. Did you mean '{like}'\?$"):
+            getattr(thing, name)
+    with pytest.raises(AttributeError, match="no '__copy_'$"):
+        getattr(rows, "__copy_")

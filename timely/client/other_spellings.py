@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ..errors import MisuseError
 
-__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain", "of_rows"]
+__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain", "no_end", "of_rows"]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for what this client was not given yet: tables of Arrow, which "
@@ -45,10 +45,35 @@ OF_FLOWS: Final = {
 }
 
 
-def explain(kind: str, name: str, spellings: Mapping[str, str]) -> str:
-    """The message of the `AttributeError` for `name`, which a `kind` of thing does not have."""
+def explain(kind: str, name: str, spellings: Mapping[str, str], has: Iterable[str] = ()) -> str:
+    """Return the message of the `AttributeError` for `name`, which a `kind` of thing does not have. It `has`
+    these.
+    """
     told = spellings.get(name)
-    return f"{kind} has no {name!r}. Write instead: {told}" if told else f"{kind} has no {name!r}"
+    if told:
+        return f"{kind} has no {name!r}. Write instead: {told}"
+    return f"{kind} has no {name!r}{_meant(name, [each for each in has if not each.startswith('_')])}"
+
+
+def no_end(flow: str, kind: str, name: object, inputs: Iterable[str], outputs: Iterable[str]) -> MisuseError:
+    """Return the error about an input or an output, as `kind` says, that a flow does not have."""
+    ends = {"input": list(inputs), "output": list(outputs)}
+    other = "output" if kind == "input" else "input"
+    message = f"{flow!r} has no {kind} {name!r}: there are {', '.join(map(repr, ends[kind])) or 'none'}"
+    if name in ends[other]:
+        return MisuseError(f"{message}. {name!r} is an {other}: write {other}({name!r})")
+    return MisuseError(message + _meant(name, ends[kind]))
+
+
+def _meant(name: object, names: Sequence[str]) -> str:
+    """What may be meant by a name that is not there, as the end of a message; "" if nothing is like it."""
+    if not isinstance(name, str) or name.startswith("_"):  # IPython asks for many of these
+        return ""
+    import difflib
+
+    same = [each for each in names if each.casefold() == name.casefold()]
+    near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 _DIFFS: Final = {"insert": 1, "upsert": 1, "remove": -1, "delete": -1}

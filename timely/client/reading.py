@@ -62,7 +62,7 @@ class FlowOutput:
 
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(explain("an output of a flow", name, OF_OUTPUTS))
+            raise AttributeError(explain("an output of a flow", name, OF_OUTPUTS, dir(FlowOutput)))
 
     @property
     def is_records(self) -> bool:

@@ -41,7 +41,7 @@ from ..wire.requests import (
 from ..wire.task_requests import Hold
 from .appending import append_request
 from .installed import Installed, Workers
-from .other_spellings import OF_FLOWS, OF_INPUTS, explain, of_rows
+from .other_spellings import OF_FLOWS, OF_INPUTS, explain, no_end, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .reports.arrangements import arrangements_of
 from .reports.iterations import iterations_of
@@ -81,7 +81,7 @@ class Flow(Installed):
             for kind in ("output", "input"):
                 if name in ends.get(f"_{kind}s", ()):
                     raise AttributeError(f"a flow has no {name!r}: it is an {kind}; write {kind}({name!r})")
-            raise AttributeError(explain("a flow", name, OF_FLOWS))
+            raise AttributeError(explain("a flow", name, OF_FLOWS, dir(Flow)))
 
     @property
     def inputs(self) -> list[str]:
@@ -95,22 +95,16 @@ class Flow(Installed):
 
     def input(self, name: str) -> FlowInput:
         """The input of that name."""
-        found = self._inputs.get(name)
+        found = self._inputs.get(name) if isinstance(name, str) else None
         if found is None:
-            raise MisuseError(
-                f"{self.name!r} has no input {name!r}: there are "
-                f"{', '.join(map(repr, self._inputs)) or 'none'}"
-            )
+            raise no_end(self.name, "input", name, self._inputs, self._outputs)
         return found
 
     def output(self, name: str) -> FlowOutput:
         """The output of that name."""
-        found = self._outputs.get(name)
+        found = self._outputs.get(name) if isinstance(name, str) else None
         if found is None:
-            raise MisuseError(
-                f"{self.name!r} has no output {name!r}: there are "
-                f"{', '.join(map(repr, self._outputs)) or 'none'}"
-            )
+            raise no_end(self.name, "output", name, self._inputs, self._outputs)
         return found
 
     def seal(self, expected: Sequence[ExpectedAppend] = (), *, through: int | None = None) -> int:
@@ -288,7 +282,7 @@ class FlowInput:
 
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(explain("an input of a flow", name, OF_INPUTS))
+            raise AttributeError(explain("an input of a flow", name, OF_INPUTS, dir(FlowInput)))
 
     @answers_misfits(of_rows)
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -60,6 +60,36 @@ def test_inputs_and_outputs_say_what_to_write(flow: Flow) -> None:
     for each in (flow, flow.input("in"), flow.output("out")):
         with pytest.raises(AttributeError, match="no 'nonsense'$"):
             getattr(each, "nonsense")  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda flow: flow.input("inn"), r"has no input 'inn': there are 'in'\. Did you mean 'in'\?"),
+        (lambda flow: flow.output("OUT"), r"has no output 'OUT': there are 'out'\. Did you mean 'out'\?"),
+        (lambda flow: flow.output("in"), r"has no output 'in': .*'in' is an input: write input\('in'\)"),
+        (lambda flow: flow.input("out"), r"has no input 'out': .*'out' is an output: write output\('out'\)"),
+        (lambda flow: flow.output("zzz"), r"has no output 'zzz': there are 'out'$"),
+        (lambda flow: flow.output(["out"]), r"has no output \['out'\]: there are 'out'$"),
+    ],
+)
+def test_ends_that_are_not_there_are_told_with_what_may_be_meant(
+    flow: Flow, asked: Callable[[Flow], object], said: str
+) -> None:
+    with pytest.raises(MisuseError, match=said):
+        asked(flow)
+
+
+def test_misspelt_attributes_are_told_with_what_may_be_meant(flow: Flow) -> None:
+    for thing, name, meant in (
+        (flow, "uninstal", "uninstall"),
+        (flow.input("in"), "isnert", "insert"),
+        (flow.output("out"), "snapshto", "snapshot"),
+    ):
+        with pytest.raises(AttributeError, match=rf"no '{name}'\. Did you mean '{meant}'\?$"):
+            getattr(thing, name)
+    with pytest.raises(AttributeError, match="no '_repr_htm_'$"):
+        getattr(flow, "_repr_htm_")  # noqa: B009
 
 
 def test_no_spelling_is_the_name_of_something_that_is_there(flow: Flow) -> None:
