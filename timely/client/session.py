@@ -95,14 +95,16 @@ class Flow(Installed):
 
     def input(self, name: str) -> FlowInput:
         """The input of that name."""
-        found = self._inputs.get(name) if isinstance(name, str) else None
+        asked: object = name  # as users write it
+        found = self._inputs.get(asked) if isinstance(asked, str) else None
         if found is None:
             raise no_end(self.name, "input", name, self._inputs, self._outputs)
         return found
 
     def output(self, name: str) -> FlowOutput:
         """The output of that name."""
-        found = self._outputs.get(name) if isinstance(name, str) else None
+        asked: object = name  # as users write it
+        found = self._outputs.get(asked) if isinstance(asked, str) else None
         if found is None:
             raise no_end(self.name, "output", name, self._inputs, self._outputs)
         return found
