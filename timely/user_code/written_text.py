@@ -18,7 +18,7 @@ import __future__
 import ast
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import CodeType
 from typing import Final
@@ -56,10 +56,15 @@ def _texts(code: CodeType, names: dict[str, object]) -> Iterator[str]:
 
 
 def _arguments_of_magics() -> Iterator[str]:
-    """The texts in the cells that IPython has run, the last one first: arguments of magics are among them."""
+    """The texts in the cells that IPython has run, the last one first: arguments of magics are among them.
+
+    A magic has IPython make Python of its argument, which takes off empty lines.
+    """
     ipython = sys.modules.get("IPython")
     try:
-        cells: list[str] = list(ipython.get_ipython().history_manager.input_hist_parsed)  # type: ignore[union-attr]
+        shell = ipython.get_ipython()  # type: ignore[union-attr]
+        cells: list[str] = list(shell.history_manager.input_hist_parsed)
+        as_python: Callable[[str], str] = shell.transform_cell
     except Exception:  # another release, or there is no shell
         return
     for cell in reversed(cells[-_CELLS_MAX:]):
@@ -69,7 +74,11 @@ def _arguments_of_magics() -> Iterator[str]:
             continue
         for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+                try:
+                    text = as_python(node.value)
+                except Exception:  # whatever IPython raises about a text that is no cell
+                    continue
+                yield text
 
 
 def _compiles_to(text: str, code: CodeType) -> bool:

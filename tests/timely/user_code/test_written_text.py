@@ -89,9 +89,12 @@ def test_cell_that_was_changed_is_not_what_runs() -> None:
 
 
 def test_magic_has_its_text_in_the_cell_that_ran_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The magic takes off empty lines before it compiles, as all of IPython does."""
     inside = "import math\ntake(lambda r: math.sqrt(r))\n"
-    cells = [f"get_ipython().run_cell_magic('time', '', {inside!r})\n", "(no Python", "x = 1"]
-    shell = SimpleNamespace(history_manager=SimpleNamespace(input_hist_parsed=cells))
+    argument = "\n" + inside
+    cells = [f"get_ipython().run_cell_magic('time', '', {argument!r})\n", "(no Python", "x = 1"]
+    history = SimpleNamespace(input_hist_parsed=cells)
+    shell = SimpleNamespace(history_manager=history, transform_cell=lambda text: text.lstrip("\n"))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     (function,) = run_statements(inside, "<timed exec>")
     assert written_text(code_of(function), {}) == inside
