@@ -39,13 +39,15 @@ class Failures:
     Attributes:
         places: by operator its number in rows of `FAILURES`.
         shape: of the times in the loops that the chain is in.
+        times: how often each row of a batch is in what the operator gets; its failures are there as often.
         counters: the bits of a time word that count iterations of these loops; known once times have a layout.
         readers: how many connectors take the failures of each batch.
     """
 
-    def __init__(self, places: Mapping[bytes, int], shape: TimeShape) -> None:
+    def __init__(self, places: Mapping[bytes, int], shape: TimeShape, times: int = 1) -> None:
         self.places = places
         self.shape = shape
+        self.times = times
         self.counters = 0
         self.readers = 0
         self._batch: Batch | None = None
@@ -78,7 +80,8 @@ class Failures:
         """Rows that failed, as rows of `FAILURES`."""
         if not failed:
             return None
-        return UpdateBatch(failure_words(self.places, failed, self.counters, SYMBOLS), FAILURES.symbol_words)
+        many = [one._replace(diff=one.diff * self.times) for one in failed] if self.times > 1 else failed
+        return UpdateBatch(failure_words(self.places, many, self.counters, SYMBOLS), FAILURES.symbol_words)
 
 
 class AtPlace:

@@ -16,6 +16,7 @@ import numpy as np
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, each_in, in_order
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
+from differential.linear.failing import FAILURES
 from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
     DONE,
@@ -279,15 +280,18 @@ class LoopRegion:
             if not self._slots.rows(slot):
                 continue
             if way != "summed":
+                # What a transform is still to make of the others says by itself which of its words are symbols.
+                symbol_words = FAILURES.symbol_words if way == "made" else ()
                 for words in each_in(self._slots.take_parts(slot)):
+                    batch: Batch = UpdateBatch(words, symbol_words)
                     for use in uses:
-                        (use.send_made if way == "made" else use.send)(UpdateBatch(words), int(words[-2].min()))
+                        (use.send_made if way == "made" else use.send)(batch, int(words[-2].min()))
                 continue
             few = self._slots.take_moved(slot, keep, add)
             if few is not None:
                 words, least = few
                 if words.shape[1]:
-                    batch: Batch = UpdateBatch(words)
+                    batch = UpdateBatch(words)
                     for use in uses:
                         use.send(batch, least)
                 continue
