@@ -107,8 +107,8 @@ class UserFunctionError(MisuseError):
     """A Python function of the user raised, or returned what its declared columns cannot hold.
 
     The user's own exception, if there was one, is the `__cause__`. `row`: the index of the record among those
-    that the function was called for, where the function is called record by record; -1: unknown. `failing`: as of
-    a RowError, where groups on which a function failed come as rows.
+    that the function was called for, where the function is called record by record; -1: unknown. `failing`:
+    as of a RowError, where groups on which a function failed come as rows.
     """
 
     row: int = -1

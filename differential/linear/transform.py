@@ -17,7 +17,7 @@ from differential.columns.packed.block import Block
 from differential.errors import NotEmptyError, RowError, UserFunctionError
 from differential.expressions.projection import Projection
 from differential.linear.chain import LinearChain
-from differential.linear.failing import FAILURES, Apart, Failed, apart, failure_words
+from differential.linear.failures.failing import FAILURES, Apart, Failed, apart, failure_words
 from differential.linear.passes import as_one
 from differential.linear.short import Short, short_of
 from progress.arrays import Int64s
@@ -39,7 +39,8 @@ class Failures:
     Attributes:
         places: by operator its number in rows of `FAILURES`.
         shape: of the times in the loops that the chain is in.
-        counters: the bits of a time word that count iterations of these loops; known once times have a layout.
+        counters: the bits of a time word that count iterations of these loops; known once times have a
+            layout.
         readers: how many connectors take the failures of each batch.
     """
 
@@ -143,9 +144,9 @@ class LinearTransform:
 
     def _beside(self, batch: Batch, failures: Failures) -> Batch | None:
         """The rows of `batch` that the chain has an answer for; the others wait at `failures`."""
-        words = words_of(batch)
+        words, failed = words_of(batch), list[Failed]()
         try:
-            rows, failed = self._function(words), []
+            rows = self._function(words)
         except _FAILING:
             rows, failed = self.apart(words)
         failures.put(batch, failed)

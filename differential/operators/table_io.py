@@ -381,7 +381,10 @@ class TableLog:
         before = other._rows.accumulated(taken).all()
         # What has come here up to `epoch`, that included if it is complete already.
         unanswered = [each for each in self._unanswered if each[0] > epoch]
-        behind = [*(self._changes[done] for done in self._epochs if done > epoch), *(c for _, c in unanswered)]
+        behind = [
+            *(self._changes[done] for done in self._epochs if done > epoch),
+            *(c for _, c in unanswered),
+        ]
         later_ones = [_negated(changes.words()) for changes in behind]
         difference = self._rows.accumulated([_negated(before), *later_ones]).all()
         difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0

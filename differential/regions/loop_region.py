@@ -224,8 +224,8 @@ class LoopRegion:
                     raise
 
     def _do_again(self) -> bool:
-        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row it is,
-        or the step is a gate that takes groups apart, of which nothing was done yet. Whether it is.
+        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row
+        it is, or the step is a gate that takes groups apart, of which nothing was done yet. Whether it is.
         """
         parts, number = self._parts, int(self._state[X_STEP])
         parts.traces.take_back()
@@ -281,7 +281,9 @@ class LoopRegion:
             if way != "summed":
                 for words in each_in(self._slots.take_parts(slot)):
                     for use in uses:
-                        (use.send_made if way == "made" else use.send)(UpdateBatch(words), int(words[-2].min()))
+                        (use.send_made if way == "made" else use.send)(
+                            UpdateBatch(words), int(words[-2].min())
+                        )
                 continue
             few = self._slots.take_moved(slot, keep, add)
             if few is not None:

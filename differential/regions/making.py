@@ -51,7 +51,7 @@ from differential.kernels.regions.layout import (
     P_TRACE,
     S_COLUMNS,
 )
-from differential.linear.failing import FAILURES
+from differential.linear.failures.failing import FAILURES
 from differential.linear.transform import FailureTransform, LinearTransform
 from differential.operators.arrange import ArrangeVertex
 from differential.operators.join import JoinMachine, OwnRows

@@ -122,8 +122,8 @@ class Dataflow(Declarations):
     ) -> None:
         """Capture `stream` (or several `feeds`) under a name that clients read.
 
-        `strict`: an epoch that has no answer because something failed ends the dataflow. By default the output has an
-        error at that epoch, and answers again from the first epoch on that has one.
+        `strict`: an epoch that has no answer because something failed ends the dataflow. By default the
+        output has an error at that epoch, and answers again from the first epoch on that has one.
         """
         _check_name("output", name)
         if name in self.outputs:

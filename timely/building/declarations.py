@@ -55,8 +55,8 @@ class InputDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class OutputDeclaration:
-    """A named output: its capturing stage, what turns batches into clients' tables, and what keeps the failures that
-    may come beside its rows; None: none can.
+    """A named output: its capturing stage, what turns batches into clients' tables, and what keeps the
+    failures that may come beside its rows; None: none can.
 
     `is_strict`: an epoch without an answer ends the dataflow.
     """

@@ -293,8 +293,8 @@ class _Until:
 
 
 def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
-    """What drops rows that a loop which stops would go round once more with, and that leave it on the same way: no
-    counter is left behind it by which they could be told.
+    """What drops rows that a loop which stops would go round once more with, and that leave it on the same
+    way: no counter is left behind it by which they could be told.
     """
     found: list[_Until] = []
     rounds = Counter(scope for scope, _ in path.feedbacks if scope.stops)

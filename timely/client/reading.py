@@ -118,16 +118,16 @@ class FlowOutput:
         An epoch without changes comes, too: it says that they are all. Ends when all inputs are closed and
         done.
 
-        An epoch at which something fails has no answer: the error comes in place of its changes, and is not raised.
-        The next epoch that has an answer brings all changes since the last one that had.
+        An epoch at which something fails has no answer: the error comes in place of its changes, and is not
+        raised. The next epoch that has an answer brings all changes since the last one that had.
 
         Args:
             snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all
                 rows as if they had come in it; what follows joins on exactly.
             forget: let the workers drop what was handed out, as soon as no other client needs it.
             empty: whether epochs without changes come. Where epochs are far apart, as by `seal(through=)`,
-                these may be very many. A snapshot comes also if it has no rows. Without them an error comes at the
-                first epoch without an answer, and again where what fails changes.
+                these may be very many. A snapshot comes also if it has no rows. Without them an error comes
+                at the first epoch without an answer, and again where what fails changes.
             timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete. With
                 embedded workers it comes at once where no other thread of the program could seal one.
         """
@@ -223,7 +223,9 @@ class FlowOutput:
     ) -> tuple[pa.Table, list[Without]]:
         """As `_read`, and the epochs without an answer."""
         seconds = seconds_of(timeout)
-        request = Changes(self._flow.index, self.name, self._reader, start, max(stop, 0), False, seconds, True)
+        request = Changes(
+            self._flow.index, self.name, self._reader, start, max(stop, 0), False, seconds, True
+        )
         replies = self._flow.ask_all(request, seconds)
         table = merged_changes([reply.columns() for reply in replies])
         give_back_read(table.num_rows)
@@ -291,8 +293,8 @@ class FlowOutput:
             return min(reply.integer("complete") for reply in replies)
 
     def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table | TimelyError]:
-        """The collection as rows that come in one epoch, with this client's place right behind it; or why it has no
-        answer there.
+        """The collection as rows that come in one epoch, with this client's place right behind it; or why it
+        has no answer there.
         """
         for _ in range(_SNAPSHOTS_MAX):
             # The place comes first: from then on nobody can drop what joins on.

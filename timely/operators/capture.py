@@ -60,12 +60,15 @@ class OutputLog(Protocol):
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
-        collections, `diff`. What changed in epochs without an answer is a change of the next one that has one.
+        collections, `diff`. What changed in epochs without an answer is a change of the next one that has
+        one.
         """
         ...
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """The collection accumulated up to `epoch`, which is complete and has an answer, with the column `diff`."""
+        """The collection accumulated up to `epoch`, which is complete and has an answer, with the column
+        `diff`.
+        """
         ...
 
     def piece(self, wanted: Wanted) -> Cut:
@@ -337,8 +340,8 @@ class CaptureVertex(Vertex):
         return FOREVER if first is None else runner.code.epoch_of(first)
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """See `OutputLog.changes`. Raises why the last of these epochs has no answer; of records, which one epoch
-        cannot make up for another, why the first that has none does not.
+        """See `OutputLog.changes`. Raises why the last of these epochs has no answer; of records, which one
+        epoch cannot make up for another, why the first that has none does not.
         """
         if self.failures is not None and start < stop:
             error = self.failures.error_at(stop - 1)

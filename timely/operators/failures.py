@@ -1,8 +1,9 @@
 """What an output is told beside its rows: failures, for which there is no answer.
 
-An output of a dataflow in which something can fail has a second port. What comes there accumulates like a collection.
-While it is not empty at a complete epoch, the output has no answer at that epoch: who reads it gets an error instead.
-All workers are told the same failures, so that each knows by itself which epochs have no answer.
+An output of a dataflow in which something can fail has a second port. What comes there accumulates like a
+collection. While it is not empty at a complete epoch, the output has no answer at that epoch: who reads it
+gets an error instead. All workers are told the same failures, so that each knows by itself which epochs have
+no answer.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class FailureLog(Protocol):
         ...
 
     def complete(self, epoch: int) -> None:
-        """All epochs before `epoch` are complete. Of a strict output this raises if one of them has no answer."""
+        """All epochs before `epoch` are complete. Of a strict output this raises if one of them has no
+        answer.
+        """
         ...
 
     def settle(self) -> None:

@@ -149,6 +149,7 @@ class Composed:
             current = transform(current)
         return current
 
+
 B = TypeVar("B", bound=type[Batch])
 _kinds: dict[int, type[Batch]] = {}
 

@@ -64,8 +64,8 @@ class Guarded(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answered(Unary):
-    """The answers of a function of groups, of which `source` has the errors beside them: without the groups on which
-    the function fails, each of which is a failure. `text` is what the function is called.
+    """The answers of a function of groups, of which `source` has the errors beside them: without the groups
+    on which the function fails, each of which is a failure. `text` is what the function is called.
     """
 
     kind: ClassVar[str] = "answered"

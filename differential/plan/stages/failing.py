@@ -1,12 +1,12 @@
 """Which way do failures take to the outputs whose answers they spoil?
 
-Every connector with a chain that has no answer for some rows gets connectors beside it, from the same stream to the
-second port of each output that can be reached from where the first one leads. What is reached follows from the
-stages, so that it holds for stages that users have written, too. Failures cross neither operators nor arrangements:
-they leave the loops that they are in and go to all workers.
+Every connector with a chain that has no answer for some rows gets connectors beside it, from the same stream
+to the second port of each output that can be reached from where the first one leads. What is reached follows
+from the stages, so that it holds for stages that users have written, too. Failures cross neither operators
+nor arrangements: they leave the loops that they are in and go to all workers.
 
-A chain that leads to no output (a claim that is made beside them, an `inspect`) spoils all outputs. In a dataflow
-without outputs it leads to a stage that ends the dataflow once an epoch with a failure is complete.
+A chain that leads to no output (a claim that is made beside them, an `inspect`) spoils all outputs. In a
+dataflow without outputs it leads to a stage that ends the dataflow once an epoch with a failure is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from timely.operators.failures import EXPORTED_BESIDE, FAILURES_PORT
 
 from ...columns.routes import KeyRoute
 from ...linear.chain import LinearChain
-from ...linear.failing import FAILURES
+from ...linear.failures.failing import FAILURES
 from ...linear.transform import AtPlace, Failures, FailureTransform, LinearTransform
 from ...operators.between.exports import ExportVertex
 from ...operators.edge.failure_log import FailuresOut
@@ -32,6 +32,7 @@ from ...operators.passing import FailuresEndVertex
 from ...operators.table_io import TableConstant
 
 __all__ = ["add_failures", "failures_of"]
+
 
 @dataclass
 class _Source:
@@ -173,10 +174,10 @@ def _feed(
 
 def _outside(dataflow: Dataflow, stream: Stream) -> Stream:
     """The same stream in the scope of outputs."""
-    while stream.scope.parent is not None:
-        scope = stream.scope
-        summary = PathSummary.leave(scope.parent.shape)
-        outside = dataflow.declare_time_stage(f"failures leave {scope.name}", "egress", scope.parent, summary)
+    while (parent := stream.scope.parent) is not None:
+        summary = PathSummary.leave(parent.shape)
+        name = f"failures leave {stream.scope.name}"
+        outside = dataflow.declare_time_stage(name, "egress", parent, summary)
         dataflow.add_feed(outside.stage_index, stream.feed())
         stream = outside
     return stream
@@ -196,5 +197,7 @@ def _export(dataflow: Dataflow, name: str, feeds: list[Feed]) -> None:
 def _end(dataflow: Dataflow, out: FailuresOut, feeds: list[Feed]) -> StageDeclaration:
     """A stage that ends the dataflow at an epoch with failures."""
     given = [Feed(feed.stream, 0, feed.route, feed.transform, feed.detail) for feed in feeds]
-    dataflow.stage("failures", lambda: FailuresEndVertex(out.new_log()), given, outputs=0, detail=out.describe())
+    dataflow.stage(
+        "failures", lambda: FailuresEndVertex(out.new_log()), given, outputs=0, detail=out.describe()
+    )
     return dataflow.stages[-1]

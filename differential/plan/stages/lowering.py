@@ -19,7 +19,7 @@ from timely.errors import InternalError
 from timely.user_code.call_site import UNKNOWN_SITE, at_site
 
 from ...linear.chain import LinearChain
-from ...linear.guarding import record_text
+from ...linear.failures.guarding import record_text
 from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, arrange, join_stage, reduce_stage
 from ...operators.between.exports import ExportVertex

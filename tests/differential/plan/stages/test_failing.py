@@ -13,8 +13,7 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 from reference.collection import Collection as Rows
 from reference.collection import Row
-from reference.failures import answers_of
-from reference.plan import DidNotEnd
+from reference.plan import DidNotEnd, answers_of
 from strategies_collections import examples
 from strategies_plans import draw_collection, read_twice
 
@@ -112,7 +111,7 @@ def check(
     history: Sequence[Epoch],
     seen: Counter[str],
 ) -> None:
-    """Feed epoch by epoch; hold every output against the interpreter, by snapshots and by changes added up."""
+    """Feed epoch by epoch; hold every output against the interpreter, by changes added up."""
     held: dict[str, Rows] = {name: Counter() for name in INPUTS}
     added: dict[str, Rows] = {root.name: Counter() for root in roots}
     was_failing: Counter[str] = Counter()
@@ -146,7 +145,9 @@ def check(
                 with pytest.raises(TimelyError, match="has no answer"):
                     output.snapshot()
                 continue
-            assert not fails, f"epoch {epoch} of {root.name} should have no answer, and has {added[root.name]}"
+            assert not fails, (
+                f"epoch {epoch} of {root.name} should have no answer, and has {added[root.name]}"
+            )
             assert Counter({row: n for row, n in added[root.name].items() if n}) == wanted
             seen["answer"] += 1
             seen["again"] += bool(was_failing.pop(root.name, 0))

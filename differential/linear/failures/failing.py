@@ -1,14 +1,14 @@
 """Which rows does a chain of linear operators have no answer for, and what is said of each?
 
 A row for which an expression has no value, or for which a function of the user raises, is no answer. It is a
-*failure*: a row of `FAILURES`, at its time and with its difference, in a collection beside the answers. So failures
-cancel as rows do: the failure of a row goes when the row goes, and a row that came and went within an epoch, or that
-meets its negative in another run of a trace, leaves none.
+*failure*: a row of `FAILURES`, at its time and with its difference, in a collection beside the answers. So
+failures cancel as rows do: the failure of a row goes when the row goes, and a row that came and went within
+an epoch, or that meets its negative in another run of a trace, leaves none.
 
     place       which operator, as a number that all workers of the dataflow have for it
     iteration   the counters of the loops around the chain, as bits of the time word; 0 outside of loops.
-                With them two failures in different iterations never cancel: what failed in one iteration and was
-                therefore left out of the next is still a failure of the loop.
+                With them two failures in different iterations never cancel: what failed in one iteration and
+                was therefore left out of the next is still a failure of the loop.
     row         a hash of all words of the row: rows that look alike may be different ones
     kind        the class of the error
     expression  what failed, as text
@@ -16,11 +16,11 @@ meets its negative in another run of a trace, leaves none.
     error       why
     line        the line of the user's function, counted from its first; empty for expressions
 
-Nothing here depends on addresses, folders, or lines of files: the failure of a row that is removed on another worker
-must be the same row. Where an expression was written is known from `place` (`sites_of`).
+Nothing here depends on addresses, folders, or lines of files: the failure of a row that is removed on another
+worker must be the same row. Where an expression was written is known from `place` (`sites_of`).
 
-Passes (`passes.py`) are tried one after another. A pass that raises is tried again without the rows that the error
-names; where it names none, on halves.
+Passes (`passes.py`) are tried one after another. A pass that raises is tried again without the rows that the
+error names; where it names none, on halves.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from differential.columns.symbols.table import SymbolTable
 from differential.errors import FailingRows, NotEmptyError, RowError, UserFunctionError
 from differential.expressions.expression import Expr, Operation
 from differential.expressions.projection import TRAILING_WORDS
-from differential.linear.guarding import error_texts, record_text
+from differential.linear.failures.guarding import error_texts, record_text
 from timely.user_code.call_site import CallSite
 
 __all__ = ["FAILURES", "Apart", "Failed", "Pass", "apart", "failure_words", "row_hash", "sites_in"]
 
 FAILURES: Final = Schema.of(
-    "place: int, iteration: int, row: int, kind: string, expression: string, record: string, error: string, line: string"
+    "place: int, iteration: int, row: int, "
+    "kind: string, expression: string, record: string, error: string, line: string"
 )
 
-RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
+_RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
 
 
 class Pass(NamedTuple):
@@ -58,7 +59,7 @@ class Pass(NamedTuple):
         sign: by what the differences of its rows are still to be multiplied where that operator gets them.
     """
 
-    function: RowFunction
+    function: _RowFunction
     schema: Schema
     name: str
     origin: bytes
@@ -172,7 +173,14 @@ def _failed(
         kind = "UserFunctionError"
         line, why, _ = error_texts(error)
     said = record_text(one.name), record_text(text), why, line
-    return Failed(one.origin, row_hash(row[:-TRAILING_WORDS, 0].tolist()), kind, *said, int(row[-2, 0]), one.sign * int(row[-1, 0]))
+    return Failed(
+        one.origin,
+        row_hash(row[:-TRAILING_WORDS, 0].tolist()),
+        kind,
+        *said,
+        int(row[-2, 0]),
+        one.sign * int(row[-1, 0]),
+    )
 
 
 def row_hash(words: Sequence[int]) -> int:
@@ -211,4 +219,3 @@ def sites_in(exprs: Sequence[Expr]) -> Mapping[str, CallSite]:
         found.setdefault(top.describe(), top.site)
         waiting += top.operands
     return found
-
