@@ -188,7 +188,7 @@ def concat(*values: ExprLike) -> Expr:
 
 
 def round(x: ExprLike, digits: int | None = None) -> Expr:
-    """To so many digits behind the point (0; negative: before it), halves away from zero."""
+    """To so many digits behind the point (0; negative: before it), halves away from zero, as printed."""
     return call_function("round", x, digits)
 
 

@@ -263,7 +263,7 @@ class Expr(Tree):
         return as_expr(base).power(self)
 
     def round(self, digits: int = 0) -> Expr:
-        """To so many digits behind the point (negative: before it), halves away from zero."""
+        """To so many digits behind the point (negative: before it), halves away from zero, as printed."""
         return call_function("round", self, digits or None)
 
     def floor(self) -> Expr:
