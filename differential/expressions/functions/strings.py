@@ -19,6 +19,9 @@ from timely.wire.arrow import pc
 
 __all__ = ["STRINGS"]
 
+_CHARACTERS_MAX: Final = 1 << 33
+"""More than a text has."""
+
 _TEXT: Final = Param("text", ("string",))
 _PATTERN: Final = Param("pattern", ("string",), is_constant=True)
 _OTHER: Final = Param("part", ("string",), is_constant=True)
@@ -57,14 +60,17 @@ def _stripped(plain: Callable[[pa.Array], pa.Array], kernel: Callable[[pa.Array,
 
 
 def _slice(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
-    start = cast("int", constants[0])
+    start = _within(cast("int", constants[0]))
     if len(constants) < 2:
         return pc.utf8_slice_codeunits(columns[0], start)
-    length = max(0, cast("int", constants[1]))
-    if start >= 0:
-        return pc.utf8_slice_codeunits(columns[0], start, start + length)
-    # From the end; where the text is shorter than that, it begins at its first character.
-    return pc.utf8_slice_codeunits(pc.utf8_slice_codeunits(columns[0], start), 0, length)
+    stop = start + max(0, _within(cast("int", constants[1])))
+    # Both count from the end, as in Python, but a stop of 0 is the end. Where the text is shorter than that,
+    # what would be before its beginning counts, as in Spark and Polars: 'ab' from -5 on, 4 characters, is 'a'.
+    return pc.utf8_slice_codeunits(columns[0], start, None if start < 0 <= stop else stop)
+
+
+def _within(count: int) -> int:
+    return max(-_CHARACTERS_MAX, min(_CHARACTERS_MAX, count))
 
 
 def _extract(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:

@@ -42,7 +42,7 @@ def test_against_pythons_strings(rows: list[Row], start: int, length: int, other
         (col.z.str.rpad(length, "é"), lambda s: s.ljust(length, "é")),
         (
             col.z.str.slice(start, length),
-            lambda s: s[(at := max(0, len(s) + start) if start < 0 else start) : at + length],
+            lambda s: s[max(0, at := len(s) + start if start < 0 else start) : max(0, at + length)],
         ),
         (col.z.str.slice(start), lambda s: s[start:]),
     ]
