@@ -44,6 +44,7 @@ from differential.expressions.functions.namespaces import (
     explain_item,
     explain_method,
 )
+from differential.expressions.functions.refusals import Refusals, check_no_bool
 from differential.expressions.literals import Scalar, constant_of, constants_in
 from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
@@ -66,6 +67,7 @@ __all__ = [
     "Operation",
     "Ordering",
     "When",
+    "as_condition",
     "as_expr",
     "call_function",
     "check_columns",
@@ -81,15 +83,14 @@ __all__ = [
 
 
 SIZE_MAX: Final = 100_000
-"""Operators, columns and constants of an expression. It is walked through as it would be written out, so
-`x = x + x`, a few dozen times, would have no end."""
+"""Operators, columns and constants of an expression, written out: `x = x + x` doubles them."""
 
 DEPTH_MAX: Final = 150
 """Operators within one another. Walking through an expression takes some of Python's stack for each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(Tree):
+class Expr(Refusals, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
 
     def __post_init__(self) -> None:
@@ -119,17 +120,6 @@ class Expr(Tree):
 
     def __repr__(self) -> str:
         return self.describe()
-
-    def __bool__(self) -> NoReturn:
-        raise ExpressionError(
-            f"{self.describe()} ({call_site()}) has a value in every row, so it is neither true nor false.\n"
-            "  Write & for and, | for or, ~ for not, with parentheses: (col.a > 1) & (col.b < 2)."
-        )
-
-    def __iter__(self) -> NoReturn:
-        raise ExpressionError(
-            f"{self.describe()} ({call_site()}) is an expression; it cannot be iterated over."
-        )
 
     def __add__(self, other: ExprLike) -> Expr:
         return _binary("+", self, other)
@@ -445,7 +435,7 @@ class When(Operation):
     def when(self, condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
         """A further branch, for rows where no condition so far is true."""
         self._check_open()
-        branch = OpenWhen(self.operands, as_expr(condition))
+        branch = OpenWhen(self.operands, as_condition("when", condition))
         return branch if value is None else branch.then(value)
 
     def otherwise(self, value: ExprLike) -> Expr:
@@ -523,7 +513,7 @@ def when(condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
 
     `when(c, x)`, as in PySpark, is `when(c).then(x)`.
     """
-    branch = OpenWhen((), as_expr(condition))
+    branch = OpenWhen((), as_condition("when", condition))
     return branch if value is None else branch.then(value)
 
 
@@ -589,7 +579,15 @@ def as_expr(value: object) -> Expr:
     return lit(value)
 
 
+def as_condition(call: str, value: object) -> Expr:
+    """`value` as a condition of `call`; raises ExpressionError for True or False."""
+    check_no_bool(call, value)
+    return as_expr(value)
+
+
 def _binary(op: BinaryOp, left: object, right: object) -> Expr:
+    for side in (left, right) if op in ("&", "|") else ():
+        check_no_bool(op, side)
     return Operation(op, (as_expr(left), as_expr(right)))
 
 

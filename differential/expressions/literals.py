@@ -45,6 +45,7 @@ from differential.columns.rows import (
 from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError, shown
+from differential.expressions.functions.refusals import ExprText
 from differential.other_spellings import of_another_library
 
 __all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word", "constants_in"]
@@ -88,6 +89,8 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
                 "x.is_null(), and not x == None; when(…).then(…) without otherwise is null."
             )
         return None, type_.or_null()
+    if isinstance(value, ExprText):
+        value.refuse()
     elsewhere = of_another_library(value)
     if elsewhere is not None:
         raise ExpressionError(f"{shown(value)} ({site}) {elsewhere}.")

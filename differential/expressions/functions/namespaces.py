@@ -304,6 +304,8 @@ _METHODS: Final = {
     **dict.fromkeys(("getItem", "getField", "get"), "x.list.get(0), or x.list.field('key')"),
     **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
     **dict.fromkeys(("name", "as_"), "x.alias('name')"),
+    **dict.fromkeys(("isnull", "isna"), "x.is_null()"),
+    **dict.fromkeys(("notnull", "notna", "isnotnull"), "x.is_not_null()"),
     **{name: f"group_by('key').agg(n=dd.{name}('x'))" for name in ("sum", "count", "min", "max", "avg")},
     "mean": "group_by('key').agg(n=dd.avg('x'))",
     "first": "group_by('key').agg(n=dd.first('x', by='time'))",

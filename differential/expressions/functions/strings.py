@@ -64,8 +64,8 @@ def _slice(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array
     if len(constants) < 2:
         return pc.utf8_slice_codeunits(columns[0], start)
     stop = start + max(0, _within(cast("int", constants[1])))
-    # Both count from the end, as in Python, but a stop of 0 is the end. Where the text is shorter than that,
-    # what would be before its beginning counts, as in Spark and Polars: 'ab' from -5 on, 4 characters, is 'a'.
+    # Both count from the end, as in Python, but a stop of 0 is the end. Places before the beginning of a
+    # shorter text count, as in Spark and Polars: 'ab' from -5 on, 4 characters, is 'a'.
     return pc.utf8_slice_codeunits(columns[0], start, None if start < 0 <= stop else stop)
 
 
