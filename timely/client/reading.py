@@ -176,7 +176,8 @@ class FlowOutput:
     def snapshot(self, timeout: float | None = None) -> pa.Table:
         """The collection as of the last epoch that is sealed by this client or complete, once it is complete,
         sorted: each row as often as it is in it. The epoch is in the table's metadata:
-        `output.epoch_of(table)`.
+        `output.epoch_of(table)`. Before the first epoch is sealed the collection is empty; if rows that this
+        client has inserted wait for that, MisuseError says so.
         """
         epoch, tables = self._snapshot(timeout)
         table = expanded(tables)
@@ -315,6 +316,13 @@ class FlowOutput:
         flow = self._flow
         for _ in range(_SNAPSHOTS_MAX):
             epoch = max(flow.epoch, self.complete_before_capped()) - 1 if wanted is None else wanted
+            if epoch < 0 and wanted is None and flow.filled_input:
+                raise MisuseError(
+                    f"output {self.name!r} has nothing to show yet: no epoch of {flow.name!r} is sealed, and "
+                    f"the rows that this client has put into input {flow.filled_input!r} wait in epoch "
+                    f"{flow.epoch}, which is open.\n  Seal it first: flow.seal(); a snapshot then waits "
+                    "until the epoch is complete"
+                )
             try:
                 replies = flow.ask_all(Snapshot(flow.index, self.name, epoch, seconds), seconds)
             except ForgottenError:

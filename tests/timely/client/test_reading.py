@@ -475,3 +475,37 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
     assert flow.wait(np.int64(0)) == 0 and output.changes(np.int64(0), np.int64(1)).num_rows == 0
     with pytest.raises(timely.MisuseError, match="1 to 256 workers, not 'two'"):
         timely.connect(workers="two")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_snapshot_says_that_rows_wait_for_the_first_seal(cluster: timely.Cluster, count: int) -> None:
+    flow = cluster.install(numbers)
+    output = flow.output("numbers")
+    flow.input("numbers").insert([])
+    assert output.snapshot().num_rows == 0, "nothing waits"
+    flow.input("numbers").insert([(value,) for value in range(count)])
+    with pytest.raises(
+        timely.MisuseError, match=r"no epoch of .* 'numbers' wait in epoch 0, .*\n.*flow.seal\(\)"
+    ):
+        output.snapshot()
+    assert cluster.flow(flow.index).output("numbers").snapshot().num_rows == 0, (
+        "another client has put in none"
+    )
+    flow.seal()
+    assert output.snapshot().num_rows == count
+    flow.input("numbers").insert([(7,)])
+    assert output.snapshot().num_rows == count, "as of the last epoch that is sealed"
+
+
+def test_snapshot_says_so_of_tables_and_appends_too(cluster: timely.Cluster) -> None:
+    for put_in in (
+        lambda ends: ends.insert(pa.table({"n": list(range(5000))})),
+        lambda ends: ends.append(pa.table({"n": [1], "diff": [1]})),
+        lambda ends: ends.append(pa.table({"n": [1], "diff": [1]}), writer="w", sequence=0),
+    ):
+        flow = cluster.install(numbers)
+        put_in(flow.input("numbers"))
+        with pytest.raises(timely.MisuseError, match="wait in epoch 0"):
+            flow.output("numbers").snapshot()
+        flow.seal()
+        assert flow.output("numbers").snapshot().num_rows > 0
