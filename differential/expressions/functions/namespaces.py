@@ -44,8 +44,12 @@ class StringMethods(Generic[E]):
         """In small letters."""
         return self._call("lower", self._expr)
 
+    def initcap(self) -> E:
+        """Each word with a capital letter; a word begins behind a space."""
+        return self._call("initcap", self._expr)
+
     def title(self) -> E:
-        """Each word with a capital letter."""
+        """Each word with a capital letter; a word is a run of letters."""
         return self._call("title", self._expr)
 
     def length(self) -> E:
@@ -251,7 +255,7 @@ _OF_ACCESSORS: Final = {
     "str": {
         **dict.fromkeys(("to_uppercase", "capitalize"), "x.str.upper(), or x.str.title()"),
         **dict.fromkeys(("to_lowercase", "casefold"), "x.str.lower()"),
-        **dict.fromkeys(("to_titlecase", "initcap"), "x.str.title()"),
+        **dict.fromkeys(("to_titlecase",), "x.str.title()"),
         **dict.fromkeys(("len", "len_chars", "len_bytes", "n_chars"), "x.str.length()"),
         **dict.fromkeys(("trim", "strip_chars", "strip_prefix", "strip_suffix"), "x.str.strip('characters')"),
         **dict.fromkeys(("strip_chars_start", "ltrim"), "x.str.lstrip('characters')"),

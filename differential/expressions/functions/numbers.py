@@ -181,7 +181,7 @@ NUMERIC: Final = (
     Function(name="is_nan", family="numbers", accessor="", params=(Param("x", ("float",)),),
     gives=always(boolean),
              numpy=lambda columns, constants, types: (np.isnan(columns[0]), None),
-             says="Whether it is not a number.", spark="isnan", polars="is_nan"),
+             says="Whether it is not a number.", spark="isnan (false for null)", polars="is_nan"),
     Function(name="hash", family="numbers", accessor=None, params=(Param("x", ANY_KIND),), many=True,
              gives=always(integer), numpy=_hash,
              says="64 bits of the values, the same in every process; null if one is null.", spark="xxhash64",
