@@ -42,8 +42,8 @@ class GroupOperators(OrderOperators):
         all rows.
 
         Keys are names, `col.x`, lists of these, and expressions with a name: `group_by("user",
-        day=col.t // 86400)`, or `(col.t // 86400).alias("day")`. Null is a key as any other: rows where it
-        is null are one group.
+        day=col.t.cast("date"))`, or `col.t.cast("date").alias("day")`. Null is a key as any other: rows where
+        it is null are one group.
 
         `balance` divides groups among units, so that a key with very many rows is not the work of one worker:
         `balance=dd.Balance("JB", units=16)`, each row anywhere, or `"JB6"`, in the group of units of its key.
@@ -233,7 +233,7 @@ def _key(key: object) -> str:
     if isinstance(key, ColumnRef | Aliased):
         return key.name
     raise SchemaError(
-        f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t // 86400), or alias('day')"
+        f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t.cast('date')), or alias('day')"
     )
 
 

@@ -287,7 +287,8 @@ _OF_ACCESSORS: Final = {
         "month_end": "x.dt.date_trunc('month').dt.add_months(1).dt.add_days(-1)",
         **dict.fromkeys(
             ("convert_time_zone", "replace_time_zone", "tz_localize", "tz_convert"),
-            "x + timedelta(hours=1): times are in UTC",
+            "x + datetime.timedelta(hours=1) for a fixed distance: times are in UTC. For a zone with summer "
+            "time map(function, schema), of a collection",
         ),
     },
     "list": {
