@@ -11,7 +11,7 @@ from timely.user_code.call_site import call_site
 from ..errors import ExpressionError
 from ..expressions.expression import col
 from ..plan.nodes import AssertEmpty, Delay, Filter, Node, ReduceFunction, Select
-from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded
+from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded, Provided
 from .handle import Handle, in_one_place
 from .joins import JoinOperators
 
@@ -55,8 +55,8 @@ class CheckingOperators(JoinOperators):
         """
         left, right = in_one_place((self, other))
         difference = left.concat(right.conformed(left.schema, "assert_equal").negate())
-        difference.assert_empty(what or f"assert_equal ({call_site()})")
-        return left
+        claim = difference.assert_empty(what or f"assert_equal ({call_site()})")
+        return left.with_node(Provided(left.node, claim.node))
 
     def attempt(self, step: Callable[[Self], Self]) -> tuple[Self, Self]:
         """What `step` makes of the rows on which it does not fail; and the others, as a collection of errors.

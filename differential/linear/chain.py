@@ -32,7 +32,7 @@ from differential.expressions.expression import ExprLike, as_expr, col
 from differential.expressions.projection import Projection
 from differential.expressions.types import check_condition
 from differential.linear.failures.answered import Answered
-from differential.linear.failures.claiming import Claim
+from differential.linear.failures.claiming import Claim, Nothing
 from differential.linear.failures.failing import Pass, sites_in
 from differential.linear.failures.guarding import Guard, record_text
 from differential.linear.passes import (
@@ -133,6 +133,10 @@ class LinearChain:
         rows.
         """
         return self._longer(Claim(what, self.schema_out), self.schema_out)
+
+    def nothing(self, schema: Schema) -> LinearChain:
+        """No rows, of columns `schema`; what fails on the way there fails all the same."""
+        return self._longer(Nothing(schema), schema)
 
     def answered(self, schema: Schema, text: str, site: CallSite) -> LinearChain:
         """The answers of a function of groups, columns `schema`, without the columns of errors behind."""

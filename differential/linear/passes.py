@@ -33,7 +33,7 @@ from differential.expressions.projection import TRAILING_WORDS, Projection
 from differential.linear.accumulating import Accumulate
 from differential.linear.batch_functions import compile_batches
 from differential.linear.failures.answered import Answered
-from differential.linear.failures.claiming import Claim
+from differential.linear.failures.claiming import Claim, Nothing
 from differential.linear.failures.failing import Pass
 from differential.linear.failures.guarding import Guard, guarded
 from differential.linear.failures.raising import can_raise
@@ -143,6 +143,7 @@ Step: TypeAlias = (
     | Sliding
     | Placing
     | Claim
+    | Nothing
     | Answered
 )
 
@@ -270,7 +271,7 @@ class _Plan:
             self.flush()
             self._pass(step.compile(), step.describe())
             self._start(step.schema_out)
-        elif isinstance(step, Claim | Answered):
+        elif isinstance(step, Claim | Answered | Nothing):
             self.flush()
             self._pass(step.compile(self._symbols), step.describe())
             self._start(step.schema_out)
