@@ -20,7 +20,7 @@ Every message says which input, column, row or line of the user's program it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,8 @@ ONE_COLUMN: Final = "'one: int' for the columns, and rows (1,)"
 
 _SHOWN_CHARACTERS_MAX = 80
 
+_Indices: TypeAlias = npt.NDArray[np.int64]
+
 
 class SchemaError(MisuseError):
     """Data do not fit the declared columns, or the declaration itself makes no sense."""
@@ -68,23 +70,23 @@ class RowError(MisuseError):
 
 
 class FailingRows(NamedTuple):
-    """The rows of a batch for which an expression has no value.
+    """The rows of a batch for which an expression has no value. Functions take indices of rows, int64[k].
 
     Attributes:
         rows: bool[n], true where a row fails. n is the number of rows that the expression was given.
         expression: the expression as text, without the place where it is written.
-        why: from the index of a row to what is wrong with it, such as "divides by zero".
-        show: from the index of a row to the columns that the expression reads, as text.
-        words: from the index of a row to all its words: rows that look alike may be different ones.
-        line: from the index of a row to the line of the user's function.
+        why: what is wrong with each row, such as "divides by zero"; k texts.
+        show: the columns of each row that the expression reads; k texts.
+        words: all words of the rows, int64[words, k]: rows that look alike may be different ones.
+        line: the line of the user's function that failed; None: there is no such function.
     """
 
     rows: npt.NDArray[np.bool_]
     expression: str
-    why: Callable[[int], str]
-    show: Callable[[int], str]
-    words: Callable[[int], Sequence[int]]
-    line: Callable[[int], str] = lambda row: ""
+    why: Callable[[_Indices], Sequence[str]]
+    show: Callable[[_Indices], Sequence[str]]
+    words: Callable[[_Indices], npt.NDArray[np.int64]]
+    line: Callable[[_Indices], Sequence[str]] | None = None
 
 
 class MultiplicityOverflowError(MisuseError):

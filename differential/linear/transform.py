@@ -67,13 +67,18 @@ class Failures:
         failed = self._failed
         self._left -= 1
         if self._left <= 0:
-            self._batch, self._failed = None, []
+            self.clear()
         return self.as_batch(failed)
 
     def take_all(self) -> UpdateBatch | None:
         """The same for all readers together."""
-        failed, self._batch, self._failed = self._failed, None, []
+        failed = self._failed
+        self.clear()
         return self.as_batch(failed)
+
+    def clear(self) -> None:
+        """Let go of what nobody has asked for."""
+        self._batch, self._failed = None, []
 
     def as_batch(self, failed: Sequence[Failed]) -> UpdateBatch | None:
         """Rows that failed, as rows of `FAILURES`."""
@@ -186,6 +191,7 @@ class FailureTransform:
     def __call__(self, batch: Batch) -> Batch | None:
         """The failures of the rows of `batch`."""
         failures = self.failures
-        if not failures.has(batch):
-            failures.put(batch, self.answers.apart(words_of(batch)).failed)
-        return failures.take()
+        if failures.has(batch):
+            return failures.take()
+        # Behind another chain, which has made this batch for this connector alone.
+        return failures.as_batch(self.answers.apart(words_of(batch)).failed)

@@ -81,6 +81,8 @@ class Edge:
             return
         if words.shape[1] == 0:
             return
+        for failing in self.failing:  # what another connector with the same chain has found
+            failing.failures.clear()
         carried = self.use.carry(UpdateBatch(words), int(words[-2].min()))
         for failing in self.failing:
             failing.take(slots)

@@ -51,16 +51,16 @@ class Answered:
             if failing.any():
                 error = UserFunctionError(f"{self.text} ({self.site}) failed on {int(failing.sum())} groups")
 
-                def text(word: int) -> Callable[[int], str]:
-                    return lambda row: str(symbols.lookup_one(int(words[word, row])))
+                def texts(word: int) -> Callable[[Int64s], list[str]]:
+                    return lambda indices: [str(text) for text in symbols.lookup(words[word, indices])]
 
                 error.failing = FailingRows(
                     failing,
                     self.text,
-                    text(why),
-                    text(record),
-                    lambda row: words[:-2, row].tolist(),
-                    text(line),
+                    texts(why),
+                    texts(record),
+                    lambda indices: words[:-2, indices],
+                    texts(line),
                 )
                 raise error
             return np.ascontiguousarray(words[kept])

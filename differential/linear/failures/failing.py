@@ -25,6 +25,7 @@ error names; where it names none, on halves.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
@@ -117,8 +118,7 @@ def _tried(one: Pass, words: Int64s, symbols: SymbolTable, failed: list[Failed])
             known = error.failing
             at = error.row if isinstance(error, UserFunctionError) else -1
             if known is not None and known.rows.shape == (part.shape[1],) and known.rows.any():
-                for row in np.flatnonzero(known.rows).tolist():
-                    failed.append(_known(one, error, known, row, part[:, row]))
+                failed += _known(one, error, known, part, np.flatnonzero(known.rows))
                 waiting.append(np.ascontiguousarray(part[:, ~known.rows]))
             elif 0 <= at < part.shape[1]:
                 failed.append(_failed(one, part[:, at : at + 1], error, symbols))
@@ -139,20 +139,18 @@ def _tried(one: Pass, words: Int64s, symbols: SymbolTable, failed: list[Failed])
 
 
 def _known(
-    one: Pass, error: RowError | UserFunctionError, known: FailingRows, row: int, words: Int64s
-) -> Failed:
-    """What an error says of one of the rows that it names."""
-    return Failed(
-        one.origin,
-        row_hash(known.words(row)),
-        "RowError" if isinstance(error, RowError) else "UserFunctionError",
-        record_text(known.expression),
-        record_text(known.show(row)),
-        record_text(known.why(row)),
-        record_text(known.line(row)),
-        int(words[-2]),
-        one.sign * int(words[-1]),
-    )
+    one: Pass, error: RowError | UserFunctionError, known: FailingRows, words: Int64s, indices: Int64s
+) -> Iterator[Failed]:
+    """What an error says of some of the rows that it names; `words` are all that it was raised for."""
+    kind = "RowError" if isinstance(error, RowError) else "UserFunctionError"
+    expression = record_text(known.expression)
+    lines = itertools.repeat("") if known.line is None else known.line(indices)
+    rows = np.ascontiguousarray(known.words(indices).T)
+    times, diffs = words[-2, indices].tolist(), (one.sign * words[-1, indices]).tolist()
+    texts = zip(known.show(indices), known.why(indices), lines, strict=False)
+    for row, (record, why, line), time, diff in zip(rows, texts, times, diffs, strict=True):
+        said = record_text(record), record_text(why), record_text(line)
+        yield Failed(one.origin, _hash_of(row), kind, expression, *said, time, diff)
 
 
 def _columns(words: Int64s, start: int, stop: int) -> Int64s:
@@ -165,7 +163,9 @@ def _failed(
     """What is said of one row, int64[words, 1], for which a pass raised."""
     if not isinstance(error, NotEmptyError) and error.failing is not None:
         known = error.failing
-        return _known(one, error, known, int(np.argmax(known.rows)) if known.rows.size else 0, row[:, 0])
+        at = np.array([np.argmax(known.rows)], np.int64)
+        (failed,) = _known(one, error, known, np.repeat(row, known.rows.size, 1), at)
+        return failed
     (record,) = decode_rows(one.schema, np.ascontiguousarray(row), symbols)
     text = ", ".join(f"{name}={value!r}" for name, value in zip(one.schema.names, record, strict=True))
     kind, why, line = "NotEmptyError", "", ""
@@ -185,8 +185,11 @@ def _failed(
 
 def row_hash(words: Sequence[int]) -> int:
     """A number for a row that nearly surely no other row has, the same in every process."""
-    digest = blake2b(np.array(words, np.int64).tobytes(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    return _hash_of(np.array(words, np.int64))
+
+
+def _hash_of(words: Int64s) -> int:
+    return int.from_bytes(blake2b(words.tobytes(), digest_size=8).digest(), "little", signed=True)
 
 
 def failure_words(
