@@ -293,10 +293,10 @@ class CaptureVertex(Vertex):
         """Epochs before the frontier are complete; with an empty frontier all are."""
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
-            self._complete_before = epoch
             if self.failures is not None:
                 self.failures.complete(epoch)
             self._log.complete(epoch)
+            self._complete_before = epoch  # not before: what the log fails to complete nobody may read
         self._runner.wants_frontier = not self._is_settled
 
     @property
@@ -326,10 +326,10 @@ class CaptureVertex(Vertex):
     def _note_complete(self) -> None:
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
-            self._complete_before = epoch
             if self.failures is not None:
                 self.failures.complete(epoch)
             self._log.note_complete(epoch)
+            self._complete_before = epoch
 
     def _frontier_epoch(self) -> int:
         runner = self._runner

@@ -187,7 +187,8 @@ class Vertex:
         """A batch of worker `peer` has come in, which `recv_all` will have: the place to look at words of it
         that are to be used as places in memory.
 
-        Raises `PeerError`, which ends this worker as other messages do that nobody may send.
+        What it raises ends the dataflow. A `PeerError` of one of our own classes ends this worker, as other
+        messages do that nobody may send.
         """
 
     def on_frontier(self) -> None:

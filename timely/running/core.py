@@ -30,10 +30,10 @@ from progress.tracking.broadcast import Broadcaster
 from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
 from ..errors import UninstalledError
-from ..failure import again, as_told, is_interrupt
+from ..failure import add_note, again, as_told, is_interrupt, is_raised_by_us
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
-from ..wire.batch import Batch, Frame, absorb, decode
+from ..wire.batch import Batch, Frame, absorb, decode, frames_of, is_of_user
 from ..wire.transport import Lent, Transport
 from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on
@@ -379,7 +379,12 @@ class Worker:
 
     def has_work(self) -> bool:
         """Whether a step would do something without waiting for other workers."""
-        return any(instance.has_work() for instance in self._instances.values())
+        try:
+            return any(instance.has_work() for instance in self._instances.values())
+        except BaseException as error:  # a vertex was asked (`first_asked`); the next step ends its dataflow
+            if is_interrupt(error):
+                raise
+            return True
 
     def has_rows_waiting(self) -> bool:
         """Whether rows wait in an input to be let in."""
@@ -390,9 +395,14 @@ class Worker:
         """Whether a step would do nothing if nothing has come from others."""
         if self.on_step is not None:
             return False
-        for instance in self._instances.values():
-            if not instance.is_at_rest():
-                return False
+        try:
+            for instance in self._instances.values():
+                if not instance.is_at_rest():
+                    return False
+        except BaseException as error:  # as in `has_work`
+            if is_interrupt(error):
+                raise
+            return False
         return True
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
@@ -400,8 +410,9 @@ class Worker:
         assert self._transport is not None
         anchor = self._instances[dataflow].anchor.epoch
         header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND, anchor))
+        frames = frames_of(batch, peer)
         self.messages_sent += 1
-        self._transport.send(peer, [header, *batch.to_frames(peer)])
+        self._transport.send(peer, [header, *frames])
         batch.on_sent(peer)
 
     def lend(self) -> Lent | None:
@@ -437,8 +448,14 @@ class Worker:
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here; dataflows that are prepared and not started have no rows."""
-        for instance in self._instances.values():
-            instance.symbols(mark)
+        failed: list[tuple[int, BaseException]] = []
+        for number, instance in self._instances.items():
+            try:
+                instance.symbols(mark)
+            except BaseException as error:  # what ends holds no words any more
+                failed.append((number, error))
+        for number, failure in failed:
+            self.fail(number, failure)
         for peer, frames in (message for waiting in self._early.values() for message in waiting):
             header = read_header(frames[0], peer)
             if isinstance(header, DataHeader):
@@ -484,7 +501,11 @@ class Worker:
         instance = self._instances.get(header.dataflow)
         if instance is None:
             if isinstance(header, DataHeader):
-                frames = [frames[0], *absorb(header.batch_kind, frames[1:], peer)]
+                try:
+                    frames = [frames[0], *absorb(header.batch_kind, frames[1:], peer)]
+                except BaseException as error:
+                    self._fail_unless_ours(header.dataflow, peer, header.batch_kind, error)
+                    return
             self._receive_early(header.dataflow, peer, frames)
             return
         if isinstance(header, ProgressHeader):
@@ -505,13 +526,27 @@ class Worker:
                 f"worker {peer} sent by connector {header.connector}, but there are "
                 f"{len(instance.arrivals.ways)}"
             )
-        batch = decode(header.batch_kind, frames[1:], peer)
-        instance.arrivals.check(header.connector, batch, peer)
+        try:
+            batch = decode(header.batch_kind, frames[1:], peer)
+            instance.arrivals.check(header.connector, batch, peer)
+        except BaseException as error:
+            self._fail_unless_ours(header.dataflow, peer, header.batch_kind, error)
+            return
         try:
             instance.arrivals.confirm(header.connector, batch, peer)
             instance.receive(header.connector, header.word, batch, header.anchor)
         except BaseException as error:
             self.fail(header.dataflow, error)
+
+    def _fail_unless_ours(self, number: int, peer: int, kind: int, error: BaseException) -> None:
+        """A batch that a peer sent was refused. If our code refused it, and knows the class, the peer says
+        what no worker may say: the error is raised, and ends this worker. If a class of a user's did, its
+        dataflow ends.
+        """
+        if isinstance(error, PeerError) and is_raised_by_us(error) and not is_of_user(kind):
+            raise error
+        add_note(error, f"while a batch of worker {peer} was read, before a vertex had it")
+        self.fail(number, error)
 
     def _receive_withdrawal(self, peer: int, header: WithdrawalHeader, frames: list[memoryview]) -> None:
         if len(frames) != 1:

@@ -120,7 +120,11 @@ class Instance:
             for handle in self.inputs.values():
                 handle.begin(epoch)
             for imported in (*self.imports, *self.feeds.values()):
-                imported.begin(epoch)
+                try:
+                    imported.begin(epoch)
+                except BaseException as error:
+                    add_note(error, f"while the import of {imported.exported.title()} was begun")
+                    raise
             self._open_inputs(epoch)
             self._begin_regions(epoch)
 
@@ -282,13 +286,25 @@ class Instance:
         )
         if first == FOREVER or first - base < enough:
             return 0  # as in most steps, and nobody has to be asked
-        asked = [runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None]
-        epochs = min([first, *(epoch for epoch in asked if epoch is not None)]) - base
+        for runner in self.runners:
+            if runner.vertex is None:
+                continue
+            try:
+                asked = runner.vertex.first_asked()
+                first = first if asked is None or first <= asked else asked
+            except BaseException as error:
+                add_note(error, f"while {runner.title()} was asked for an epoch, built at {runner.site}")
+                raise
+        epochs = first - base
         return epochs if epochs >= enough else 0
 
     def _rebase(self, by: Rebase) -> None:
         for runner in self.runners:
-            runner.catch_up()
+            try:
+                runner.catch_up()
+            except BaseException as error:
+                add_note(error, f"before times of {runner.title()} were to count from a later epoch")
+                raise
         counts = self.tracker.counts()
         self.anchor.epoch += by.epochs
         self._changes.rebase(by)
