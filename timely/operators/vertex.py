@@ -7,6 +7,8 @@
 
 A callback at `t` may send and ask only at times ≥ t. `on_notify(t)` comes after every `on_recv` at times ≤ t.
 Callbacks are queued, never re-entered: a message that a vertex sends to itself arrives in a later activation.
+All of them run in the thread of the worker. A vertex sends and asks in that thread only; in another one each of
+these calls raises `MisuseError` and does nothing.
 
 Times are tuples here. A vertex class with `word_times = True` gets *time words* instead
 (`progress.times.time_words`) and whole activations: `recv_all` once for all messages waiting at a port,

@@ -21,6 +21,7 @@ import gc
 import os
 import time
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from typing import assert_never
 
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
@@ -51,6 +52,7 @@ from .progress_messages import (
     write_progress_header,
     write_withdrawal_header,
 )
+from .stages.rights import Acting
 
 ACTIVATIONS_PER_STEP_MAX = 256
 """Activations before sockets are looked at again."""
@@ -82,6 +84,7 @@ class Worker:
             raise InternalError(f"{workers} workers need a transport")
         self.index = index
         self.workers = workers
+        self.acting = Acting()
         self._transport = transport
         self._instances: dict[int, Instance] = {}
         self._broadcasters: dict[int, Broadcaster] = {}
@@ -116,6 +119,7 @@ class Worker:
 
         `feeds`: by name, what its inputs are fed with at first.
         """
+        self.acting.thread = get_ident()
         number = len(self._instances) if index is None else index
         if number in self._instances:
             raise InternalError(f"dataflow {number} is installed already")
@@ -126,6 +130,7 @@ class Worker:
 
         `epoch`: as of which all workers begin, if it imports.
         """
+        self.acting.thread = get_ident()
         number = instance.index
         self._instances[number] = instance
         for owner in instance.reads:
@@ -220,6 +225,7 @@ class Worker:
 
     def step(self) -> bool:
         """One round; returns whether anything happened."""
+        self.acting.thread = get_ident()  # embedded it is another one for each caller
         self.steps += 1
         happened = self._transport is not None and self._poll()
         failed: list[tuple[int, BaseException]] | None = None
@@ -290,6 +296,7 @@ class Worker:
 
     def perform(self, action: Action) -> None:
         """Do one of the things that are `enabled`, by the code by which `step` does it."""
+        self.acting.thread = get_ident()
         if action not in self.enabled():
             raise InternalError(f"worker {self.index} cannot {action} now")
         if isinstance(action, Receive):
@@ -350,6 +357,7 @@ class Worker:
 
     def take_in(self) -> None:
         """Take in what other workers have sent, and run nothing: what they have decided holds here, too."""
+        self.acting.thread = get_ident()
         self._poll()
 
     def run_until_idle(self) -> None:
@@ -361,6 +369,7 @@ class Worker:
 
     def idle(self) -> bool:
         """Let vertices do a little of the work that may wait; returns whether more of it is left."""
+        self.acting.thread = get_ident()
         more = False
         for number, instance in list(self._instances.items()):
             try:
@@ -371,6 +380,7 @@ class Worker:
 
     def rest(self) -> None:
         """Let vertices know that nothing has happened for a while; `idle` does what they begin."""
+        self.acting.thread = get_ident()
         for number, instance in list(self._instances.items()):
             try:
                 instance.turns.rest()

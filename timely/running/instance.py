@@ -71,7 +71,9 @@ class Instance:
         self.recheck: set[int] = set()
         codes = [code.anchored(self.anchor) for code in frozen.codes]
         self.runners = [
-            VertexRunner(self, stage, declaration.name, declaration.site, code, declaration.outputs)
+            VertexRunner(
+                self, stage, declaration.name, declaration.site, code, declaration.outputs, owner.acting
+            )
             for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
         ]
         self.regions: list[RegionRunner] = []

@@ -7,6 +7,7 @@ from typing import Protocol
 from ..wire.batch import Batch
 from ..wire.transport import Lent
 from .stages.making import Exporter
+from .stages.rights import Acting
 
 __all__ = ["Owner"]
 
@@ -22,6 +23,11 @@ class Owner(Exporter, Protocol):
     @property
     def workers(self) -> int:
         """How many there are in all."""
+        ...
+
+    @property
+    def acting(self) -> Acting:
+        """The thread in which it runs vertices."""
         ...
 
     @property

@@ -142,8 +142,7 @@ class EmbeddedWorkers:
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
         if not self._may_begin(until):
             raise self._others.not_begun()
-        answers: Answers | None = None
-        news: threading.Event | None = None
+        answers, news = None, None
         while True:
             with self._turn():
                 try:
@@ -337,6 +336,7 @@ class EmbeddedWorkers:
     def _begin_turn(self) -> None:
         """Who ends it writes `_busy` himself: an interrupt (Ctrl-C) may come as any call begins."""
         self._busy = thread = threading.get_ident()
+        self._workers[0].acting.thread = thread
         begin_turn(self)
         self._others.have_asked.add(thread)
 
@@ -492,7 +492,7 @@ class EmbeddedWorkers:
         return self._crew is None or self._process.is_here
 
     def _check(self) -> None:
-        if self._crew is not None and not self._is_here():
+        if self._crew is not None:
             self._process.check()
         if self._broken is None:
             return

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import index
+from threading import get_ident
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from ...operators.vertex import Feeder, Vertex
 from ...wire.batch import Batch
 from .ahead import Ahead, Follower
 from .connector import Connector
-from .rights import Rights
+from .rights import Acting, Rights
 from .surroundings import Source, Surroundings
 
 __all__ = ["VertexRunner"]
@@ -54,8 +55,10 @@ class VertexRunner(Rights):
         site: str,
         code: TimeCode,
         outputs: int,
+        acting: Acting | None = None,
     ) -> None:
-        super().__init__(surroundings, stage, name, site, code)
+        """`acting`: the thread of its worker; by default the one that makes this."""
+        super().__init__(surroundings, stage, name, site, code, Acting() if acting is None else acting)
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
@@ -100,6 +103,8 @@ class VertexRunner(Rights):
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send `batch` at `word` by every connector of `output`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "sent")
         if word not in self._received and word not in self._held:
             self._check_right(word, "sent")
         if type(output) is not int or not 0 <= output < len(self.outputs):
@@ -109,6 +114,8 @@ class VertexRunner(Rights):
 
     def request(self, word: int) -> None:
         """Ask for a notification at `word`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked for notification")
         if word in self.requested:
             return
         if word not in self._received and word not in self._held:
@@ -124,6 +131,8 @@ class VertexRunner(Rights):
 
     def resume(self) -> None:
         """See `Vertex.resume`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked to be resumed")
         if not self.wants_resume:
             self.wants_resume = True
             self._surroundings.resume_later(self)
