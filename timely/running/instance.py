@@ -89,8 +89,7 @@ class Instance:
         if not frozen.imports and not feeds:
             self._open_inputs(0)
         for runner in self.runners:
-            if runner.vertex is not None:
-                runner.vertex.bind(runner)
+            runner.bind()
         if owner.makes_regions:
             self._take_together()
         if self.workers == 1:
@@ -119,6 +118,8 @@ class Instance:
             self.first_epoch = epoch
             # Nothing has a time yet, so the anchor goes anywhere.
             self.anchor.epoch = epoch - 1 if epoch >= self.frozen.layout.window else 0
+            for runner in self.runners:
+                runner.begin()
             for handle in self.inputs.values():
                 handle.begin(epoch)
             for imported in (*self.imports, *self.feeds.values()):
