@@ -98,6 +98,8 @@ class Worker:
         self.steps = 0
         self.messages_sent = 0
         self.messages_recv = 0
+        self.controls_sent = 0  # of these what is said apart from data
+        self.controls_recv = 0
         self.on_control: Callable[[int, memoryview], None] | None = None
         # Called with a dataflow and the error that has ended it here. Without it nobody could be told: then
         # the error comes out of `step`.
@@ -418,10 +420,12 @@ class Worker:
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """Hand a message for another worker to the transport."""
         assert self._transport is not None
-        anchor = self._instances[dataflow].anchor.epoch
+        instance = self._instances[dataflow]
+        anchor = instance.anchor.epoch
         header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND, anchor))
         frames = frames_of(batch, peer)
         self.messages_sent += 1
+        instance.messages_sent += 1
         self._transport.send(peer, [header, *frames])
         batch.on_sent(peer)
 
@@ -430,12 +434,13 @@ class Worker:
         lent = None if self._transport is None or not self._lends else self._transport.lend()
         return lent.without_looking_out() if lent is not None and self.has_work() else lent
 
-    def take_back(self) -> None:
-        """The inverse of `lend`."""
+    def take_back(self) -> tuple[int, int]:
+        """The inverse of `lend`: how many messages were sent and taken meanwhile."""
         assert self._transport is not None
         sent, received = self._transport.take_back()
         self.messages_sent += sent
         self.messages_recv += received
+        return sent, received
 
     def send_control(self, payload: Frame, to: int | None = None) -> None:
         """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
@@ -443,6 +448,7 @@ class Worker:
             for peer in range(self.workers) if to is None else (to,):
                 if peer != self.index:
                     self.messages_sent += 1
+                    self.controls_sent += 1
                     self._transport.send(peer, [write_control_header(), payload])
 
     def begin_forgetting(self) -> None:
@@ -503,6 +509,7 @@ class Worker:
                 raise PeerError(
                     f"worker {peer} sent a control message of {len(frames)} frames that nobody expects"
                 )
+            self.controls_recv += 1
             self.on_control(peer, frames[1])
             return
         if isinstance(header, WithdrawalHeader):
@@ -518,6 +525,7 @@ class Worker:
                     return
             self._receive_early(header.dataflow, peer, frames)
             return
+        instance.messages_recv += 1
         if isinstance(header, ProgressHeader):
             if len(frames) != 2:
                 raise PeerError(f"progress of worker {peer} came as {len(frames)} frames instead of 2")
@@ -589,4 +597,5 @@ class Worker:
         for peer in range(self.workers):
             if peer != self.index:
                 self.messages_sent += 1
+                self._instances[dataflow].messages_sent += 1
                 self._transport.send(peer, [header, payload])

@@ -32,6 +32,7 @@ from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
+from ..wire.transport import Lent
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .arrivals import Arrivals
 from .owner import Owner
@@ -52,7 +53,7 @@ class Instance:
         self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
     ) -> None:
         """`feeds`: by name, what inputs are fed with until `let_go_of_feeds`."""
-        self._owner = self.lender = owner
+        self._owner = owner
         self.checker: Checker | None = None
         self.index = index
         self.worker = owner.index
@@ -86,6 +87,8 @@ class Instance:
         self.constants = make_constants(frozen, self.runners)
         self.first_epoch = 0
         self.is_standby = False
+        self.messages_sent = 0
+        self.messages_recv = 0
         if not frozen.imports and not feeds:
             self._open_inputs(0)
         for runner in self.runners:
@@ -192,6 +195,21 @@ class Instance:
         if self.checker is not None:
             self.checker.on_sent(connector, word + (self.anchor.epoch << self.frozen.layout.shifts[0]))
         self._owner.send_data(peer, self.index, connector, word, batch)
+
+    @property
+    def lender(self) -> Instance:
+        """Itself: it counts what a region sends and takes by memory that the worker lends."""
+        return self
+
+    def lend(self) -> Lent | None:
+        """See `Transport`."""
+        return self._owner.lend()
+
+    def take_back(self) -> None:
+        """See `Transport`."""
+        sent, received = self._owner.take_back()
+        self.messages_sent += sent
+        self.messages_recv += received
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""

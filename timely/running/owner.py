@@ -43,6 +43,6 @@ class Owner(Exporter, Protocol):
         """See `Transport`."""
         ...
 
-    def take_back(self) -> None:
+    def take_back(self) -> tuple[int, int]:
         """See `Transport`."""
         ...

@@ -128,6 +128,11 @@ class Replacements:
             return False
         return any(one.new == dataflow and not one.is_taken_over for one in self._under_way.values())
 
+    def beside(self, dataflow: int) -> list[int]:
+        """The versions of a dataflow that run beside it, while one is to take the place of the other."""
+        pairs = [(one.old, one.new) for one in self._under_way.values()]
+        return [other for pair in pairs if dataflow in pair for other in pair if other != dataflow]
+
     def is_under_way(self, dataflow: int) -> bool:
         """Whether a dataflow is being replaced, or is replacing another."""
         return any(dataflow in (one.old, one.new) for one in self._under_way.values())

@@ -38,9 +38,9 @@ NOT_COMPARED = {
     Worker: {"_checks_progress", "_lends", "_lets_regions", "_transport", "index", "on_control", "on_failure"}
     | {"acting", "on_step", "workers"}
     # counters for people
-    | {"messages_recv", "messages_sent", "steps"},
-    Instance: {"_owner", "_port_owner", "checker", "connectors", "count", "enqueue", "frozen", "lender"}
-    | {"resume_later", "routing", "wake", "worker", "workers"},
+    | {"controls_recv", "controls_sent", "messages_recv", "messages_sent", "steps"},
+    Instance: {"_owner", "_port_owner", "checker", "connectors", "count", "enqueue", "frozen"}
+    | {"messages_recv", "messages_sent", "resume_later", "routing", "wake", "worker", "workers"},
     Turns: {"actors", "mergers"},
     VertexRunner: {"_surroundings", "code", "name", "notifies", "ports", "site", "source", "wants_end"}
     | {"_acting", "_limit", "is_patient", "vertex_code"}
