@@ -30,15 +30,15 @@ from timely.running.core import Worker
 def interrupted_once(begun: threading.Event) -> Iterator[None]:
     """Ctrl-C, once that has begun; it must come out of the block."""
 
-    def interrupt() -> None:
-        assert begun.wait(60.0)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    interrupter = threading.Thread(target=interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+    interrupter = threading.Thread(
+        target=lambda: begun.wait(60.0) and os.kill(os.getpid(), signal.SIGINT), name="interrupter"
+    )
     interrupter.start()
     with pytest.raises(KeyboardInterrupt):
         yield
     interrupter.join()
+    signal.signal(signal.SIGINT, before)
 
 
 def _nothing() -> None:
@@ -277,7 +277,6 @@ def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(
     assert crew.is_over and not crew.is_at_work
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_step() -> None:
     crew, workers = passing(2, 3)
     begun, ends = threading.Event(), threading.Event()
@@ -521,7 +520,6 @@ def test_threads_end_with_a_cluster_that_was_interrupted_between_two_calls(
     assert not any(thread.is_alive() for thread in workers._crew._threads)
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
