@@ -62,29 +62,30 @@ class Failures:
         """Whether it is known what failed of `batch`."""
         return self._batch is batch
 
-    def take(self) -> UpdateBatch | None:
-        """The failures of the batch that was put last, for one more reader; None if there are none."""
+    def take(self) -> list[Failed]:
+        """What failed of the batch that was put last, for one more reader."""
         failed = self._failed
         self._left -= 1
         if self._left <= 0:
             self.clear()
-        return self.as_batch(failed)
+        return failed
 
-    def take_all(self) -> UpdateBatch | None:
+    def take_all(self) -> list[Failed]:
         """The same for all readers together."""
         failed = self._failed
         self.clear()
-        return self.as_batch(failed)
+        return failed
 
     def clear(self) -> None:
         """Let go of what nobody has asked for."""
         self._batch, self._failed = None, []
 
-    def as_batch(self, failed: Sequence[Failed]) -> UpdateBatch | None:
-        """Rows that failed, as rows of `FAILURES`."""
+    def as_batch(self, failed: Sequence[Failed], rounds: int) -> UpdateBatch | None:
+        """Rows that failed, as rows of `FAILURES`; where the chain stands, times are later by `rounds`."""
         if not failed:
             return None
-        return UpdateBatch(failure_words(self.places, failed, self.counters, SYMBOLS), FAILURES.symbol_words)
+        words = failure_words(self.places, failed, (rounds, self.counters), SYMBOLS)
+        return UpdateBatch(words, FAILURES.symbol_words)
 
 
 class AtPlace:
@@ -175,23 +176,26 @@ class FailureTransform:
     """Update batch in, the failures of a chain out, as rows of `FAILURES`; or nothing.
 
     `answers` runs the same chain for the rows that have an answer, and `failures` is theirs together.
+    `rounds`: by how much times become later before they are where the chain stands.
     """
 
-    def __init__(self, answers: LinearTransform, failures: Failures) -> None:
+    def __init__(self, answers: LinearTransform, failures: Failures, rounds: int = 0) -> None:
         self.answers = answers
         self.failures = failures
-        failures.readers += 1
+        self.rounds = rounds
 
-    def on_layout(self, layout: TimeLayout) -> None:
-        """Learn which bits of a time word count iterations."""
-        shape = self.failures.shape
-        kept = TimeCode(layout, shape).keep_mask(shape.levels)
-        self.failures.counters = kept & ((1 << layout.shifts[0]) - 1)
+    def on_path(self, layout: TimeLayout, rounds: int) -> FailureTransform:
+        """The same at the end of a path, whose batches it reads."""
+        failures = self.failures
+        kept = TimeCode(layout, failures.shape).keep_mask(failures.shape.levels)
+        failures.counters = kept & ((1 << layout.shifts[0]) - 1)
+        return FailureTransform(self.answers, failures, rounds)
 
     def __call__(self, batch: Batch) -> Batch | None:
         """The failures of the rows of `batch`."""
         failures = self.failures
         if failures.has(batch):
-            return failures.take()
-        # Behind another chain, which has made this batch for this connector alone.
-        return failures.as_batch(self.answers.apart(words_of(batch)).failed)
+            failed = failures.take()
+        else:  # behind another chain, which has made this batch for this connector alone
+            failed = self.answers.apart(words_of(batch)).failed
+        return failures.as_batch(failed, self.rounds)

@@ -162,7 +162,7 @@ class ReduceVertex(WaitingVertex):
             )
             for each in failed
         ]
-        return failure_words({b"": 0}, said, (1 << self.code.layout.shifts[0]) - 1, SYMBOLS)
+        return failure_words({b"": 0}, said, (0, (1 << self.code.layout.shifts[0]) - 1), SYMBOLS)
 
     def _name(self, column: int) -> str:
         names = () if self._shown is None else self._shown.names

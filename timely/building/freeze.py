@@ -132,11 +132,14 @@ class FrozenDataflow:
 
 
 @runtime_checkable
-class KnowsLayout(Protocol):
+class KnowsPath(Protocol):
     """A transform that looks at counters in time words."""
 
-    def on_layout(self, layout: TimeLayout) -> None:
-        """Times are packed so."""
+    def on_path(self, layout: TimeLayout, rounds: int) -> Transform:
+        """The same on a path on which times, which are packed so, become later by the word `rounds` because
+        it
+        goes round loops: batches still have their times from before.
+        """
         ...
 
 
@@ -172,10 +175,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
         for feed in target.feeds:
             for path in _paths(dataflow, feed.stream, ()):
                 source = stage_of[path.stage.index]
-                own = () if feed.transform is None else (feed.transform,)
-                for transform in (*path.transforms, *own):
-                    if isinstance(transform, KnowsLayout):
-                        transform.on_layout(layout)
+                own = () if feed.transform is None else (_on_path(feed.transform, path, layout),)
                 keep, add = path.summary.to_words(codes[source], codes[stage_of[target.index]])
                 late = _too_late(path, keep, layout)
                 source_mask = codes[source].keep_mask(path.stage.scope.level + 1)
@@ -335,6 +335,14 @@ def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
         if keep & (limit.mask << limit.shift) == 0:
             found.append(_Until(limit.shift, limit.mask, limit.iterations_max - count))
     return found
+
+
+def _on_path(transform: Transform, path: _Path, layout: TimeLayout) -> Transform:
+    """The transform of a feed, as it is at the end of a path."""
+    if not isinstance(transform, KnowsPath):
+        return transform
+    rounds = sum(1 << TimeCode(layout, scope.shape).fields[-1][0] for scope, _ in path.feedbacks)
+    return transform.on_path(layout, rounds)
 
 
 def _composed(transforms: tuple[Transform, ...]) -> Transform | None:

@@ -193,15 +193,16 @@ def _hash_of(words: Int64s) -> int:
 
 
 def failure_words(
-    places: Mapping[bytes, int], failed: Sequence[Failed], counters: int, symbols: SymbolTable
+    places: Mapping[bytes, int], failed: Sequence[Failed], counters: tuple[int, int], symbols: SymbolTable
 ) -> Int64s:
     """Rows of `FAILURES` with time and difference.
 
     Args:
         places: by operator its place.
-        counters: the bits of a time word that count iterations.
+        counters: what is to be added to a time word, and its bits that count iterations then.
     """
-    rows = [(places[one.origin], one.time & counters, *one[1:-2]) for one in failed]
+    rounds, mask = counters
+    rows = [(places[one.origin], (one.time + rounds) & mask, *one[1:-2]) for one in failed]
     out = np.empty((FAILURES.width + TRAILING_WORDS, len(failed)), np.int64)
     out[:-TRAILING_WORDS] = encode_rows(FAILURES, rows, symbols, "failures")
     out[-2] = [one.time for one in failed]

@@ -167,6 +167,7 @@ def _feed(
     key = source.stream.stage_index, source.stream.output
     if key not in left:
         left[key] = _outside(dataflow, source.stream)
+    first.failures.readers += 1
     transform = FailureTransform(first, first.failures)
     detail = f"failures of {'; '.join(source.chain.describe())}"
     return Feed(left[key], FAILURES_PORT, Broadcast(), transform, detail)
