@@ -251,7 +251,8 @@ class Plan:
         )
         for root in self.improved.roots:
             self.lowering.root(root)
-        add_failures(self.dataflow, self.lowering.failing, self.imported_failures)
+        lowering = self.lowering
+        add_failures(self.dataflow, lowering.failing, self.imported_failures, lowering.claims)
 
     def _with_errors_beside(self, node: Node, children: tuple[Node, ...]) -> Node:
         """`node` over other children; functions of groups with their errors as columns, which are taken

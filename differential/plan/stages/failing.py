@@ -5,14 +5,14 @@ to the second port of each output that can be reached from where the first one l
 from the stages, so that it holds for stages that users have written, too. Failures cross neither operators
 nor arrangements: they leave the loops that they are in and go to all workers.
 
-A chain that leads to no output (a claim that is made beside them, an `inspect`) spoils all outputs. In a
+What leads to a claim that no output rests on, or to no output at all, spoils all outputs. In a
 dataflow without outputs it leads to a stage that ends the dataflow once an epoch with a failure is complete.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from progress.times.path_summary import PathSummary
@@ -53,12 +53,14 @@ def add_failures(
     dataflow: Dataflow,
     operators: Sequence[tuple[Stream, Mapping[str, str]]] = (),
     imports: Sequence[tuple[Stream, Stream, str]] = (),
+    claims: Sequence[int] = (),
 ) -> None:
     """Add what failures need to a dataflow of which all stages are declared.
 
     Args:
         operators: what operators have found to fail, and by the text of what failed where it was written.
         imports: what is imported, what fails in it, and what that is called.
+        claims: stages at which claims end that no output rests on.
     """
     exports = {failures_of(name): declared.stage for name, declared in dataflow.exports.items()}
     sources = _sources(dataflow)
@@ -66,19 +68,28 @@ def add_failures(
         return
     places, sites = _places(sources)
     outputs = {name: declared.stage for name, declared in dataflow.outputs.items()}
+    names = [*outputs, *exports]
     beneath = _reached(dataflow, outputs | exports)
+    claimed = _reached(dataflow, {str(claim): claim for claim in claims})
+
+    def spoiled(stages: Iterable[int]) -> list[str]:
+        """The outputs and exports that what these stages are sent may spoil; [""]: there are none at all."""
+        found: set[str] = set()
+        for stage in stages:
+            found.update(names if claimed[stage] or not beneath[stage] else beneath[stage])
+        return sorted(found) or [""]
+
     left: dict[tuple[int, int], Stream] = {}
     feeds: dict[str, list[Feed]] = defaultdict(list)
-    names = [*outputs, *exports]
     for source in sources:
-        for name in sorted(set().union(*(beneath[target] or names for target in source.targets))) or [""]:
+        for name in spoiled(source.targets):
             feeds[name].append(_feed(dataflow, source, places, left))
     known = [(stream, stream, written) for stream, written in operators]
     known += [(rows, stream, _Imported(title)) for rows, stream, title in imports]
     for rows, stream, written in known:
         sites.append(written)
         outside = _outside(dataflow, stream)
-        for name in sorted(beneath[rows.stage_index]) or names or [""]:
+        for name in spoiled([rows.stage_index]):
             transform, detail = AtPlace(len(sites) - 1), f"failures at {len(sites) - 1}"
             feeds[name].append(Feed(outside, FAILURES_PORT, Broadcast(), transform, detail))
     for name in exports:
