@@ -33,7 +33,7 @@ def test_those_that_are_kept_are_loaded_with_the_first_trace_and_others_are_not_
     def run() -> str:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "NAIAD_CACHE": str(tmp_path)},
             capture_output=True,
             text=True,
             check=True,
