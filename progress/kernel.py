@@ -42,6 +42,7 @@ __all__ = [
     "Kernel",
     "compile_for",
     "compile_part_for",
+    "compile_unless_kept",
     "has_all_of_list",
     "intrinsic",
     "is_cache_shared",
@@ -132,6 +133,15 @@ def compile_part_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwa
     """
     assert not kwargs, "kernels are called by position"
     cast("Kernel", kernel).prepare_part(args)
+
+
+def compile_unless_kept(kernel: Callable[..., object], *args: object) -> None:  # type: ignore[explicit-any]  # of any arguments
+    """Compile `kernel` for arguments like these, without calling it, unless that is in the cache already:
+    then its first call loads it.
+    """
+    one = cast("Kernel", kernel)
+    if not one.is_there():
+        one.prepare(args)
 
 
 def load_kept(*kernels: Callable[..., object]) -> None:  # type: ignore[explicit-any]  # of any arguments
@@ -236,6 +246,10 @@ class Kernel(functools.partial[object]):
         """Load machine code that is kept, if there is any; never compile."""
         if self.func is self._unready and IS_READABLE and (called := self._load()) is not None:
             self._become(called)
+
+    def is_there(self) -> bool:
+        """Whether machine code is in memory or in the cache, so that a call compiles nothing."""
+        return self.func is not self._unready or cache_folder.has_files([self.file])
 
     def prepare_part(self, arguments: Sequence[object]) -> None:
         """Compile what other kernels call, for arguments like these, or load it."""
