@@ -37,6 +37,7 @@ from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
 from differential.kernels.least.least import reduce_least
+from differential.kernels.loading import MERGES, prepare
 from differential.kernels.regions.gates import next_gate, open_gate
 from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.joint import run_joint
@@ -123,25 +124,29 @@ def help_to_warm(caller: IO[str], number: int) -> None:
 
 
 def _compile_gates() -> None:
-    """Those that more queries need come first. Sums are left to the process that waits for them."""
+    """Those that more queries need come first. What an install waits for comes before this process gives way:
+    who waits for a kernel that another has in hand would wait for one whom the system lets wait.
+    """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(reduce_least, table, table, table, table, line, line)
     compile_part_for(open_gate, 0, table, table, table, table, table, line, table)
     _compile_loops()
-    _give_way()
     _compile_large_sums()
+    _give_way()
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
 
 
 def _compile_joins() -> None:
-    """The other half of what runs loops, and of sums what few keys need, which comes second there; last what
-    only loops of several workers call.
+    """The other half of what runs loops, of sums what few keys need, and what merges; last what only loops of
+    several workers call.
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(take_in, 0, table, table, table, table, table, line, table)
     compile_part_for(next_gate, table, table, table, line)
     compile_part_for(go_the_long_way, table, table, table, line, table, table, table, table)
     compile_for(reduce_few, table, table, table, line, line, table)
+    for kernel, shape in MERGES:
+        prepare(kernel, shape)
     _give_way()
     compile_for(run_joint, table, line)
 

@@ -54,7 +54,7 @@ from differential.kernels.sums.components import components_of
 from progress.kernel import compile_unless_kept, load_kept
 from progress.times.word_order import word_glb, word_lub
 
-__all__ = ["load_kernels", "prepare"]
+__all__ = ["MERGES", "load_kernels", "prepare"]
 
 _EXAMPLES: Final[dict[str, object]] = {
     "t": np.empty((0, 0), np.int64),
@@ -64,14 +64,13 @@ _EXAMPLES: Final[dict[str, object]] = {
 }
 """Arguments by letter: a table of words, a line of them, a number, a pair of numbers."""
 
+MERGES: Final = ((merge_runs, "tllii"), (merge_words, "tltii"))
 _AT_MERGES: Final = (
     # A trace's head becomes a run, runs become one, and that is packed more closely.
     (describe_words, "titi"),
     (column_ranges, "tti"),
     (encode_words, "tti"),
     (fill_directory, "ti"),
-    (merge_runs, "tllii"),
-    (merge_words, "tltii"),
     (word_lub, "iii"),
     (word_glb, "iii"),
     (column_bounds, "tiiiil"),
@@ -113,8 +112,9 @@ def load_kernels() -> None:
     """Load or compile what each trace calls sooner or later, once in a process. Cost: some milliseconds then,
     if all is in the cache.
     """
-    load_kept(*(kernel for kernel, _ in _AT_MERGES))
-    for kernel, shape in (*_AT_MERGES, *_OF_ALL):
+    load_kept(*(kernel for kernel, _ in (*_AT_MERGES, *MERGES)))
+    # The kernels that merge take longest, so they come last: a helper may have compiled them by then.
+    for kernel, shape in (*_OF_ALL, *_AT_MERGES, *MERGES):
         prepare(kernel, shape)
 
 

@@ -125,12 +125,12 @@ def test_helpers_give_way_before_they_compile_what_few_queries_need(
     monkeypatch.setattr(warming.os, "nice", nice)
     monkeypatch.setattr(warming, "compile_for", compile_one)
     monkeypatch.setattr(warming, "compile_part_for", compile_one)
+    monkeypatch.setattr(warming, "prepare", compile_one)
     warming._compile_gates()
-    assert done[:3] == ["reduce_least", "open_gate", "run_region"]
-    assert done[3:] == ["nice 19", "reduce_into", "reduce_first"]
+    assert done == ["reduce_least", "open_gate", "run_region", "reduce_into", "nice 19", "reduce_first"]
     done.clear()
     warming._compile_joins()
-    assert done[0] == "take_in" and done[-2:] == ["nice 19", "run_joint"]
+    assert done[0] == "take_in" and done[-4:] == ["merge_runs", "merge_words", "nice 19", "run_joint"]
 
 
 HELPER = """

@@ -62,7 +62,7 @@ def test_all_that_are_named_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_examples_are_what_kernels_are_called_with() -> None:
     """Another shape would be another signature: machine code that nobody asks for."""
-    for kernel, shape in (*loading._AT_MERGES, *loading._OF_ALL):
+    for kernel, shape in (*loading._AT_MERGES, *loading.MERGES, *loading._OF_ALL):
         compile_for(kernel, *(loading._EXAMPLES[letter] for letter in shape))
         (signature,) = cast("Kernel", kernel).signatures
         kinds = [{"i": "int64", "l": "int64, 1,", "t": "int64, 2,"}[letter] for letter in shape]
