@@ -583,9 +583,8 @@ class Worker:
         waiting = self._early.setdefault(dataflow, [])
         if len(waiting) >= EARLY_COUNT_MAX:
             raise PeerError(
-                f"worker {peer} has sent {len(waiting):,} messages for dataflow {dataflow}, which has "
-                "not begun "
-                f"on worker {self.index}"
+                f"worker {peer} has sent {len(waiting):,} messages for dataflow {dataflow}, which has not "
+                f"begun on worker {self.index}"
             )
         waiting.append((peer, frames))
 
