@@ -337,10 +337,11 @@ def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
     return found
 
 
-def _on_path(transform: Transform, path: _Path, layout: TimeLayout) -> Transform:
+def _on_path(given: Transform, path: _Path, layout: TimeLayout) -> Transform:
     """The transform of a feed, as it is at the end of a path."""
+    transform: object = given
     if not isinstance(transform, KnowsPath):
-        return transform
+        return given
     rounds = sum(1 << TimeCode(layout, scope.shape).fields[-1][0] for scope, _ in path.feedbacks)
     return transform.on_path(layout, rounds)
 

@@ -142,10 +142,9 @@ class LastingWords:
         """See `Runner`."""
         return self._runner.name
 
-    @property
-    def outputs(self) -> Sequence[Sequence[Outlet]]:
+    def leads(self, output: int) -> Sequence[Outlet]:
         """See `Runner`."""
-        return self._runner.outputs
+        return self._runner.leads(output)
 
     def wake(self) -> None:
         """See `Runner`."""
