@@ -1,15 +1,15 @@
 """Which error ends what? The rule of the house, in one place; `docs/failures.md` says the same to users.
 
     refused     a worker has found what is wrong before anything has changed (a bad row, an unknown column, a
-                closed epoch, a dataflow that cannot be built): the call raises, nothing is different, and it may be repeated. A `TimelyError`
-                that comes out of `Server.handle`.
-    no answer   an operator has failed on a row. The row is a failure, a row of a collection beside the answers,
-                and nothing is raised while the dataflow works. Outputs that the operator leads to have no answer
-                while failures, accumulated up to an epoch, are there: whoever reads them then gets the error
-                (`timely/operators/failures.py`). All other outputs and dataflows go on.
-    ended       something else failed while a dataflow worked, so that its state may be wrong: the dataflow ends,
-                on every worker and for every client, with that error; others go on. Everything that comes
-                out of a step of a dataflow (`Worker.step`), or of an order of worker 0 (`orders.py`).
+                closed epoch, a dataflow that cannot be built): the call raises, nothing is different, and it
+                may be repeated. A `TimelyError` that comes out of `Server.handle`.
+    no answer   an operator has failed on a row. The row is a failure, a row of a collection beside the
+                answers, and nothing is raised while the dataflow works. Outputs that the operator leads to
+                have no answer while failures, accumulated up to an epoch, are there: whoever reads them then
+                gets the error (`timely/operators/failures.py`). All other outputs and dataflows go on.
+    ended       something else failed while a dataflow worked, so that its state may be wrong: the dataflow
+                ends, on every worker and for every client, with that error; others go on. Everything that
+                comes out of a step of a dataflow (`Worker.step`), or of an order of worker 0 (`orders.py`).
     broken      a worker is lost, or says what no worker may say: the cluster ends. Everything else.
 
 What a user hands in (a builder, a vertex, a route, a codec, a batch class) never breaks the cluster, whatever

@@ -284,7 +284,7 @@ class Compiler:
         return [self._scaled(expr, part, scale) for part in parts]
 
     def _scaled(self, expr: Operation, part: Compiled, scale: int) -> Compiled:
-        """A decimal or int with more digits behind the point; stops the dataflow if they do not fit."""
+        """A decimal or int with more digits behind the point; raises RowError where they do not fit."""
         type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
         if part.type.scale == scale:
             return replace(part, type=type_)

@@ -13,13 +13,14 @@ side of a comparison in parentheses.
 
     null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
-    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down, as in Python
-    zero      so do // and % of ints by 0; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a value
-              of `when` or `fill_null` is worked out only in rows that take it, both sides of & and | always
+    int       a row whose result leaves 64 bits fails with a RowError: the outputs behind have no answer while
+              it is there; // and % round down, as in Python
+    zero      // and % of ints by 0 fail, too; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a
+              value of `when` or `fill_null` is worked out only in rows that take it, both sides of & and | always
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast what is taken out of it
-    decimal   exact: + - * keep all digits, and stop the dataflow where there would be more than 18
+    decimal   exact: + - * keep all digits, and fail where there would be more than 18
 
 Functions are methods, as in Polars (`col.name.str.upper()`, `col.t.dt.year()`, `col.x.round(2)`), and
 functions, as in PySpark (`dd.upper(col.name)`); both come from one catalogue (`functions/catalogue.py`).
@@ -224,8 +225,8 @@ class Expr(Refusals, Tree):
     def cast(self, type_: TypeSpec) -> Expr:
         """The value as another type; `functions/casts.py` says what becomes what.
 
-        A value that is none of that type (a text that is no number, say) stops the dataflow with a RowError
-        that names the row.
+        A row whose value is none of that type (a text that is no number, say) fails with a RowError that
+        names it: the outputs behind have no answer while the row is there.
         """
         return Operation("cast", (self,), as_column_type(type_))
 

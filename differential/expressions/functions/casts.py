@@ -1,8 +1,7 @@
 """Which values does a cast make of others, and where are there none?
 
 A cast works on whole columns between numbers and times, and on each different value where text or values of
-type any are on one side. Where there is no value, `cast` stops the dataflow with the row, `try_cast` gives
-null.
+type any are on one side. Where there is no value, `cast` fails on the row, `try_cast` gives null.
 
     to int        from float and decimal: towards zero; from text: digits with a sign
     to float      the nearest double

@@ -136,7 +136,7 @@ class Function:
 
     @property
     def can_fail(self) -> bool:
-        """Whether there may be rows that stop the dataflow."""
+        """Whether there may be rows for which it has no value."""
         return self.failure is not None
 
     def param(self, index: int) -> Param | None:
