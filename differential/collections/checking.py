@@ -55,8 +55,8 @@ class CheckingOperators(JoinOperators):
         """This collection; each row that it and `other` do not have equally often is a failure.
 
         While there is such a row, no output of the dataflow has an answer, but a NotEmptyError that names
-        the row. Rust: `assert_eq`. Keeps nothing, but takes Python for each row of the two, also for rows that both
-        have.
+        it. Rust: `assert_eq`. Keeps nothing, but takes Python for each row of the two, also for rows that
+        both have.
         """
         left, right = in_one_place((self, other))
         difference = left.concat(right.conformed(left.schema, "assert_equal").negate())

@@ -72,8 +72,8 @@ def checked_input(
     row, and keeps them all, at the worker of the row.
 
     With `refusal="error"` each row in `refused` is a failure, as of `refused.assert_empty()`: from that epoch
-    on the outputs that read `refused`, or all if none does, have no answer, but a NotEmptyError that names the
-    row. What was read of epochs before stays right.
+    on the outputs that read `refused`, or all if none does, have no answer, but a NotEmptyError that names
+    the row. What was read of epochs before stays right.
     """
     if refusal not in ("row", "error"):
         raise SchemaError(f"input {name!r}: refusal is 'row' or 'error', not {refusal!r}")

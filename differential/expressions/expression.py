@@ -16,7 +16,8 @@ side of a comparison in parentheses.
     int       a row whose result leaves 64 bits fails with a RowError: the outputs behind have no answer while
               it is there; // and % round down, as in Python
     zero      // and % of ints by 0 fail, too; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a
-              value of `when` or `fill_null` is worked out only in rows that take it, both sides of & and | always
+              value of `when` or `fill_null` is worked out only in rows that take it, both sides of & and |
+              always
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast what is taken out of it
