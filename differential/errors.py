@@ -6,7 +6,7 @@
     │  ├─ ExpressionError       an expression does not fit the columns that it is applied to
     │  ├─ RowError              an expression has no value for one row, as in a division by zero
     │  ├─ MultiplicityOverflowError   a row would be there more often than 64 bits can say
-    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits
+    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits, one of decimals 18 digits
     │  ├─ NotEmptyError         what assert_empty or assert_equal claims does not hold
     │  ├─ RuleError             a rule of Datalog cannot be read, does not fit its relations, or is unsafe
     │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
@@ -94,7 +94,7 @@ class MultiplicityOverflowError(MisuseError):
 
 
 class SumOverflowError(MisuseError):
-    """A sum or count of a group leaves 64 bits; the operator's state is of no use after it."""
+    """A sum of a group leaves 64 bits, or one of decimals 18 digits; a count that does ends the dataflow."""
 
 
 class NotEmptyError(MisuseError):

@@ -77,6 +77,10 @@ class FlowOutput:
         A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch,
         record). Without `start`: from the first epoch that this client was not given yet. Without `stop`: all
         that this client has sealed, and what else is complete by then; behind `Flow.finish` that is all.
+
+        If the last of these epochs has no answer, since something fails in it, this raises the error, and
+        the same call may be made again. What changed in epochs without an answer is a change of the next
+        one that has one.
         """
         begin = self._place if start is None else epoch_of(start, "changes(start=…)")
         stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
@@ -178,6 +182,8 @@ class FlowOutput:
         sorted: each row as often as it is in it. The epoch is in the table's metadata:
         `output.epoch_of(table)`. Before the first epoch is sealed the collection is empty; if rows that this
         client has inserted wait for that, MisuseError says so.
+
+        Raises the error if something fails in that epoch, so that it has no answer.
         """
         epoch, tables = self._snapshot(timeout)
         table = expanded(tables)
