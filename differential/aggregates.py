@@ -22,8 +22,9 @@ A group has a row while every aggregate that is asked for has a value. Sums and 
 the multiplicities of all rows sum to something other than 0; the last four lines while the values of the
 columns that they name have a positive multiplicity (lists: one other than 0) in sum over their rows.
 
-Sums of whole numbers are exact: if the total at a time leaves 64 bits, the dataflow ends with a
-SumOverflowError that names the group. Sums of floats are exact, too, and rounded once, when read:
+Sums of whole numbers are exact: while the total of a group leaves 64 bits, the group fails with a
+SumOverflowError that names it, and the outputs behind it have no answer. A count that leaves 64 bits, or a
+value times its multiplicity, ends the dataflow. Sums of floats are exact, too, and rounded once, when read:
 the order in which rows came does not matter, and what is removed leaves nothing behind.
 """
 

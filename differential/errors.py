@@ -6,7 +6,7 @@
     │  ├─ ExpressionError       an expression does not fit the columns that it is applied to
     │  ├─ RowError              an expression has no value for one row, as in a division by zero
     │  ├─ MultiplicityOverflowError   a row would be there more often than 64 bits can say
-    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits
+    │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits, one of decimals 18 digits
     │  ├─ NotEmptyError         what assert_empty or assert_equal claims does not hold
     │  ├─ RuleError             a rule of Datalog cannot be read, does not fit its relations, or is unsafe
     │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
@@ -20,7 +20,7 @@ Every message says which input, column, row or line of the user's program it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,8 @@ ONE_COLUMN: Final = "'one: int' for the columns, and rows (1,)"
 
 _SHOWN_CHARACTERS_MAX = 80
 
+_Indices: TypeAlias = npt.NDArray[np.int64]
+
 
 class SchemaError(MisuseError):
     """Data do not fit the declared columns, or the declaration itself makes no sense."""
@@ -68,23 +70,23 @@ class RowError(MisuseError):
 
 
 class FailingRows(NamedTuple):
-    """The rows of a batch for which an expression has no value.
+    """The rows of a batch for which an expression has no value. Functions take indices of rows, int64[k].
 
     Attributes:
         rows: bool[n], true where a row fails. n is the number of rows that the expression was given.
         expression: the expression as text, without the place where it is written.
-        why: from the index of a row to what is wrong with it, such as "divides by zero".
-        show: from the index of a row to the columns that the expression reads, as text.
-        words: from the index of a row to all its words: rows that look alike may be different ones.
-        line: from the index of a row to the line of the user's function.
+        why: what is wrong with each row, such as "divides by zero"; k texts.
+        show: the columns of each row that the expression reads; k texts.
+        words: all words of the rows, int64[words, k]: rows that look alike may be different ones.
+        line: the line of the user's function that failed; None: there is no such function.
     """
 
     rows: npt.NDArray[np.bool_]
     expression: str
-    why: Callable[[int], str]
-    show: Callable[[int], str]
-    words: Callable[[int], Sequence[int]]
-    line: Callable[[int], str] = lambda row: ""
+    why: Callable[[_Indices], Sequence[str]]
+    show: Callable[[_Indices], Sequence[str]]
+    words: Callable[[_Indices], npt.NDArray[np.int64]]
+    line: Callable[[_Indices], Sequence[str]] | None = None
 
 
 class MultiplicityOverflowError(MisuseError):
@@ -92,7 +94,7 @@ class MultiplicityOverflowError(MisuseError):
 
 
 class SumOverflowError(MisuseError):
-    """A sum or count of a group leaves 64 bits; the operator's state is of no use after it."""
+    """A sum of a group leaves 64 bits, or one of decimals 18 digits; a count that does ends the dataflow."""
 
 
 class NotEmptyError(MisuseError):
@@ -107,8 +109,8 @@ class UserFunctionError(MisuseError):
     """A Python function of the user raised, or returned what its declared columns cannot hold.
 
     The user's own exception, if there was one, is the `__cause__`. `row`: the index of the record among those
-    that the function was called for, where the function is called record by record; -1: unknown. `failing`: as of
-    a RowError, where groups on which a function failed come as rows.
+    that the function was called for, where the function is called record by record; -1: unknown. `failing`:
+    as of a RowError, where groups on which a function failed come as rows.
     """
 
     row: int = -1

@@ -50,6 +50,7 @@ _OPERATORS: Final = {
 }
 _NAMED: Final = "a name in Python: later = collection; dd.imported reads what another dataflow exports"
 _PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
+_SCHEMA: Final = "print(collection.schema), or collection.schema.names"
 _SPELLINGS: Final = {
     **dict.fromkeys(("groupby",), "group_by('key')"),
     "count": "agg(n=dd.count()) of all rows, or group_by('key').agg(n=dd.count())",
@@ -126,7 +127,7 @@ _SPELLINGS: Final = {
     "sample": "filter(dd.hash(col.id) % 100 < 5), which takes the same rows again",
     "minus": "subtract(other)",
     "flatMap": "flat_map(fn, schema)",
-    **dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema", "width"), "schema.names"),
+    **dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema", "width"), _SCHEMA),
 }
 
 _READS: Final = re.compile(r"(sink|write|to|iter|rows)_\w+|toLocal\w+")
@@ -153,7 +154,11 @@ _OF_GROUPS: Final = {
 _SAME_AGAIN: Final = (
     "a column of an input: what is computed is computed again for a removal, and must come out the same"
 )
-_UTC: Final = "t + timedelta(hours=1): times are in UTC; what depends on the day, by map(function, schema)"
+_UTC: Final = (
+    "t + datetime.timedelta(hours=1) for a fixed distance: times are in UTC. For a zone with summer time "
+    "map(function, schema), of a collection, where row.t.astimezone(zoneinfo.ZoneInfo('Europe/Rome')) is "
+    "local"
+)
 _WINDOW: Final = "group_by('key').rank('place', by='time', method='row_number')"
 _OF_FUNCTIONS: Final = {
     **dict.fromkeys(("countDistinct", "n_unique", "approx_count_distinct"), "dd.count_distinct('x')"),

@@ -1,8 +1,8 @@
 """Compiling the kernels before worker processes start: once, and not in each of them at the same time.
 
-A run of a small dataflow in this process calls every kernel that operators use, and what is compiled is kept
-on disk. That it has been done is noted beside the user's caches under a name made of all that the machine
-code depends on, so that later starts pay for reading one file's status.
+A run of a small dataflow in this process calls every kernel that most queries use, and what is compiled is
+kept in the user's cache folder (`progress/cache_folder.py`). A list of these files is kept beside
+them, so that later starts only look whether all of them are there.
 
 Most of the time goes into four kernels and what these alone call. So the first process that has to compile,
 here or because of a query of its own, starts two *helpers*: other processes that begin with those, and end
@@ -17,10 +17,7 @@ when nobody else wants the core.
 from __future__ import annotations
 
 import atexit
-import hashlib
-import importlib.metadata
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -40,6 +37,7 @@ from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
 from differential.kernels.least.least import reduce_least
+from differential.kernels.loading import MERGES, prepare
 from differential.kernels.regions.gates import next_gate, open_gate
 from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.joint import run_joint
@@ -49,7 +47,9 @@ from progress.kernel import (
     COMPILE_NOTICE,
     compile_for,
     compile_part_for,
+    has_all_of_list,
     is_cache_shared,
+    keep_list_of_used,
     kernels_compiled,
     on_compile,
     on_ready,
@@ -75,16 +75,11 @@ _EDGES_MANY = 20_000
 
 @before_launch
 def warm_once() -> None:
-    """`warm`, unless a process on this machine has done so for the same kernels."""
-    marker = _marker()
-    if marker.exists():
-        return
-    warm()
-    try:
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        marker.touch()
-    except OSError:
-        pass  # without a place to note it, the next start checks again, at the cost of a second
+    """`warm`, unless a process on this machine has done so for the same kernels, or none could use the
+    result: where nothing can be kept each worker compiles for itself.
+    """
+    if not _is_warm() and is_cache_shared():
+        warm()
 
 
 def warm() -> None:
@@ -93,6 +88,7 @@ def warm() -> None:
     """
     with _told.warming():
         _run_kernels()
+    keep_list_of_used(_LIST, *_LARGE)
 
 
 def _run_kernels() -> None:
@@ -128,25 +124,29 @@ def help_to_warm(caller: IO[str], number: int) -> None:
 
 
 def _compile_gates() -> None:
-    """Those that more queries need come first. Sums are left to the process that waits for them."""
+    """Those that more queries need come first. What an install waits for comes before this process gives way:
+    who waits for a kernel that another has in hand would wait for one whom the system lets wait.
+    """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(reduce_least, table, table, table, table, line, line)
     compile_part_for(open_gate, 0, table, table, table, table, table, line, table)
     _compile_loops()
-    _give_way()
     _compile_large_sums()
+    _give_way()
     compile_for(reduce_first, table, table, table, table, line, line, table, table)
 
 
 def _compile_joins() -> None:
-    """The other half of what runs loops, and of sums what few keys need, which comes second there; last what
-    only loops of several workers call.
+    """The other half of what runs loops, of sums what few keys need, and what merges; last what only loops of
+    several workers call.
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(take_in, 0, table, table, table, table, table, line, table)
     compile_part_for(next_gate, table, table, table, line)
     compile_part_for(go_the_long_way, table, table, table, line, table, table, table, table)
     compile_for(reduce_few, table, table, table, line, line, table)
+    for kernel, shape in MERGES:
+        prepare(kernel, shape)
     _give_way()
     compile_for(run_joint, table, line)
 
@@ -186,7 +186,7 @@ class _Told:
         self.begin = time.monotonic()
         self.next = self.begin + _SECONDS_BETWEEN
         after_work.append(self.worked)
-        if is_cache_shared() and (len(cores()) or os.cpu_count() or 1) > 1 and not _marker().exists():
+        if is_cache_shared() and (len(cores()) or os.cpu_count() or 1) > 1 and not _is_warm():
             self.helpers = [_start_helper(number) for number in range(_HELPERS)]
 
     def each(self, ready: int, known: int) -> None:
@@ -278,16 +278,11 @@ def _every_operator(dataflow: Dataflow) -> None:
     few.group_by("src").reduce(lambda key, rows: [len(rows)], "n: int").consolidate().output("reduced")
 
 
-def _marker() -> Path:
-    """The file that says that these kernels are compiled."""
-    digest = hashlib.sha256()
-    for package in ("progress", "differential"):
-        for source in sorted((_ROOT / package).rglob("*.py")):
-            status = source.stat()
-            digest.update(f"{source} {status.st_size} {status.st_mtime_ns}\n".encode())
-    versions = [importlib.metadata.version(name) for name in ("numba", "numpy", "llvmlite")]
-    digest.update(
-        f"{versions} {sys.version} {platform.processor()} {os.environ.get('NUMBA_CACHE_DIR', '')}".encode()
-    )
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naiad"
-    return folder / f"compiled-{digest.hexdigest()[:24]}"
+_LIST = "differential.warming"
+_LARGE = (run_region, run_joint, reduce_into, reduce_few, reduce_first)
+"""Nearly all kernels are parts of these: where one of them is another one, `warm` has more to do."""
+
+
+def _is_warm() -> bool:
+    """Whether all is there that `warm` compiles."""
+    return has_all_of_list(_LIST, *_LARGE)

@@ -4,9 +4,8 @@ A *kernel* is a free function over integers and int64 arrays; it is compiled at 
 disk, so that the next process loads it in a millisecond or a few, and without numba: that takes a third of a
 second and 60 MiB to import, which a process pays that has to compile.
 
-Where the code is kept: in `__pycache__` beside the source; if that is not writable (an installed
-package that belongs to root), in the user's cache directory; or below `NUMBA_CACHE_DIR`, if set. Where none
-of these can be written, in a folder that goes with the process, so that every start compiles anew.
+The code is kept in the user's cache folder, or below `NAIAD_CACHE`: `cache_folder.py` says where, and
+which files are trusted. Where nothing can be written each process compiles in memory, and says so once.
 
 How it is compiled, linked, kept and called is in `machine_code/`: `compiling.py`, `image.py`, `kept.py`,
 `calling.py`, `memory.py`.
@@ -16,17 +15,15 @@ Environment: `NAIAD_CHECK_BOUNDS=1` compiles with bounds checks (a tenth to a ha
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import CodeType, FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
+from . import cache_folder
 from .arrays import Bools, Int32s, Int64s
 from .machine_code import kept
 from .machine_code.image import IS_READABLE, UnknownCodeError
@@ -45,8 +42,11 @@ __all__ = [
     "Kernel",
     "compile_for",
     "compile_part_for",
+    "compile_unless_kept",
+    "has_all_of_list",
     "intrinsic",
     "is_cache_shared",
+    "keep_list_of_used",
     "kernel",
     "kernels_compiled",
     "large_kernel",
@@ -64,9 +64,6 @@ COMPILE_NOTICE: Final = (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_private: list[str] = []
-"""The folder of this process's own, where no other can be written to."""
 
 
 def say(what: str) -> None:
@@ -109,6 +106,7 @@ class _Watch:
 
 
 _watch: Final = _Watch()
+_MISSING: Final = object()
 
 
 def on_compile(hook: Callable[[], None] | None) -> None:
@@ -135,6 +133,15 @@ def compile_part_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwa
     """
     assert not kwargs, "kernels are called by position"
     cast("Kernel", kernel).prepare_part(args)
+
+
+def compile_unless_kept(kernel: Callable[..., object], *args: object) -> None:  # type: ignore[explicit-any]  # of any arguments
+    """Compile `kernel` for arguments like these, without calling it, unless that is in the cache already:
+    then its first call loads it.
+    """
+    one = cast("Kernel", kernel)
+    if not one.is_there():
+        one.prepare(args)
 
 
 def load_kept(*kernels: Callable[..., object]) -> None:  # type: ignore[explicit-any]  # of any arguments
@@ -240,6 +247,10 @@ class Kernel(functools.partial[object]):
         if self.func is self._unready and IS_READABLE and (called := self._load()) is not None:
             self._become(called)
 
+    def is_there(self) -> bool:
+        """Whether machine code is in memory or in the cache, so that a call compiles nothing."""
+        return self.func is not self._unready or cache_folder.has_files([self.file])
+
     def prepare_part(self, arguments: Sequence[object]) -> None:
         """Compile what other kernels call, for arguments like these, or load it."""
         if not IS_READABLE:
@@ -249,7 +260,7 @@ class Kernel(functools.partial[object]):
         compile_part(self._numba(), signature_of(arguments))
 
     def _load(self) -> Called | None:
-        code = kept.look_up(self._source, self._file, self._full_stamp)
+        code = kept.look_up(self.file, self.stamp)
         if code is None:
             return None
         try:
@@ -257,6 +268,7 @@ class Kernel(functools.partial[object]):
         except UnknownCodeError:
             return None
         self._signature = code.signature
+        _used.append(self)
         if self._compiled is None:
             _watch.on_ready()
         return called
@@ -265,7 +277,7 @@ class Kernel(functools.partial[object]):
         from .machine_code.compiling import compiler_lock, image_of, signature_of
 
         compiled = self._numba()
-        with compiler_lock, claimed(compiled.folder, f"{self._file}.machine"):
+        with compiler_lock, claimed(self.file):
             found = self._load()  # another process, or thread, was quicker
             if found is not None:
                 return found
@@ -276,8 +288,8 @@ class Kernel(functools.partial[object]):
             except UnknownCodeError:
                 return compiled.in_numba_s_way
             self._signature = str(signature)
-            code = kept.Code(self._signature, image, constants)
-            kept.keep(self._source, self._file, self._full_stamp, code)
+            _used.append(self)
+            kept.keep(self.file, self.stamp, kept.Code(self._signature, image, constants))
         return called
 
     def _other(self, *arguments: object, **names: object) -> object:
@@ -305,59 +317,50 @@ class Kernel(functools.partial[object]):
         return self._compiled
 
     def _new(self) -> Compiled:
-        from .machine_code.compiling import Compiled, choose_cache
+        from .machine_code.compiling import Compiled
 
-        def made() -> Compiled:
-            return Compiled(
-                self.py_func,
-                is_small=self._is_small,
-                is_large=self._is_large,
-                checks_bounds=CHECK_BOUNDS,
-                stamp=self._stamp,
-                tell=_watch,
-            )
+        return Compiled(
+            self.py_func,
+            is_small=self._is_small,
+            is_large=self._is_large,
+            checks_bounds=CHECK_BOUNDS,
+            stamp=self.stamp,
+            tell=_watch,
+        )
 
-        try:
-            return made()
-        except RuntimeError:  # numba found no place that it may write to
-            choose_cache(_private_folder())
-            return made()
-
-    @property
-    def _source(self) -> str:
-        return self.py_func.__code__.co_filename
-
-    @property
-    def _file(self) -> str:
-        return kept.name_of(cast("FunctionType", self.py_func))
+    def _function(self) -> FunctionType:
+        return self.__dict__["py_func"]  # type: ignore[no-any-return]
 
     @functools.cached_property
-    def _stamp(self) -> tuple[str, ...]:
-        """What the machine code depends on: its file, the kernels that it calls, constants, flags.
+    def file(self) -> str:
+        """The name under which the machine code that Python calls is kept."""
+        return kept.file_name(kept.name_of(self._function()), "machine", self.stamp)
+
+    @functools.cached_property
+    def stamp(self) -> str:
+        """A digest of what the machine code depends on: itself, each kernel that it calls, and the compiler.
 
         A constant is compiled into the code as a number, so its value counts, wherever it is imported from.
         """
-        parts = {f"bounds={CHECK_BOUNDS}", kept.stamp_of_file(self._source)}
-        seen: Mapping[str, object] = cast("FunctionType", self.py_func).__globals__
-        for name in _names(self.py_func.__code__):
-            value = seen.get(name)
+        uses, function = [], self._function()
+        for name in kept.names_in(function.__code__):
+            value = function.__globals__.get(name, _MISSING)
             if isinstance(value, Kernel):
-                parts.update(value._stamp)
-            elif isinstance(value, int | float | str | tuple):
-                parts.add(f"{name}={value!r}")
-        return tuple(sorted(parts))
+                value = value.stamp
+            elif isinstance(value, intrinsic):
+                value = kept.content_of(cast("FunctionType", value.function))
+            elif isinstance(value, ModuleType):
+                value = value.__name__
+            if value is not _MISSING:
+                uses.append(f"{name}={value!r}")
+        kind = "large" if self._is_large else "small" if self._is_small else "plain"
+        does = kept.instructions_of(function.__code__), function.__defaults__
+        itself = kept.name_of(function), repr(does)
+        return kept.stamp_of(kept.build(), f"bounds={CHECK_BOUNDS}", kind, *itself, *uses)
 
-    @property
-    def _full_stamp(self) -> tuple[str, ...]:
-        return (*kept.build(), *self._stamp)
 
-
-def _names(code: CodeType) -> Iterator[str]:
-    """What a function, and those within it, takes from its module."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+_used: list[Kernel] = []
+"""Those whose machine code this process has in memory, some of them twice."""
 
 
 class intrinsic:
@@ -381,12 +384,30 @@ class intrinsic:
 
 def is_cache_shared() -> bool:
     """Whether other processes can use what this one compiles."""
-    return not _private
+    return cache_folder.can_write()
 
 
-def _private_folder() -> str:
-    """A new folder that nobody else can write to (what lies in a cache is executed), gone at exit."""
-    folder = tempfile.mkdtemp(prefix="naiad-kernels-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _private.append(folder)
-    return folder
+def keep_list_of_used(name: str, *of: Callable[..., object]) -> None:  # type: ignore[explicit-any]  # of any arguments
+    """Keep a list of the machine code that this process uses, for a name and the stamps of these kernels."""
+    kept.keep_list(_list_file(name, of), sorted(each.file for each in _used))
+
+
+def has_all_of_list(name: str, *of: Callable[..., object]) -> bool:  # type: ignore[explicit-any]  # of any arguments
+    """Whether a process has kept that list, and all that is on it is still there."""
+    file = _list_file(name, of)
+    listed = kept.look_up_list(file)
+    return listed is not None and cache_folder.has_files([file, *listed])
+
+
+def _list_file(name: str, of: Sequence[object]) -> str:
+    return kept.file_name(name, "list", kept.stamp_of(*(cast("Kernel", each).stamp for each in of)))
+
+
+def _say_not_kept(reason: str) -> None:
+    say(
+        f"compiled kernels are not kept, so that each start compiles them anew: {reason}. "
+        f"{cache_folder.VARIABLE} can name a folder that is your own and can be written to."
+    )
+
+
+cache_folder.on_unwritable(_say_not_kept)

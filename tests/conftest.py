@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -141,6 +142,16 @@ def seed(request: pytest.FixtureRequest) -> int:
 def effort(request: pytest.FixtureRequest) -> int:
     """How much more to try than in a quick run: 1, or 20 with the thorough profile."""
     return 20 if _is_thorough(request.config) else 1
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises `KeyboardInterrupt` here, and ends the processes that this one starts, whatever is said
+    outside: a shell that starts the tests in the background lets them ignore SIGINT, as `nohup` may.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,7 @@ def start(folder: Path, program: str, cache: Path) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
-        "NUMBA_CACHE_DIR": str(cache),
-        "XDG_CACHE_HOME": str(folder / "home"),
+        "NAIAD_CACHE": str(cache),
     }
     return subprocess.Popen(
         [sys.executable, "-c", program],

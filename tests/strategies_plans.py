@@ -28,7 +28,7 @@ def read_twice(draw: Draw[bool], made: list[Collection]) -> None:
 def draw_collection(
     draw: Draw[object], inputs: Sequence[Collection], again: Wrap, *, fails: bool = False
 ) -> Collection:
-    """A collection made of `inputs` by random operators; `fails`: more of them have no answer for some rows."""
+    """A collection made of `inputs` by random operators; `fails`: more of them fail on some rows."""
     made = list(inputs)
     makers = _MAKERS | _FAILING if fails else _MAKERS
     for _ in range(int(str(draw(st.integers(1, DEPTH_MAX))))):
@@ -226,10 +226,10 @@ def inverse(row: tuple[int, int]) -> tuple[int, int]:
     return row[0], 6 // (row[1] - 1)
 
 
-def odd_groups(key: object, group: list[tuple[tuple[int, ...], int]]) -> list[tuple[int]]:
+def odd_groups(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tuple[int]]:
     """No value for groups with a row of 0."""
     del key
-    return [(sum(6 // row[0] * count for row, count in group),)]
+    return [(sum(6 // int(str(row[0])) * count for row, count in group),)]
 
 
 def _divide(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
@@ -267,7 +267,9 @@ def _failing_loop(draw: Draw[object], source: Collection, made: list[Collection]
 
 def _large_sum(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     """Sums of two large values leave 64 bits; means and numbers of rows do not."""
-    wide = source.select(g=_number(draw, source), w=dd.min_of(dd.max_of(_number(draw, source), -1), 1) * 2**62)
+    wide = source.select(
+        g=_number(draw, source), w=dd.min_of(dd.max_of(_number(draw, source), -1), 1) * 2**62
+    )
     found = wide.group_by("g").agg(total=dd.sum("w"), n=dd.count(), least=dd.min("w"))
     return found.select(x=col.total // 2**62, y=col.n)
 

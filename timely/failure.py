@@ -1,12 +1,19 @@
 """Which error ends what? The rule of the house, in one place; `docs/failures.md` says the same to users.
 
-    refused     what is wrong was found before anything has changed (a bad row, an unknown column, a closed
-                epoch): the call raises, nothing is different, and it may be repeated. A `TimelyError` that
-                comes out of `Server.handle`.
-    ended       something failed while a dataflow worked, so that its state may be wrong: the dataflow ends,
-                on every worker and for every client, with that error; others go on. Everything that comes
-                out of a step of a dataflow (`Worker.step`), or of an order of worker 0 (`orders.py`).
+    refused     a worker has found what is wrong before anything has changed (a bad row, an unknown column, a
+                closed epoch, a dataflow that cannot be built): the call raises, nothing is different, and it
+                may be repeated. A `TimelyError` that comes out of `Server.handle`.
+    no answer   an operator has failed on a row. The row is a failure, a row of a collection beside the
+                answers, and nothing is raised while the dataflow works. Outputs that the operator leads to
+                have no answer while failures, accumulated up to an epoch, are there: whoever reads them then
+                gets the error (`timely/operators/failures.py`). All other outputs and dataflows go on.
+    ended       something else failed while a dataflow worked, so that its state may be wrong: the dataflow
+                ends, on every worker and for every client, with that error; others go on. Everything that
+                comes out of a step of a dataflow (`Worker.step`), or of an order of worker 0 (`orders.py`).
     broken      a worker is lost, or says what no worker may say: the cluster ends. Everything else.
+
+What a user hands in (a builder, a vertex, a route, a codec, a batch class) never breaks the cluster, whatever
+it raises or returns: before its dataflow runs that is refused, afterwards it ends that dataflow and no other.
 
 Nothing of a dataflow that has ended can be read. What was read before stays right, since only complete epochs
 are ever handed out.
@@ -14,7 +21,6 @@ are ever handed out.
 
 from __future__ import annotations
 
-import signal
 import traceback
 from contextlib import suppress
 from types import TracebackType
@@ -22,7 +28,17 @@ from types import TracebackType
 from .errors import InternalError, PeerError, TimelyError, VertexError, class_names, revive
 from .own_files import OWN_FOLDERS
 
-__all__ = ["add_note", "again", "as_told", "is_interrupt", "story_of", "text_of"]
+__all__ = [
+    "add_note",
+    "again",
+    "as_refused",
+    "as_told",
+    "bear_interrupts",
+    "is_interrupt",
+    "is_raised_by_us",
+    "story_of",
+    "text_of",
+]
 
 
 def as_told(error: BaseException, where: str) -> TimelyError:
@@ -44,6 +60,20 @@ def as_told(error: BaseException, where: str) -> TimelyError:
     return told
 
 
+def as_refused(error: BaseException, what: str) -> TimelyError:
+    """`error` in a form that a client can be told: it left code of a user, or arose from what that code gave,
+    before anything had changed. `what` says what failed, as in "the dataflow 'm:f' could not be built".
+
+    A `PeerError` of a user's code becomes a `VertexError`: clients would take it for the loss of a worker.
+    """
+    if isinstance(error, TimelyError) and not isinstance(error, PeerError):
+        return error
+    told = VertexError(f"{what}: {type(error).__name__}: {text_of(error)}\n{_users_part(error)}")
+    told.__cause__ = error
+    _let_go(error)
+    return told
+
+
 def again(error: TimelyError) -> TimelyError:
     """An error of the same class and text, to be raised once more: one that is raised twice collects
     tracebacks.
@@ -59,9 +89,9 @@ def story_of(error: BaseException) -> str:
     return "\n".join([text_of(error), *_notes_of(error)])
 
 
-def text_of(error: BaseException) -> str:
-    """The message, in a form that can be sent: not too long, and UTF-8. A user's exception may fail to tell
-    even that.
+def text_of(error: object) -> str:
+    """The message of an error, or what another object says of itself, in a form that can be sent: not too
+    long, and UTF-8. A user's object may fail to tell even that.
     """
     try:
         return _sendable(str(error))
@@ -78,10 +108,26 @@ def add_note(error: BaseException, note: str) -> None:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether somebody at the keyboard wants to end what runs. Worker processes ignore that signal: there the
-    same exception is one of the user's code, like any other.
+    """Whether `error` ends the program at the wish of somebody at the keyboard.
+
+    A worker process ignores Ctrl-C (`bear_interrupts`), so a `KeyboardInterrupt` there is an error of the
+    user's code like any other. Elsewhere it is an interrupt, whoever raises it and whatever the program has
+    set for the signal: a program that was started in the background ignores SIGINT, and behaves the same.
     """
-    return isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    return not _Process.bears_interrupts and isinstance(error, KeyboardInterrupt)
+
+
+def bear_interrupts() -> None:
+    """Take no `KeyboardInterrupt` of this process for an interrupt from now on; worker processes call it."""
+    _Process.bears_interrupts = True
+
+
+def is_raised_by_us(error: BaseException) -> bool:
+    """Whether a line of ours raised `error`, and not one of a user or of another library."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is None or step.tb_frame.f_code.co_filename.startswith(OWN_FOLDERS)
 
 
 def _notes_of(error: BaseException) -> list[str]:
@@ -127,6 +173,12 @@ def _let_go(error: BaseException) -> None:
         trace = _users_trace(one)
         traceback.clear_frames(one.__traceback__)
         BaseException.with_traceback(one, trace)  # whatever a user's class does when it is assigned to
+
+
+class _Process:
+    """What holds for the whole process."""
+
+    bears_interrupts = False
 
 
 _FRAMES_SHOWN_MAX = 12

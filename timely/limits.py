@@ -29,6 +29,9 @@ is read, so this is less than a frame may have."""
 NAME_CHARS_MAX: Final = 4_096
 """One name in a client's request: of an input, a writer, a reader, a builder."""
 
+PORTS_MAX: Final = 1 << 16
+"""Inputs, or outputs, of one stage."""
+
 APPEND_BYTES_MAX: Final = 64 * MIB
 """About how large a piece of a table is that a client sends in one append."""
 

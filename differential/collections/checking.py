@@ -11,7 +11,7 @@ from timely.user_code.call_site import call_site
 from ..errors import ExpressionError
 from ..expressions.expression import col
 from ..plan.nodes import AssertEmpty, Delay, Filter, Node, ReduceFunction, Select
-from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded
+from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded, Provided
 from .handle import Handle, in_one_place
 from .joins import JoinOperators
 
@@ -41,22 +41,27 @@ class CheckingOperators(JoinOperators):
         return self.with_node(Delay(self.node, 0, self.plan.function(by)))
 
     def assert_empty(self, what: str = "") -> Self:
-        """The same collection; the dataflow ends with a NotEmptyError, which names rows and time, if it has
-        a row at any time that is complete (inside a loop: in any iteration).
+        """The same collection; each of its rows (inside a loop: in any iteration) is a failure.
 
-        `what` says what is claimed, for the message. Rust: `assert_empty`. Keeps only what is not complete.
+        While there is a row, the outputs behind the collection have no answer, but a NotEmptyError that names
+        it. If no output reads what is returned, this holds for all outputs. `what` says what is claimed,
+        for the message. Rust: `assert_empty`. Keeps nothing, but takes Python for each row that comes; if
+        rows cancel within an epoch, write `consolidate()` before it.
         """
         node = self.plan.effect(AssertEmpty(self.node, what or f"assert_empty ({call_site()})"))
         return self.with_node(node)
 
     def assert_equal(self, other: Self, what: str = "") -> Self:
-        """This collection; the dataflow ends with a NotEmptyError, which names rows and time, if `other` is
-        another one at any time that is complete. Rust: `assert_eq`. Costs as `assert_empty`.
+        """This collection; each row that it and `other` do not have equally often is a failure.
+
+        While there is such a row, no output of the dataflow has an answer, but a NotEmptyError that names
+        it. Rust: `assert_eq`. Keeps nothing, but takes Python for each row of the two, also for rows that
+        both have.
         """
         left, right = in_one_place((self, other))
         difference = left.concat(right.conformed(left.schema, "assert_equal").negate())
-        difference.assert_empty(what or f"assert_equal ({call_site()})")
-        return left
+        claim = difference.assert_empty(what or f"assert_equal ({call_site()})")
+        return left.with_node(Provided(left.node, claim.node))
 
     def attempt(self, step: Callable[[Self], Self]) -> tuple[Self, Self]:
         """What `step` makes of the rows on which it does not fail; and the others, as a collection of errors.
@@ -65,7 +70,7 @@ class CheckingOperators(JoinOperators):
 
         `step` is called once, with this collection, and gives what map, flat_map, map_batches, select,
         with_columns and filter, one after another, make of it; or one `reduce(fn)` or `cogroup`. Without
-        `attempt`, what fails ends the dataflow.
+        `attempt`, the outputs behind have no answer while a row fails.
 
         Columns of errors, all text: record (what was given, or key and group), stage (which operators), line
         (of the user's function, counted from its first), error, traceback. Addresses and places in files

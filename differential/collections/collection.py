@@ -33,9 +33,9 @@ class Collection(TimeOperators, LoopOperators):
     def output(self, name: str, *, strict: bool = False) -> None:
         """Make the collection readable by clients under `name`.
 
-        Where something fails on a row (a division by zero, a function that raises), the output has no answer: reading
-        it raises the error, until an epoch is complete in which no such row is left. Other outputs go on. `strict`:
-        such an epoch ends the whole dataflow instead.
+        Where something fails on a row (a division by zero, a function that raises), the output has no answer:
+        reading it raises the error, until an epoch is complete in which no such row is left. Other outputs go
+        on. `strict`: such an epoch ends the whole dataflow instead.
         """
         if self.place:
             raise GraphError(

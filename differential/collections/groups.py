@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 from timely.user_code.call_site import call_site
 from timely.user_code.short_traces import in_short, short_lookup
 
-from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate
+from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate, count
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
-from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering
+from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering, col
 from ..expressions.orders import By, orderings
 from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
@@ -20,6 +20,7 @@ from ..other_spellings import explain, of_another_library, written_as
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
+from ..plan.nodes.guarded import Provided
 from ..skew.balance import Balance
 from .handle import Handle
 from .ordered import Ordered, OrderOperators
@@ -42,8 +43,8 @@ class GroupOperators(OrderOperators):
         all rows.
 
         Keys are names, `col.x`, lists of these, and expressions with a name: `group_by("user",
-        day=col.t // 86400)`, or `(col.t // 86400).alias("day")`. Null is a key as any other: rows where it
-        is null are one group.
+        day=col.t.cast("date"))`, or `col.t.cast("date").alias("day")`. Null is a key as any other: rows where
+        it is null are one group.
 
         `balance` divides groups among units, so that a key with very many rows is not the work of one worker:
         `balance=dd.Balance("JB", units=16)`, each row anywhere, or `"JB6"`, in the group of units of its key.
@@ -72,6 +73,16 @@ class GroupOperators(OrderOperators):
     ) -> Grouped[Self]:
         """The same as `group_by`, as PySpark spells it."""
         return self.group_by(*keys, balance=balance, **named)
+
+    def assert_single(self, what: str = "") -> Self:
+        """The same collection, of which what is read has no answer while it has more than one row.
+
+        For scalars: a total, a threshold, the one row of settings. `what` says what is claimed, for the
+        message. State: one counter.
+        """
+        more = self.agg(rows=count()).filter(col.rows > 1)
+        claim = more.assert_empty(what or f"assert_single ({call_site()}): one row at most")
+        return self.with_node(Provided(self.node, claim.node))
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
         """Aggregates of all rows, as `group_by().agg(…)`: always one row, from the first epoch on.
@@ -233,7 +244,7 @@ def _key(key: object) -> str:
     if isinstance(key, ColumnRef | Aliased):
         return key.name
     raise SchemaError(
-        f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t // 86400), or alias('day')"
+        f"group_by: {key!r:.80} needs a name, as in group_by(day=col.t.cast('date')), or alias('day')"
     )
 
 

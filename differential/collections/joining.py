@@ -24,7 +24,7 @@ from timely.user_code.call_site import call_site
 from ..columns.schema import Column, Schema
 from ..errors import SchemaError
 from ..expressions.expression import Expr, col, lit
-from ..expressions.raising import can_raise
+from ..linear.failures.raising import can_raise
 from ..plan.nodes import Join, Keys
 from ..plan.rules.filters import conjuncts
 from ..skew.balance import Balance

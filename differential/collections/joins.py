@@ -10,7 +10,7 @@ from timely.user_code.call_site import call_site
 from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
-from ..expressions.expression import ColumnRef, Expr, ExprLike, as_expr, col, lit
+from ..expressions.expression import ColumnRef, Expr, ExprLike, as_condition, col, lit
 from ..linear.placing import UNIT
 from ..other_spellings import condition_of, written_as
 from ..plan.nodes import ReduceFunction
@@ -106,7 +106,7 @@ class JoinOperators(SetOperators):
                 f"join ({call_site()}): where={where!r:.80} is a text, and no condition. "
                 f"Write where={condition_of(where)}"
             )
-        condition = None if where is None else as_expr(where)
+        condition = None if where is None else as_condition("join(where=…)", where)
         return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)
 
     def theta_join(

@@ -61,7 +61,8 @@ class OrderOperators(CheckingOperators):
         the first `offset`. Largest first: `top_k(3, by=col.score.desc())`. A row that is there twice is two.
 
         `rank` names one more column, the row's number in its group; `method` says how it is counted, see
-        `Ordered.rank`. Rust: `reduce` over the sorted group. SQL: `row_number() over (…) <= k`.
+        `Ordered.rank`, and not which rows there are: these are `k`, whichever are
+        equal in the order. Rust: `reduce` over the sorted group. SQL: `row_number() over (…) <= k`.
 
         Law: the rows at places offset … offset + k - 1 of each sorted group. Cost: see above.
         """
@@ -167,6 +168,13 @@ def _check(of: Handle, keys: tuple[str, ...], span: tuple[int, int], rank: str |
     if method not in _METHODS:
         raise SchemaError(
             f"top_k ({where}): rows are numbered by {', '.join(_METHODS)}; not by {method!r:.50}"
+        )
+    if rank is None and method != "row_number":
+        raise SchemaError(
+            f"top_k ({where}): method={method!r} says how the places are counted that rank='place' names, "
+            "and there is no rank=.\n  top_k takes as many rows as it is told, whichever are equal in the "
+            f"order. To keep all that share a place write rank('place', by=…, method={method!r})"
+            f".filter(col.place <= {limit})"
         )
     if rank is not None and rank in of.schema:
         raise SchemaError(f"top_k ({where}): there is a column {rank!r} already; choose another for the rank")

@@ -8,7 +8,8 @@ from typing import Self, TypeVar
 from timely.user_code.call_site import call_site
 
 from ..errors import ExpressionError, SchemaError
-from ..expressions.expression import Aliased, Expr, ExprLike, as_expr, col
+from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
+from ..expressions.functions.refusals import check_no_bool
 from ..expressions.nulls import not_null_where
 from ..linear.user_functions import MapFunction
 from ..other_spellings import condition_of, of_another_library, written_as
@@ -76,6 +77,7 @@ class RowOperators(Handle):
                 f"{call} ({call_site()}): {name}={value!r} is a text, and there is a column of that name: "
                 f"for the column write {name}=col[{value!r}], for the text {name}=lit({value!r})"
             )
+        check_no_bool(f"{call}({name}=…)", value)
         return as_expr(value)
 
     def drop(self, *columns: _Name | Iterable[_Name]) -> Self:
@@ -125,7 +127,7 @@ class RowOperators(Handle):
             if callable(condition) and not isinstance(condition, Expr):
                 found = found.applied("filter", condition, None)
             else:
-                found = found._where(as_expr(condition))
+                found = found._where(as_condition("filter", condition))
         return found
 
     def _where(self, condition: Expr) -> Self:

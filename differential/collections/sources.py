@@ -71,8 +71,9 @@ def checked_input(
     asked for in vain. All that is said of a row in one epoch counts together. It costs a search for each
     row, and keeps them all, at the worker of the row.
 
-    With `refusal="error"` the dataflow ends instead, on all workers, with a NotEmptyError that names rows and
-    epoch: nobody sees anything of that epoch, and what was read of those before stays right.
+    With `refusal="error"` each row in `refused` is a failure, as of `refused.assert_empty()`: from that epoch
+    on the outputs that read `refused`, or all if none does, have no answer, but a NotEmptyError that names
+    the row. What was read of epochs before stays right.
     """
     if refusal not in ("row", "error"):
         raise SchemaError(f"input {name!r}: refusal is 'row' or 'error', not {refusal!r}")

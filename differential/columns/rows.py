@@ -164,6 +164,12 @@ def checked_values(values: Sequence[object], place: Place) -> Sequence[object]:
         if value is None:
             if not place.type.nullable:
                 raise place.null_error(row)
+        elif type(value).__name__ in ("NaTType", "NAType"):  # pandas' NaT is a datetime by its class
+            mend = "Write None for what is missing."
+            raise place.error(row, value, "is a missing value of pandas, and none of Python", mend)
+        elif kind == "timestamp" and getattr(value, "nanosecond", None):
+            mend = "Round it before: value.floor('us')."
+            raise place.error(row, value, "has nanoseconds, and a timestamp has microseconds", mend)
         elif (
             not isinstance(value, accepted)
             or (isinstance(value, bool) and place.type.is_number)

@@ -98,8 +98,8 @@ def lower(text: ExprLike) -> Expr:
 
 
 def initcap(text: ExprLike) -> Expr:
-    """Each word with a capital letter."""
-    return call_function("title", text)
+    """Each word with a capital letter; a word begins behind a space."""
+    return call_function("initcap", text)
 
 
 def length(text: ExprLike) -> Expr:
@@ -113,18 +113,18 @@ def reverse(text: ExprLike) -> Expr:
 
 
 def trim(text: ExprLike, characters: str | None = None) -> Expr:
-    """Without the white space, or the characters, at both ends."""
-    return call_function("strip", text, characters)
+    """Without the spaces, or the characters, at both ends; `x.str.strip()` takes all white space off."""
+    return call_function("strip", text, " " if characters is None else characters)
 
 
 def ltrim(text: ExprLike, characters: str | None = None) -> Expr:
-    """Without the white space, or the characters, at the beginning."""
-    return call_function("lstrip", text, characters)
+    """Without the spaces, or the characters, at the beginning."""
+    return call_function("lstrip", text, " " if characters is None else characters)
 
 
 def rtrim(text: ExprLike, characters: str | None = None) -> Expr:
-    """Without the white space, or the characters, at the end."""
-    return call_function("rstrip", text, characters)
+    """Without the spaces, or the characters, at the end."""
+    return call_function("rstrip", text, " " if characters is None else characters)
 
 
 def replace(text: ExprLike, old: str, new: str) -> Expr:
@@ -188,7 +188,7 @@ def concat(*values: ExprLike) -> Expr:
 
 
 def round(x: ExprLike, digits: int | None = None) -> Expr:
-    """To so many digits behind the point (0; negative: before it), halves away from zero."""
+    """To so many digits behind the point (0; negative: before it), halves away from zero, as printed."""
     return call_function("round", x, digits)
 
 
@@ -238,8 +238,8 @@ def power(x: ExprLike, exponent: ExprLike) -> Expr:
 
 
 def isnan(x: ExprLike) -> Expr:
-    """Whether it is not a number."""
-    return call_function("is_nan", x)
+    """Whether it is not a number; false for null, as in Spark. `x.is_nan()` is null there."""
+    return call_function("is_nan", x).fill_null(False)
 
 
 def hash(*values: ExprLike) -> Expr:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.expressions.arithmetic.rounding import quotients
 
 __all__ = [
     "Compiled",
@@ -160,18 +161,17 @@ def as_float(part: Compiled) -> Compiled:
     if part.type.kind == "float":
         return part
     type_ = ColumnType("float", part.type.nullable)
-    scale = 10.0**part.type.scale
+    scale = part.type.scale
     if part.constant is not None:
-        return constant(type_, part.constant[0].astype(np.float64) / scale, part.constant[1])
-    run = converted(part.run, np.float64)
-    if part.type.scale:
+        return constant(type_, quotients(cast(Int64s, part.constant[0]), scale), part.constant[1])
+    if scale:
 
         def scaled(words: Int64s) -> Pair:
-            values, valid = run(words)
-            return values / scale, valid
+            values, valid = part.run(words)
+            return quotients(cast(Int64s, values), scale), valid
 
         return Compiled(type_, scaled, can_fail=part.can_fail)
-    return Compiled(type_, run, can_fail=part.can_fail)
+    return Compiled(type_, converted(part.run, np.float64), can_fail=part.can_fail)
 
 
 def in_common_words(parts: Sequence[Compiled]) -> list[Compiled]:

@@ -284,7 +284,7 @@ class Compiler:
         return [self._scaled(expr, part, scale) for part in parts]
 
     def _scaled(self, expr: Operation, part: Compiled, scale: int) -> Compiled:
-        """A decimal or int with more digits behind the point; stops the dataflow if they do not fit."""
+        """A decimal or int with more digits behind the point; raises RowError where they do not fit."""
         type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
         if part.type.scale == scale:
             return replace(part, type=type_)
@@ -311,7 +311,8 @@ class Compiler:
     def _row_error(self, expr: Operation, words: Int64s, failing: Bools, why: str) -> RowError:
         """The error about the first row where `failing`, with the columns that the expression reads."""
         rows = np.broadcast_to(failing, (words.shape[1],))
-        text = self._text_of(expr, words, int(np.argmax(rows)) if rows.size else -1)
+        first = np.array([np.argmax(rows)] if rows.size else [], np.int64)
+        text = "".join(self._texts_of(expr, words, first))
         null = " try_cast gives null instead." if expr.op == "cast" else ""
         error = RowError(
             f"{expr.describe()} ({expr.site}) {why}{f' in the row with {text}' if text else ''}.\n"
@@ -320,39 +321,44 @@ class Compiler:
         error.failing = FailingRows(
             rows,
             expr.describe(),
-            lambda _: why,
-            lambda row: self._text_of(expr, words, row),
-            lambda row: self._row_at(words, row)[:-2, 0].tolist(),
+            lambda indices: [why] * len(indices),
+            lambda indices: self._texts_of(expr, words, indices),
+            lambda indices: self._rows_at(words, indices)[:-2],
         )
         return error
 
-    def _text_of(self, expr: Operation, words: Int64s, row: int) -> str:
-        """The columns of one row that the expression reads; empty for an expression of constants."""
+    def _texts_of(self, expr: Operation, words: Int64s, indices: Int64s) -> list[str]:
+        """The columns of some rows that the expression reads; empty for an expression of constants."""
         names = [name for name in self.schema.names if name in expr.columns()]
         if not names or not words.shape[0]:
-            return ""
-        one = self._row_at(words, row)
-        return ", ".join(self._shown(name, one) for name in names)
+            return [""] * len(indices)
+        rows = self._rows_at(words, indices)
+        columns = [self._shown(name, rows) for name in names]
+        return [", ".join(values) for values in zip(*columns, strict=True)]
 
-    def _row_at(self, words: Int64s, row: int) -> Int64s:
-        """One row with all columns: int64[width + 2, 1], of which the last two words say nothing."""
-        one = np.zeros((self.schema.width + 2, 1), dtype=np.int64)
+    def _rows_at(self, words: Int64s, indices: Int64s) -> Int64s:
+        """Some rows with all columns: int64[width + 2, k], of which the last two lines say nothing."""
+        rows = np.zeros((self.schema.width + 2, len(indices)), dtype=np.int64)
         if words.shape[0]:
             for word, (source, fixed) in enumerate(
                 zip(self.projection.sources, self.projection.constants, strict=True)
             ):
-                one[word] = fixed if source == CONSTANT else words[source, row]
-        return one
+                rows[word] = fixed if source == CONSTANT else words[source, indices]
+        return rows
 
-    def _shown(self, name: str, row: Int64s) -> str:
-        """One column of one row, as its words if Python has no such value (a time after the year 9999)."""
+    def _shown(self, name: str, rows: Int64s) -> list[str]:
+        """One column of some rows, as its word if Python has no such value (a time after the year 9999)."""
         where = self.schema.words_of(name)
-        part = row[where.start : where.stop]
+        part = np.ascontiguousarray(rows[where.start : where.stop])
         try:
-            ((value,),) = decode_rows(self.schema.picked((name,)), part, self.symbols or _Words())
+            found = decode_rows(self.schema.picked((name,)), part, self.symbols or _Words())
         except (OverflowError, ValueError):
-            return f"{name}=#{part[-1, 0]}"
-        return f"{name}={value!r}"
+            if part.shape[1] == 1:
+                return [f"{name}=#{part[-1, 0]}"]
+            return [
+                text for row in range(part.shape[1]) for text in self._shown(name, rows[:, row : row + 1])
+            ]
+        return [f"{name}={value!r}" for (value,) in found]
 
 
 class _Words(SymbolTable):

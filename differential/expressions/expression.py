@@ -13,13 +13,15 @@ side of a comparison in parentheses.
 
     null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
-    int       a result beyond 64 bits stops the dataflow with a RowError; // and % round down, as in Python
-    zero      so do // and % of ints by 0; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a value
-              of `when` or `fill_null` is worked out only in rows that take it, both sides of & and | always
+    int       a row whose result leaves 64 bits fails with a RowError: the outputs behind have no answer while
+              it is there; // and % round down, as in Python
+    zero      // and % of ints by 0 fail, too; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a
+              value of `when` or `fill_null` is worked out only in rows that take it, both sides of & and |
+              always
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast what is taken out of it
-    decimal   exact: + - * keep all digits, and stop the dataflow where there would be more than 18
+    decimal   exact: + - * keep all digits, and fail where there would be more than 18
 
 Functions are methods, as in Polars (`col.name.str.upper()`, `col.t.dt.year()`, `col.x.round(2)`), and
 functions, as in PySpark (`dd.upper(col.name)`); both come from one catalogue (`functions/catalogue.py`).
@@ -44,6 +46,7 @@ from differential.expressions.functions.namespaces import (
     explain_item,
     explain_method,
 )
+from differential.expressions.functions.refusals import Refusals, check_no_bool
 from differential.expressions.literals import Scalar, constant_of, constants_in
 from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
@@ -66,6 +69,7 @@ __all__ = [
     "Operation",
     "Ordering",
     "When",
+    "as_condition",
     "as_expr",
     "call_function",
     "check_columns",
@@ -81,15 +85,14 @@ __all__ = [
 
 
 SIZE_MAX: Final = 100_000
-"""Operators, columns and constants of an expression. It is walked through as it would be written out, so
-`x = x + x`, a few dozen times, would have no end."""
+"""Operators, columns and constants of an expression, written out: `x = x + x` doubles them."""
 
 DEPTH_MAX: Final = 150
 """Operators within one another. Walking through an expression takes some of Python's stack for each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(Tree):
+class Expr(Refusals, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
 
     def __post_init__(self) -> None:
@@ -119,17 +122,6 @@ class Expr(Tree):
 
     def __repr__(self) -> str:
         return self.describe()
-
-    def __bool__(self) -> NoReturn:
-        raise ExpressionError(
-            f"{self.describe()} ({call_site()}) has a value in every row, so it is neither true nor false.\n"
-            "  Write & for and, | for or, ~ for not, with parentheses: (col.a > 1) & (col.b < 2)."
-        )
-
-    def __iter__(self) -> NoReturn:
-        raise ExpressionError(
-            f"{self.describe()} ({call_site()}) is an expression; it cannot be iterated over."
-        )
 
     def __add__(self, other: ExprLike) -> Expr:
         return _binary("+", self, other)
@@ -234,8 +226,8 @@ class Expr(Tree):
     def cast(self, type_: TypeSpec) -> Expr:
         """The value as another type; `functions/casts.py` says what becomes what.
 
-        A value that is none of that type (a text that is no number, say) stops the dataflow with a RowError
-        that names the row.
+        A row whose value is none of that type (a text that is no number, say) fails with a RowError that
+        names it: the outputs behind have no answer while the row is there.
         """
         return Operation("cast", (self,), as_column_type(type_))
 
@@ -263,7 +255,7 @@ class Expr(Tree):
         return as_expr(base).power(self)
 
     def round(self, digits: int = 0) -> Expr:
-        """To so many digits behind the point (negative: before it), halves away from zero."""
+        """To so many digits behind the point (negative: before it), halves away from zero, as printed."""
         return call_function("round", self, digits or None)
 
     def floor(self) -> Expr:
@@ -445,7 +437,7 @@ class When(Operation):
     def when(self, condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
         """A further branch, for rows where no condition so far is true."""
         self._check_open()
-        branch = OpenWhen(self.operands, as_expr(condition))
+        branch = OpenWhen(self.operands, as_condition("when", condition))
         return branch if value is None else branch.then(value)
 
     def otherwise(self, value: ExprLike) -> Expr:
@@ -523,7 +515,7 @@ def when(condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
 
     `when(c, x)`, as in PySpark, is `when(c).then(x)`.
     """
-    branch = OpenWhen((), as_expr(condition))
+    branch = OpenWhen((), as_condition("when", condition))
     return branch if value is None else branch.then(value)
 
 
@@ -589,7 +581,15 @@ def as_expr(value: object) -> Expr:
     return lit(value)
 
 
+def as_condition(call: str, value: object) -> Expr:
+    """`value` as a condition of `call`; raises ExpressionError for True or False."""
+    check_no_bool(call, value)
+    return as_expr(value)
+
+
 def _binary(op: BinaryOp, left: object, right: object) -> Expr:
+    for side in (left, right) if op in ("&", "|") else ():
+        check_no_bool(op, side)
     return Operation(op, (as_expr(left), as_expr(right)))
 
 

@@ -45,6 +45,7 @@ from differential.columns.rows import (
 from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError, shown
+from differential.expressions.functions.refusals import ExprText
 from differential.other_spellings import of_another_library
 
 __all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word", "constants_in"]
@@ -57,6 +58,8 @@ _NumpyScalar: TypeAlias = np.int64 | np.int32 | np.float64 | np.float32 | np.boo
 Scalar: TypeAlias = Constant | dt.timedelta | _NumpyScalar
 """What a user may write for a constant."""
 
+_OF_PANDAS: Final = ("Timestamp", "Timedelta", "NaTType")
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
 _TYPES: Final[dict[type, ColumnType]] = {
     bool: boolean,
     int: integer,
@@ -88,6 +91,8 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
                 "x.is_null(), and not x == None; when(…).then(…) without otherwise is null."
             )
         return None, type_.or_null()
+    if isinstance(value, ExprText):
+        value.refuse()
     elsewhere = of_another_library(value)
     if elsewhere is not None:
         raise ExpressionError(f"{shown(value)} ({site}) {elsewhere}.")
@@ -96,10 +101,9 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
             return pack(value), any_value
         except SchemaError as error:
             raise ExpressionError(f"{shown(value)} ({site}) is no constant: {error}") from error
-    if isinstance(value, np.generic):
-        value = cast(object, value.item())
+    value = _python_value(value, site)
     if isinstance(value, dt.timedelta):
-        value = value // dt.timedelta(microseconds=1)
+        value = value // _MICROSECOND
     if isinstance(value, Decimal):
         return _exact(value, type_, site)
     if type_ is not None and type_.kind == "decimal" and type(value) is int:
@@ -124,6 +128,37 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
         value = utc.replace(fold=0)  # says nothing in UTC, but would be printed
     return cast(Constant, value), found
+
+
+def _python_value(value: object, site: object) -> object:
+    """A scalar of numpy, or a time of pandas, as Python has it.
+
+    ExpressionError for a time that Python has not: one with nanoseconds, a missing one, a number of months.
+    """
+    found: object = None
+    if isinstance(value, np.datetime64):
+        is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+        exact = value if is_day else value.astype("M8[us]")
+        found = exact.item() if exact.astype(value.dtype) == value else None  # NaT does not equal itself
+        found = found if isinstance(found, dt.date) else None  # of a year that Python has not, an int
+    elif isinstance(value, np.timedelta64):
+        if np.datetime_data(value.dtype)[0] not in ("Y", "M"):
+            length = value.astype("m8[us]")
+            found = length.item() if length.astype(value.dtype) == value else None
+    elif isinstance(value, np.generic):
+        found = value.item()
+    elif type(value).__name__ not in _OF_PANDAS:
+        return value
+    elif not getattr(value, "nanosecond", 0) and not getattr(value, "nanoseconds", 0):
+        python = getattr(value, "to_pydatetime", None) or getattr(value, "to_pytimedelta", None)
+        found = None if python is None or value != value else python()
+    if found is None:
+        raise ExpressionError(
+            f"{shown(value)} ({site}) is no constant: times, and differences of times, are exact to the "
+            "microsecond.\n  Round it, or write a datetime or timedelta; for what is missing lit(None, "
+            "'timestamp')."
+        )
+    return found
 
 
 def constants_in(values: tuple[Scalar | Iterable[Scalar], ...]) -> Iterable[Scalar]:

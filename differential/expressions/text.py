@@ -40,6 +40,12 @@ def _text(expr: Tree, surrounding: int) -> str:
     return f"({text})" if precedence < surrounding else text
 
 
+def _condition(expr: Tree, surrounding: int) -> str:
+    """The text of `expr` where a bare True or False is refused."""
+    text = _text(expr, surrounding)
+    return f"lit({text})" if text in ("True", "False") else text
+
+
 def _bare(expr: Tree) -> tuple[int, str]:
     """How strongly the expression binds, and its text."""
     if isinstance(expr, ColumnTree):
@@ -52,8 +58,9 @@ def _bare(expr: Tree) -> tuple[int, str]:
     if expr.op in _BINARY:
         precedence = _BINARY[expr.op]
         # Comparisons do not associate: a comparison inside a comparison takes parentheses on either side.
-        left = _text(operands[0], precedence + (precedence == _COMPARISON))
-        return precedence, f"{left} {expr.op} {_text(operands[1], precedence + 1)}"
+        part = _condition if expr.op in ("&", "|") else _text
+        left = part(operands[0], precedence + (precedence == _COMPARISON))
+        return precedence, f"{left} {expr.op} {part(operands[1], precedence + 1)}"
     if expr.op == "~" and isinstance(operands[0], OperationTree) and operands[0].op == "is_null":
         return _ATOM, f"{_text(operands[0].operands[0], _ATOM)}.is_not_null()"
     if expr.op in ("~", "negative"):
@@ -84,5 +91,5 @@ def _literal(literal: LiteralTree) -> tuple[int, str]:
 
 def _when(operands: tuple[Tree, ...]) -> str:
     pairs = zip(operands[:-1:2], operands[1::2], strict=False)
-    text = ".".join(f"when({text_of(test)}).then({text_of(value)})" for test, value in pairs)
+    text = ".".join(f"when({_condition(test, 0)}).then({text_of(value)})" for test, value in pairs)
     return text if len(operands) % 2 == 0 else f"{text}.otherwise({text_of(operands[-1])})"

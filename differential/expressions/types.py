@@ -186,7 +186,14 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
                 )
         raise _error(expr, types, why)
     if expr.op == "+" and kinds == ("string", "string"):
-        raise _error(expr, types, "does not join texts: write concat(a, b); + takes numbers")
+        raise _error(expr, types, "does not join texts: write dd.concat(a, b); + takes numbers")
+    if "timestamp" in kinds and expr.op in ("//", "%", "/"):
+        raise _error(
+            expr,
+            types,
+            "takes numbers: of a time write x.cast('date') for its day, x.dt.date_trunc('hour') for its "
+            "hour, x.cast('int') for its microseconds",
+        )
     raise _error(expr, types, "takes numbers, or timestamps and microseconds")
 
 

@@ -1,8 +1,9 @@
 """Adding and multiplying whole numbers, none of which may leave 64 bits.
 
 A kernel that finds a number beyond raises Python's `OverflowError`, and no number leaves it: whoever called
-it then finds the row slowly, with Python's integers, for a message (`differential/columns/overflow.py`). What
-a kernel had allocated is lost then, as numba has it: once, for the dataflow ends.
+it then finds the row slowly, with Python's integers, for a message (`differential/columns/overflow.py`).
+Numba loses what the kernel had allocated. If the error ends the dataflow, this happens once; if the sum of a
+group fails, each time that the group is reduced (`differential/operators/overflowing.py`).
 
 A sum that fits is right however its partial sums wrapped. So what counts is the sum alone. It is made in two
 words, which costs one more addition with carry:

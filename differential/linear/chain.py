@@ -31,10 +31,10 @@ from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import ExprLike, as_expr, col
 from differential.expressions.projection import Projection
 from differential.expressions.types import check_condition
-from differential.linear.answered import Answered
-from differential.linear.claiming import Claim
-from differential.linear.failing import Pass, sites_in
-from differential.linear.guarding import Guard, record_text
+from differential.linear.failures.answered import Answered
+from differential.linear.failures.claiming import Claim, Nothing
+from differential.linear.failures.failing import Pass, sites_in
+from differential.linear.failures.guarding import Guard, record_text
 from differential.linear.passes import (
     Accumulate,
     Filter,
@@ -80,7 +80,9 @@ class LinearChain:
     schema_out: Schema
     steps: tuple[Step, ...] = ()
     origins: tuple[bytes, ...] = ()
-    """Of each step the operator that it stands for: what fails in several chains of one operator is one collection."""
+    """Of each step the operator that it stands for: what fails in several chains of one operator is one
+    collection.
+    """
 
     @classmethod
     def over(cls, schema: SchemaSpec) -> LinearChain:
@@ -127,13 +129,21 @@ class LinearChain:
         return self._longer(Guard(part, stage, self.schema_out, schema, inner.compile, text), schema)
 
     def claim(self, what: str) -> LinearChain:
-        """The same rows, each of which is a failure: `what` says what is claimed of a collection without rows."""
+        """The same rows, each of which is a failure: `what` says what is claimed of a collection without
+        rows.
+        """
         return self._longer(Claim(what, self.schema_out), self.schema_out)
 
+    def nothing(self, schema: Schema) -> LinearChain:
+        """No rows, of columns `schema`; what fails on the way there fails all the same."""
+        return self._longer(Nothing(schema), schema)
+
     def answered(self, schema: Schema, text: str, site: CallSite) -> LinearChain:
-        """The answers of a function of groups, columns `schema`, without the columns of errors behind them."""
+        """The answers of a function of groups, columns `schema`, without the columns of errors behind."""
         record, stage, line, error, _ = self.schema_out.names[len(schema) :]
-        return self._longer(Answered(self.schema_out, schema, (record, stage, line, error), text, site), schema)
+        return self._longer(
+            Answered(self.schema_out, schema, (record, stage, line, error), text, site), schema
+        )
 
     def weigh(self, by: str) -> LinearChain:
         """Without the column `by`, an integer, by which multiplicities are multiplied."""
@@ -238,7 +248,9 @@ class LinearChain:
 
     @property
     def risky(self) -> LinearChain | None:
-        """The part of the chain up to the last step that has no answer for some rows; None if all always have."""
+        """The part of the chain up to the last step that has no answer for some rows; None if all always
+        have.
+        """
         steps = risky_steps(self.steps, self.schema_in)
         return replace(self, steps=self.steps[:steps], origins=self.origins[:steps]) if steps else None
 
@@ -247,7 +259,9 @@ class LinearChain:
         found: dict[str, str] = {}
         for step in self.steps:
             if isinstance(step, Select):
-                found.update({text: str(site) for text, site in sites_in([e for _, e in step.columns]).items()})
+                found.update(
+                    {text: str(site) for text, site in sites_in([e for _, e in step.columns]).items()}
+                )
             elif isinstance(step, Filter):
                 found.update({text: str(site) for text, site in sites_in([step.condition]).items()})
             elif isinstance(step, Answered):

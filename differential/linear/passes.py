@@ -30,13 +30,13 @@ from differential.expressions.compiled import Compiled
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
-from differential.expressions.raising import can_raise
 from differential.linear.accumulating import Accumulate
-from differential.linear.answered import Answered
 from differential.linear.batch_functions import compile_batches
-from differential.linear.claiming import Claim
-from differential.linear.failing import Pass, RowFunction
-from differential.linear.guarding import Guard, guarded
+from differential.linear.failures.answered import Answered
+from differential.linear.failures.claiming import Claim, Nothing
+from differential.linear.failures.failing import Pass
+from differential.linear.failures.guarding import Guard, guarded
+from differential.linear.failures.raising import can_raise
 from differential.linear.placing import Placing
 from differential.linear.sliding import Sliding
 from differential.linear.user_functions import UserStep, compile_user_step
@@ -128,6 +128,9 @@ class Weigh:
         return f"weigh by {self.by}"
 
 
+RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
+"""From rows of words, with time and diff, to rows of words, or None if none is left."""
+
 Step: TypeAlias = (
     Select
     | Filter
@@ -140,6 +143,7 @@ Step: TypeAlias = (
     | Sliding
     | Placing
     | Claim
+    | Nothing
     | Answered
 )
 
@@ -166,8 +170,8 @@ def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | 
 def passes_of(
     steps: Sequence[Step], schema: Schema, symbols: SymbolTable, origins: Sequence[bytes] = ()
 ) -> list[Pass]:
-    """The passes for all of `steps` over rows of `schema`, one after another. `origins`: of each step the operator
-    that it stands for.
+    """The passes for all of `steps` over rows of `schema`, one after another. `origins`: of each step the
+    operator that it stands for.
     """
     plan = _Plan(schema, symbols)
     for number, step in enumerate(steps):
@@ -197,7 +201,7 @@ def as_one(passes: Sequence[Pass]) -> RowFunction:
 
 
 def risky_steps(steps: Sequence[Step], schema: Schema) -> int:
-    """How many of the steps there are up to the last one that has no value for some rows; 0: all always have."""
+    """How many of the steps there are up to the last one that has no value for some rows; 0: all have one."""
     last = 0
     for number, step in enumerate(steps, 1):
         if isinstance(step, Select):
@@ -267,7 +271,7 @@ class _Plan:
             self.flush()
             self._pass(step.compile(), step.describe())
             self._start(step.schema_out)
-        elif isinstance(step, Claim | Answered):
+        elif isinstance(step, Claim | Answered | Nothing):
             self.flush()
             self._pass(step.compile(self._symbols), step.describe())
             self._start(step.schema_out)
@@ -282,7 +286,9 @@ class _Plan:
 
     def _pass(self, function: RowFunction, name: str, origin: bytes | None = None, sign: int = 1) -> None:
         """One more pass, over rows of the columns so far."""
-        self.passes.append(Pass(function, self._schema, name, self.origin if origin is None else origin, sign))
+        self.passes.append(
+            Pass(function, self._schema, name, self.origin if origin is None else origin, sign)
+        )
 
     def flush(self) -> None:
         """Make a pass of what is left to be done, if anything is."""

@@ -105,8 +105,8 @@ class Sliding:
         error.failing = FailingRows(
             failing,
             self.text,
-            lambda _: why,
-            lambda row: f"{self.time}=#{times[row]}",
-            lambda row: words[:-TRAILING_WORDS, row].tolist(),
+            lambda indices: [why] * len(indices),
+            lambda indices: [f"{self.time}=#{time}" for time in times[indices].tolist()],
+            lambda indices: words[:-TRAILING_WORDS, indices],
         )
         return error

@@ -17,7 +17,7 @@ from differential.columns.packed.block import Block
 from differential.errors import NotEmptyError, RowError, UserFunctionError
 from differential.expressions.projection import Projection
 from differential.linear.chain import LinearChain
-from differential.linear.failing import FAILURES, Apart, Failed, apart, failure_words
+from differential.linear.failures.failing import FAILURES, Apart, Failed, apart, failure_words
 from differential.linear.passes import as_one
 from differential.linear.short import Short, short_of
 from progress.arrays import Int64s
@@ -40,7 +40,8 @@ class Failures:
         places: by operator its number in rows of `FAILURES`.
         shape: of the times in the loops that the chain is in.
         times: how often each row of a batch is in what the operator gets; its failures are there as often.
-        counters: the bits of a time word that count iterations of these loops; known once times have a layout.
+        counters: the bits of a time word that count iterations of these loops; known once times have a
+            layout.
         readers: how many connectors take the failures of each batch.
     """
 
@@ -63,25 +64,31 @@ class Failures:
         """Whether it is known what failed of `batch`."""
         return self._batch is batch
 
-    def take(self) -> UpdateBatch | None:
-        """The failures of the batch that was put last, for one more reader; None if there are none."""
+    def take(self) -> list[Failed]:
+        """What failed of the batch that was put last, for one more reader."""
         failed = self._failed
         self._left -= 1
         if self._left <= 0:
-            self._batch, self._failed = None, []
-        return self.as_batch(failed)
+            self.clear()
+        return failed
 
-    def take_all(self) -> UpdateBatch | None:
+    def take_all(self) -> list[Failed]:
         """The same for all readers together."""
-        failed, self._batch, self._failed = self._failed, None, []
-        return self.as_batch(failed)
+        failed = self._failed
+        self.clear()
+        return failed
 
-    def as_batch(self, failed: Sequence[Failed]) -> UpdateBatch | None:
-        """Rows that failed, as rows of `FAILURES`."""
+    def clear(self) -> None:
+        """Let go of what nobody has asked for."""
+        self._batch, self._failed = None, []
+
+    def as_batch(self, failed: Sequence[Failed], rounds: int) -> UpdateBatch | None:
+        """Rows that failed, as rows of `FAILURES`; where the chain stands, times are later by `rounds`."""
         if not failed:
             return None
         many = [one._replace(diff=one.diff * self.times) for one in failed] if self.times > 1 else failed
-        return UpdateBatch(failure_words(self.places, many, self.counters, SYMBOLS), FAILURES.symbol_words)
+        words = failure_words(self.places, many, (rounds, self.counters), SYMBOLS)
+        return UpdateBatch(words, FAILURES.symbol_words)
 
 
 class AtPlace:
@@ -146,9 +153,9 @@ class LinearTransform:
 
     def _beside(self, batch: Batch, failures: Failures) -> Batch | None:
         """The rows of `batch` that the chain has an answer for; the others wait at `failures`."""
-        words = words_of(batch)
+        words, failed = words_of(batch), list[Failed]()
         try:
-            rows, failed = self._function(words), []
+            rows = self._function(words)
         except _FAILING:
             rows, failed = self.apart(words)
         failures.put(batch, failed)
@@ -172,22 +179,26 @@ class FailureTransform:
     """Update batch in, the failures of a chain out, as rows of `FAILURES`; or nothing.
 
     `answers` runs the same chain for the rows that have an answer, and `failures` is theirs together.
+    `rounds`: by how much times become later before they are where the chain stands.
     """
 
-    def __init__(self, answers: LinearTransform, failures: Failures) -> None:
+    def __init__(self, answers: LinearTransform, failures: Failures, rounds: int = 0) -> None:
         self.answers = answers
         self.failures = failures
-        failures.readers += 1
+        self.rounds = rounds
 
-    def on_layout(self, layout: TimeLayout) -> None:
-        """Learn which bits of a time word count iterations."""
-        shape = self.failures.shape
-        kept = TimeCode(layout, shape).keep_mask(shape.levels)
-        self.failures.counters = kept & ((1 << layout.shifts[0]) - 1)
+    def on_path(self, layout: TimeLayout, rounds: int) -> FailureTransform:
+        """The same at the end of a path, whose batches it reads."""
+        failures = self.failures
+        kept = TimeCode(layout, failures.shape).keep_mask(failures.shape.levels)
+        failures.counters = kept & ((1 << layout.shifts[0]) - 1)
+        return FailureTransform(self.answers, failures, rounds)
 
     def __call__(self, batch: Batch) -> Batch | None:
         """The failures of the rows of `batch`."""
         failures = self.failures
-        if not failures.has(batch):
-            failures.put(batch, self.answers.apart(words_of(batch)).failed)
-        return failures.take()
+        if failures.has(batch):
+            failed = failures.take()
+        else:  # behind another chain, which has made this batch for this connector alone
+            failed = self.answers.apart(words_of(batch)).failed
+        return failures.as_batch(failed, self.rounds)

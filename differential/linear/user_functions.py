@@ -16,8 +16,9 @@ The function must give the same answer for the same record every time, in every 
 through it as well as the insertion before it, and only equal answers cancel. It must have no effects, for
 it sees records that are about to vanish, in any order.
 
-When it raises, or gives what its declared columns cannot hold, the dataflow stops with a UserFunctionError
-that shows the record, the operator and the line, and has the function's exception as its cause.
+If it raises, or gives what its declared columns cannot hold, the record fails: the outputs behind have no
+answer while the record is there, but a UserFunctionError that shows the record, the operator and the line
+(`failing.py`).
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class Arranged:
 
 
 class Reduced(NamedTuple):
-    """What a reduce gives: the changes of its answers, their arrangement, if it was to be one, and its failures, if
-    there may be any.
+    """What a reduce gives: the changes of its answers, their arrangement, if it was to be one, and its
+    failures, if there may be any.
     """
 
     rows: Stream

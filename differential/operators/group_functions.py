@@ -17,7 +17,7 @@ from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError, UserFunctionError, shown
-from differential.linear.guarding import error_texts, record_text
+from differential.linear.failures.guarding import error_texts, record_text
 from differential.operators.reduce import GroupFunction
 from timely.counted import counted
 from timely.failure import text_of

@@ -32,7 +32,7 @@ import numpy as np
 
 from differential.columns.overflow import ShowRow, product_overflow, row_overflow, show_words
 from differential.columns.packed.parts import Part, in_order, words_in
-from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
+from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match, prepare_matches
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER, ROWS
@@ -197,6 +197,7 @@ class JoinMachine:
         self._sources = [[one.source for one in inputs if one.side == side] for side in (LEFT, RIGHT)]
         self._ports = [[n for n, one in enumerate(inputs) if one.side == side] for side in (LEFT, RIGHT)]
         self.projections = [projection_array(projection, kw, side) for side in (LEFT, RIGHT)]
+        prepare_matches()
         self._unfinished: deque[_Work] = deque()
         self._nothing: Int64s = np.empty((self.words + 2, 0), np.int64)
         self._shows: tuple[ShowRow, ShowRow] = (show_words, show_words)

@@ -1,9 +1,10 @@
 """Groups whose sums do not fit their columns: which are they, and what is said of the others?
 
-A kernel that finds such a group stops. Then its keys are divided until the groups that fit are by themselves; they are
-reduced as ever. Of the others the same kernel is asked for the sums as they are kept, as components that always fit.
-What it says of these is what has to be said of the answers, row for row, for an answer is a function of the components:
-the rows for which the function has no value are failures, each with its time and its difference.
+A kernel that finds such a group stops. Then its keys are divided until the groups that fit are by themselves;
+they are reduced as ever. Of the others the same kernel is asked for the sums as they are kept, as components
+that always fit. What it says of these is what has to be said of the answers, row for row, for an answer is a
+function of the components: the rows for which the function has no value are failures, each with its time and
+its difference.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _Reduce = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
 
 
 class FailedGroup(NamedTuple):
-    """A change of a group without an answer: key words, which word of the answer does not fit, time and difference."""
+    """A change of a group without an answer: key words, which word of the answer does not fit, time and
+    difference.
+    """
 
     key: tuple[int, ...]
     column: int
@@ -47,7 +50,9 @@ class Reduced(NamedTuple):
 def reduce_apart(
     ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, asked: Int64s
 ) -> Reduced:
-    """As `reduce_sums`, with groups that do not fit apart. Raises OverflowError only if a multiplicity leaves 64 bits."""
+    """As `reduce_sums`, with groups that do not fit apart. Raises OverflowError only if a multiplicity leaves
+    64 bits.
+    """
     kw = int(shape[0])
     said: list[Int64s] = []
     pended: list[Int64s] = []
@@ -55,7 +60,9 @@ def reduce_apart(
     waiting = [(ready, pending)]
     while waiting:
         rows, pairs = waiting.pop()
-        keys = np.unique(np.concatenate([rows[:kw], pairs[:kw]], axis=1), axis=1) if kw else np.empty((0, 1))
+        keys: Int64s = np.empty((0, 1), np.int64)
+        if kw:
+            keys = np.unique(np.concatenate([rows[:kw], pairs[:kw]], axis=1), axis=1)
         if keys.shape[1] > _KEYS_MIN:
             try:
                 corrections, left = reduce_sums(rows, pairs, table, frontier, shape, asked)
@@ -68,7 +75,9 @@ def reduce_apart(
         said.append(corrections)
         pended.append(left)
     return Reduced(
-        sort_consolidate(np.concatenate(said, axis=1)), np.ascontiguousarray(np.concatenate(pended, axis=1)), failed
+        sort_consolidate(np.concatenate(said, axis=1)),
+        np.ascontiguousarray(np.concatenate(pended, axis=1)),
+        failed,
     )
 
 
@@ -108,14 +117,15 @@ def _by_components(
     raw, pended = reduce_sums(ready, pending, table, frontier, other, of_components)
     made: list[Sequence[int]] = []
     for row in raw.T:
-        *key, time, diff = *row[:kw].tolist(), int(row[-2]), int(row[-1])
+        key: tuple[int, ...] = tuple(row[:kw].tolist())
+        time, diff = int(row[-2]), int(row[-1])
         totals = np.ascontiguousarray(row[kw : kw + components])
         answer: list[int] = []
         for column in range(words):
             try:
                 answer.append(int(answer_word(totals, asked, column)))
             except OverflowError:
-                failed.append(FailedGroup(tuple(key), column, time, diff))
+                failed.append(FailedGroup(key, column, time, diff))
                 break
         else:
             made.append((*key, *answer, time, diff))

@@ -1,4 +1,6 @@
-"""Stages that let rows pass: one looks on, one passes them on later; and those at which rows and failures end."""
+"""Stages that let rows pass: one looks on, one passes them on later; and those at which rows and failures
+end.
+"""
 
 from __future__ import annotations
 
@@ -124,8 +126,8 @@ class DelayVertex(LaterVertex):
 
 
 class FailuresEndVertex(Vertex):
-    """Ends the dataflow at the first complete epoch at which something has failed; for dataflows without outputs,
-    of which nobody reads anything.
+    """Ends the dataflow at the first complete epoch at which something has failed; for dataflows without
+    outputs, of which nobody reads anything.
     """
 
     word_times: ClassVar[bool] = True

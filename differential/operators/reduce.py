@@ -41,9 +41,10 @@ from differential.columns.packed.parts import Part
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
 from differential.kernels.least.least import reduce_least
+from differential.kernels.loading import prepare
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
-from differential.kernels.sums.reduce_sums import reduce_sums
+from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
 from differential.operators.consolidate import WaitingRows
 from differential.operators.overflowing import FailedGroup, reduce_apart
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
@@ -232,6 +233,21 @@ class ReduceMachine:
             self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
                 self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1, -1], np.int64)
+
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Compile what `_reduce` will call, unless it is in the cache."""
+        if self._least_shape is not None:
+            prepare(reduce_least, "ttttll")
+        elif self._is_sum:
+            prepare_sums()
+        elif isinstance(self.aggregate, Aggregates):
+            prepare(reduce_groups, "ttttllt")
+        elif isinstance(self.aggregate, FirstRows):
+            prepare(reduce_first, "ttttlltt")
+        else:
+            prepare(collect_groups, "ttttll")
 
     def show_rows(self, key: ShowRow, row: ShowRow, answer: ShowRow, names: Sequence[str] = ()) -> None:
         """How messages show keys, rows and answers; `names`: what they call the aggregates."""

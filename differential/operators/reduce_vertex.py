@@ -15,8 +15,8 @@ from differential.columns.update_batch import UpdateBatch, rows_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.sums.accumulated import DECIMAL_MEAN
 from differential.kernels.sums.components import are_components
-from differential.linear.failing import FAILURES, Failed, failure_words, row_hash
-from differential.linear.guarding import record_text
+from differential.linear.failures.failing import FAILURES, Failed, failure_words, row_hash
+from differential.linear.failures.guarding import record_text
 from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged, read_arrangement
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
 from differential.operators.timed.sweep import SweepFunction
@@ -43,7 +43,8 @@ class ReduceVertex(WaitingVertex):
     """Reduces rows that come in, or an arrangement (`reads`), to answers, which others may read (`shares`).
 
     Output 0 has the changes of the answers as rows, output 1, of one that shares, as batches of an
-    arrangement. The one behind these, of one that `fails`, has failures: groups whose sums do not fit. A distinct is a reduce whose key is the whole row, without aggregates.
+    arrangement. The one behind these, of one that `fails`, has failures: groups whose sums do not fit. A
+    distinct is a reduce whose key is the whole row, without aggregates.
     """
 
     _machine: ReduceMachine
@@ -140,7 +141,9 @@ class ReduceVertex(WaitingVertex):
             self.send(1, ArrangedBatch(rows, answers.add(rows)), envelope)
 
     def failures(self) -> Int64s | None:
-        """The changes of groups without an answer since this was last asked, as rows of `FAILURES`, all of place 0."""
+        """The changes of groups without an answer since this was last asked, as rows of `FAILURES`, all of
+        place 0.
+        """
         failed = self._machine.take_failed()
         if not failed:
             return None
@@ -159,7 +162,7 @@ class ReduceVertex(WaitingVertex):
             )
             for each in failed
         ]
-        return failure_words({b"": 0}, said, (1 << self.code.layout.shifts[0]) - 1, SYMBOLS)
+        return failure_words({b"": 0}, said, (0, (1 << self.code.layout.shifts[0]) - 1), SYMBOLS)
 
     def _name(self, column: int) -> str:
         names = () if self._shown is None else self._shown.names

@@ -22,7 +22,7 @@ from timely.errors import GraphError
 from timely.user_code.call_site import CallSite, at_site, call_site
 
 from ..errors import ONE_COLUMN, no_columns
-from ..linear.failing import FAILURES
+from ..linear.failures.failing import FAILURES
 from ..operators.between.imports import TableImport
 from .functions import Function
 from .improving import Improved, improve
@@ -246,14 +246,18 @@ class Plan:
         self.improved.roots = rewrite(self.improved.roots, self._with_errors_beside)
         self.lowering.sharing = share(self.improved.roots)
         self.lowering.read = frozenset(
-            node.digest for node in beneath([root for root in self.improved.roots if isinstance(root, Output)])
+            node.digest
+            for node in beneath([root for root in self.improved.roots if isinstance(root, Output)])
         )
         for root in self.improved.roots:
             self.lowering.root(root)
-        add_failures(self.dataflow, self.lowering.failing, self.imported_failures)
+        lowering = self.lowering
+        add_failures(self.dataflow, lowering.failing, self.imported_failures, lowering.claims)
 
     def _with_errors_beside(self, node: Node, children: tuple[Node, ...]) -> Node:
-        """`node` over other children; functions of groups with their errors as columns, which are taken apart."""
+        """`node` over other children; functions of groups with their errors as columns, which are taken
+        apart.
+        """
         sites = self.sites.get(node.digest, ())
         made = self.again(node.with_children(children), sites)
         if not isinstance(made, ReduceFunction) or made.collects:

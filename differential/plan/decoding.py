@@ -176,6 +176,8 @@ class _Reader:
             return _loop(data, children)
         if kind == "accumulate":
             return _accumulate(data, children)
+        if kind == "provided" and len(children) == 2 and not data:
+            return n.Provided(*children)
         if kind == "join" and len(children) == 2:
             return _join(data, *children)
         if kind == "half_join" and len(children) == 2:

@@ -36,6 +36,7 @@ __all__ = [
     "moves_columns",
 ]
 
+
 def is_consolidated(node: Node) -> bool:
     """Whether no update in it cancels, or repeats, another one of the same time.
 

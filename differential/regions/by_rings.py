@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.loading import prepare
 from differential.kernels.regions.beats import HEADER_BYTES
 from differential.kernels.regions.joint import (
     T_EDGES,
@@ -79,6 +80,7 @@ class ByRings:
     """
 
     def __init__(self, parts: Parts, to_gates: Mapping[int, int], state: Int64s, told: Int64s) -> None:
+        prepare(run_joint, "tl")
         self._parts = parts
         self._to_gates = to_gates
         self._joint = np.zeros(JOINT, np.int64)

@@ -16,7 +16,7 @@ from timely.operators.region import Link
 
 __all__ = ["Carrying", "carrying_of", "failing_of"]
 
-INT64_MAX: Final = -(INT64_MIN + 1)
+_INT64_MAX: Final = -(INT64_MIN + 1)
 
 _NO_TESTS: Final[Int64s] = np.zeros((0, 4), np.int64)
 
@@ -53,8 +53,8 @@ def carrying_of(link: Link) -> Carrying | None:
 
 
 def failing_of(link: Link) -> list[Carrying]:
-    """Connectors for the rows that leave 64 bits at a connector of which `carrying_of` has a form: as they are, one
-    connector for each sum that may.
+    """Connectors for the rows that leave 64 bits at a connector of which `carrying_of` has a form: as they
+    are, one connector for each sum that may.
     """
     assert isinstance(link.transform, LinearTransform) and link.transform.short is not None
     short = link.transform.short
@@ -65,13 +65,15 @@ def failing_of(link: Link) -> list[Carrying]:
 
 
 def _bounds(short: Short) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int]]]:
-    """For each sum of a word and a number that may leave 64 bits: the test that it does not, and that it does."""
+    """For each sum of a word and a number that may leave 64 bits: the test that it does not, and that it
+    does.
+    """
     found = []
     for source, number in short.words.T.tolist():
         if source <= SUM_WORD and number != 0:
             word = SUM_WORD - source
             if number > 0:
-                bound = INT64_MAX - number
+                bound = _INT64_MAX - number
                 found.append(((AT_MOST, word, -1, bound), (GREATER, word, -1, bound)))
             else:
                 bound = INT64_MIN - number

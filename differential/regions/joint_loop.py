@@ -9,6 +9,7 @@ import numpy as np
 
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, packed
+from differential.kernels.loading import prepare
 from differential.kernels.regions.gates import find_next_in, next_gate
 from differential.kernels.regions.layout import (
     DONE,
@@ -53,6 +54,8 @@ class JointLoop(LoopRegion):
         self._elsewhere = [out.slot for out in parts.outs if out.target not in gates]
         self._targets = {out.target for out in parts.outs}
         self._outs: Int64s = np.array([out.slot for out in parts.outs], np.int64)
+        prepare(find_next_in, "ltl")
+        prepare(next_gate, "tttl")
         self._by_rings = ByRings(parts, self._to_gates, self._state, self._told)
 
     def close(self, start: int, bound: int) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, each_in, in_order
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
-from differential.linear.failing import FAILURES
+from differential.kernels.history.times import latest_counter, shift_times
+from differential.kernels.loading import prepare
 from differential.kernels.regions.gates import find_next, frontier_behind
 from differential.kernels.regions.layout import (
     DONE,
@@ -43,11 +44,14 @@ from differential.kernels.regions.layout import (
     X_TURNS,
 )
 from differential.kernels.regions.run import run_region
+from differential.kernels.regions.slots import least_in, least_of, moved_in_order, put_rows
+from differential.linear.failures.failing import FAILURES
 from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.reduce_vertex import ReduceVertex
 from differential.regions.tables import Parts
 from progress.times.anchor import Rebase
+from progress.times.word_antichain import floor_of, not_beyond
 from timely.dictionaries import Mark
 from timely.errors import InternalError
 from timely.wire.batch import Batch
@@ -62,6 +66,22 @@ _OTHER_TURNS_MAX: Final = 64
 
 LONG_EPOCHS: Final = 64
 """So many epochs are very many for one stretch."""
+
+
+_KERNELS: Final = (
+    (run_region, "ttttttlt"),
+    (find_next, "ttl"),
+    (frontier_behind, "itl"),
+    (put_rows, "titiii"),
+    (least_of, "t"),
+    (least_in, "lii"),
+    (moved_in_order, "tiii"),
+    (shift_times, "tii"),
+    (latest_counter, "tii"),
+    (floor_of, "li"),
+    (not_beyond, "lli"),
+)
+"""What a loop calls, beside what its operators do."""
 
 
 class LoopRegion:
@@ -94,6 +114,8 @@ class LoopRegion:
         """Nothing is asked about times before it, and what reduces know of that."""
         for reduce in self._reduces:
             reduce.machine.let_look(self._look)
+        for kernel, shape in _KERNELS:
+            prepare(kernel, shape)
 
     def __deepcopy__(self, memo: dict[int, object]) -> LoopRegion:
         """Refused: tables name memory by address. Who copies workers lets loops run as they do elsewhere."""
@@ -225,8 +247,8 @@ class LoopRegion:
                     raise
 
     def _do_again(self) -> bool:
-        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row it is,
-        or the step is a gate that takes groups apart, of which nothing was done yet. Whether it is.
+        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row
+        it is, or the step is a gate that takes groups apart, of which nothing was done yet. Whether it is.
         """
         parts, number = self._parts, int(self._state[X_STEP])
         parts.traces.take_back()
@@ -280,7 +302,7 @@ class LoopRegion:
             if not self._slots.rows(slot):
                 continue
             if way != "summed":
-                # What a transform is still to make of the others says by itself which of its words are symbols.
+                # Others go through a transform, which says which words of its result are symbols.
                 symbol_words = FAILURES.symbol_words if way == "made" else ()
                 for words in each_in(self._slots.take_parts(slot)):
                     batch: Batch = UpdateBatch(words, symbol_words)

@@ -51,7 +51,7 @@ from differential.kernels.regions.layout import (
     P_TRACE,
     S_COLUMNS,
 )
-from differential.linear.failing import FAILURES
+from differential.linear.failures.failing import FAILURES
 from differential.linear.transform import FailureTransform, LinearTransform
 from differential.operators.arrange import ArrangeVertex
 from differential.operators.join import JoinMachine, OwnRows
@@ -253,7 +253,7 @@ class _Maker:
             known = found.by_use.setdefault(owner.use, [])
             mine = next((each for each in known if each.failures is last[0].failures), None)
             if mine is None:
-                mine = Failing(last[0].failures, self._parts.slots.add(FAILURES.width + 2))
+                mine = Failing(last[0].failures, self._parts.slots.add(FAILURES.width + 2), last[0].rounds)
                 known.append(mine)
                 self._parts.leaving.append(Leaving(mine.slot, [link.use], link.keep, link.add, "made"))
             else:

@@ -15,6 +15,7 @@ from differential.columns.overflow import row_overflow
 from differential.columns.packed.parts import Part, each_in, in_order, rows_in, words_in
 from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.kernels.rows.sort import PackedRows
+from differential.linear.failures.failing import Failed
 from differential.linear.transform import Failures, LinearTransform
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
@@ -45,14 +46,21 @@ __all__ = [
 
 
 class Failing(NamedTuple):
-    """Where the failures of a chain wait until they leave the region, as rows of `FAILURES`."""
+    """Where the failures of a chain wait until they leave the region, as rows of `FAILURES`. `rounds`: see
+    `FailureTransform`.
+    """
 
     failures: Failures
     slot: int
+    rounds: int
 
     def take(self, slots: Slots) -> None:
         """Put what has failed of the last batch into the slot."""
-        batch = self.failures.take_all()
+        self.put(self.failures.take_all(), slots)
+
+    def put(self, failed: Sequence[Failed], slots: Slots) -> None:
+        """Put what has failed into the slot."""
+        batch = self.failures.as_batch(failed, self.rounds)
         if batch is not None:
             slots.put(self.slot, batch.words)
 
@@ -81,6 +89,8 @@ class Edge:
             return
         if words.shape[1] == 0:
             return
+        for failing in self.failing:  # what another connector with the same chain has found
+            failing.failures.clear()
         carried = self.use.carry(UpdateBatch(words), int(words[-2].min()))
         for failing in self.failing:
             failing.take(slots)
@@ -213,9 +223,7 @@ class FailingStep:
     def work(self, slots: Slots) -> None:
         """Say of each why."""
         for words in each_in(slots.take_parts(self.slot)):
-            batch = self.failing.failures.as_batch(self.transform.apart(words).failed)
-            if batch is not None:
-                slots.put(self.failing.slot, batch.words)
+            self.failing.put(self.transform.apart(words).failed, slots)
 
 
 class OtherStep:

@@ -47,7 +47,7 @@ from progress.arrays import Int64s
 from timely.operators.region import LinkUse
 from timely.operators.vertex import Vertex
 
-__all__ = ["Out", "Parts", "Routed", "Rows"]
+__all__ = ["Leaving", "Out", "Parts", "Routed", "Rows"]
 
 
 class Out(NamedTuple):
@@ -80,7 +80,8 @@ class Routed(NamedTuple):
 class Leaving(NamedTuple):
     """Rows that wait in a slot to leave by connectors, all of which move times to `(t & keep) + add`.
 
-    way   "summed": of each epoch what its iterations add up to; "as they are"; or "made": as they are, and what
+    way   "summed": of each epoch what its iterations add up to; "as they are"; or "made": as they are, and
+    what
           the connectors do has been done already
     """
 

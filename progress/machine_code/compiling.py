@@ -17,20 +17,19 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import itertools
+import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import numba
 from numba.core import event
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult, Flags, compile_extra, compile_result
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher, _FunctionCompiler
 from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
 from numba.core.types import Array, Type, unliteral
 from numba.core.typing.typeof import Purpose, typeof
 from numba.extending import intrinsic
@@ -46,31 +45,23 @@ from .shortcuts import Passes, with_shortcuts
 if TYPE_CHECKING:
     from types import FunctionType
 
-    from numba.core.base import BaseContext
-    from numba.core.caching import FunctionCache
 
 __all__ = [
     "Compiled",
     "Watch",
     "as_written",
-    "choose_cache",
     "compile_part",
     "compiler_lock",
     "image_of",
     "signature_of",
 ]
 
-_FORM: Final = 4
-"""Of what is kept as a part of other kernels; another number for another form."""
 _Call = tuple[str, str, tuple[Type, ...], str]
 """Of a kernel that another one calls: its module and name, for which types, and the name of its function."""
+_Reduced = tuple[str, bytes, Sequence[_Call], object, object, Sequence[Callable[[], None]]]
+"""What is kept of a part."""
 compiler_lock: Final = global_compiler_lock
 """Numba's: one thread compiles at a time."""
-
-
-def choose_cache(folder: str) -> None:
-    """Let numba keep its files there."""
-    numba.config.CACHE_DIR = folder
 
 
 class Watch(Protocol):
@@ -112,10 +103,71 @@ class _Compiler(_FunctionCompiler):
         return self.usable(code)
 
 
+class _Store(NullCache):
+    """What numba's dispatcher asks for code that an earlier process has compiled, in place of numba's own
+    cache.
+
+    Numba's pickles an index before anything says whether it is damaged, and whose it is; it goes by the time
+    of the source file, and has no place of its own for a package in a zip.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stamp: str,
+        reduce: Callable[[CompileResult], object],
+        rebuild: Callable[[object], CompileResult],
+    ) -> None:
+        super().__init__()
+        self._name = name
+        self._stamp = stamp
+        self._reduce = reduce
+        self._rebuild = rebuild
+
+    def file(self, signature: object) -> tuple[str, str]:
+        """Its name and its stamp: for other arguments, and another processor, it is another file."""
+        stamp = kept.stamp_of(self._stamp, str(signature), _target())
+        return kept.file_name(self._name, "part", stamp), stamp
+
+    def load_overload(self, sig: object, target_context: object) -> CompileResult | None:
+        """None if it is to be compiled. What is loaded is whole, and was written by this user, or by root."""
+        cpu_target.target_context.refresh()  # what is loaded may be all that this process knows of numba
+        data = kept.look_up_bytes(*self.file(sig))
+        if data is None:
+            return None
+        try:
+            return self._rebuild(pickle.loads(data))
+        except MemoryError:
+            raise  # which says nothing of what is in the file
+        except Exception:  # a kernel that it calls was compiled anew, under another name
+            return None
+
+    def save_overload(self, sig: object, cres: CompileResult) -> None:
+        """Replace what is kept, if it can be used by another process."""
+        if not cres.lifted and not cres.library.has_dynamic_globals:
+            kept.keep_bytes(*self.file(sig), dumps(self._reduce(cres)))
+
+
+@functools.cache
+def _target() -> str:
+    """The processor and its features, as the compiler knows them."""
+    return str(cpu_target.target_context.codegen().magic_tuple())
+
+
+def _whole(code: CompileResult) -> object:
+    return code._reduce()
+
+
+def _whole_again(reduced: object) -> CompileResult:
+    parts = cast("Sequence[object]", reduced)
+    code: CompileResult = CompileResult._rebuild(cpu_target.target_context, *parts)
+    return code
+
+
 class Compiled:
     """A kernel as numba knows it.
 
-    `stamp` is what its code depends on, `name` what it is called in files beside those of numba.
+    `stamp` is a digest of what its code depends on.
     """
 
     def __init__(
@@ -125,7 +177,7 @@ class Compiled:
         is_small: bool,
         is_large: bool,
         checks_bounds: bool,
-        stamp: tuple[str, ...],
+        stamp: str,
         tell: Watch,
     ) -> None:
         self.function = function
@@ -134,35 +186,36 @@ class Compiled:
         # it.
         small = {"forceinline": is_small, "_nrt": not is_small}
         compiler: Callable[[object], Dispatcher[Called]]
-        compiler = numba.njit(nogil=True, cache=True, boundscheck=checks_bounds, **small)  # type: ignore[call-overload]
+        compiler = numba.njit(nogil=True, cache=False, boundscheck=checks_bounds, **small)  # type: ignore[call-overload]
         self._compiler = compiler
-        self._stamp = (*stamp, f"form={_FORM}")
+        self._stamp = stamp
+        self._name = kept.name_of(cast("FunctionType", function))
         self._tell = tell
-        self.part = self._dispatcher("")
+        self.part = self._dispatcher("", _reduced, functools.partial(_rebuilt, usable=self._usable))
+        _compile_to_a_part(self.part, self._usable)
+        self._finish(self.part)
 
-    def _dispatcher(self, suffix: str) -> Dispatcher[Called]:
-        """With its files under a name with `suffix`; without one it compiles to parts of others."""
+    def _dispatcher(
+        self,
+        suffix: str,
+        reduce: Callable[[CompileResult], object],
+        rebuild: Callable[[object], CompileResult],
+    ) -> Dispatcher[Called]:
         dispatcher = self._compiler(self.function)
-        cache = dispatcher._cache
-        # Numba keys code by the caller's source file alone. A kernel that calls one of another file would
-        # keep the old body of the callee for ever.
-        self.folder: str = cache._cache_path
-        file = IndexDataCacheFile(cache._cache_path, cache._impl.filename_base + suffix, self._stamp)
-        cache._cache_file = file
-        _renew_code_before_index(file)
-        _keep_with_digest(file)
-        _compile_anew_what_is_damaged(cache)
-        if not suffix:
-            _compile_to_a_part(dispatcher, self._usable)
-        _take_numbers_as_numbers(dispatcher)
-        _compile_in_one_process(dispatcher, cache._cache_path, file._index_name, self._tell)
-        _dispatchers.append((dispatcher, self._tell))
+        dispatcher._cache = _Store(self._name + suffix, self._stamp, reduce, rebuild)
         return dispatcher
+
+    def _finish(self, dispatcher: Dispatcher[Called]) -> None:
+        _take_numbers_as_numbers(dispatcher)
+        _compile_in_one_process(dispatcher, self._tell)
+        _dispatchers.append((dispatcher, self._tell))
 
     @functools.cached_property
     def in_numba_s_way(self) -> Dispatcher[Called]:
         """For what cannot be called otherwise."""
-        return self._dispatcher(".any")
+        dispatcher = self._dispatcher(".any", _whole, _whole_again)
+        self._finish(dispatcher)
+        return dispatcher
 
     def _usable(self, code: CompileResult) -> CompileResult:
         """So that others can call it."""
@@ -176,14 +229,14 @@ class Compiled:
 
     def _machine_code(self, part: Part) -> bytes:
         """Of a large kernel. Who needs it at the same time waits for it."""
-        function = cast("FunctionType", self.function)
-        source, name = function.__code__.co_filename, kept.name_of(function)
-        stamp = (*kept.build(), *self._stamp, *part.symbols())
-        with claimed(self.folder, f"{name}.object"):
-            found = kept.look_up_object(source, name, stamp)
+        # Other kernels are in it by names, which each process that compiles counts for itself.
+        stamp = kept.stamp_of(self._stamp, *part.symbols())
+        file = kept.file_name(self._name, "object", stamp)
+        with claimed(file):
+            found = kept.look_up_bytes(file, stamp)
             if found is None:
                 found = part.object()
-                kept.keep_object(source, name, stamp, found)
+                kept.keep_bytes(file, stamp, found)
         return found
 
     def signatures(self) -> list[str]:
@@ -259,12 +312,8 @@ def _reduced(code: CompileResult) -> tuple[object, ...]:
     return part.name, part.kept(), calls, description, code.signature, code.reload_init
 
 
-def _rebuilt(
-    context: object,
-    what: tuple[str, bytes, Sequence[_Call], object, object, Sequence[Callable[[], None]]],
-    usable: Callable[[CompileResult], CompileResult],
-) -> object:
-    name, code, calls, description, signature, again = what
+def _rebuilt(reduced: object, usable: Callable[[CompileResult], CompileResult]) -> CompileResult:
+    name, code, calls, description, signature, again = cast("_Reduced", reduced)
     for each in again:
         each()
     return usable(
@@ -313,8 +362,6 @@ def _compile_to_a_part(
     listener of each of the hundred thousand calls of LLVM.
     """
     cache = dispatcher._cache
-    cache._impl.reduce = _reduced
-    cache._impl.rebuild = functools.partial(_rebuilt, usable=usable)
     options = dispatcher.targetdescr, dispatcher.targetoptions, dispatcher.locals
     compiler = _Compiler(dispatcher.py_func, *options, Passes)
     compiler.usable = usable
@@ -347,19 +394,16 @@ def _take_numbers_as_numbers(dispatcher: Dispatcher[Called]) -> None:
     setattr(dispatcher, choose.__name__, choose_by_kind)
 
 
-def _compile_in_one_process(dispatcher: Dispatcher[Called], folder: str, name: str, tell: Watch) -> None:
-    """Let whoever needs this kernel at the same time wait for the one who compiles it.
-
-    The claim is taken before numba looks into its cache: what is being written there is never read by half.
-    """
-    compile_or_load = dispatcher.compile
+def _compile_in_one_process(dispatcher: Dispatcher[Called], tell: Watch) -> None:
+    """Let whoever needs this kernel at the same time wait for the one who compiles it."""
+    compile_or_load, store = dispatcher.compile, cast("_Store", dispatcher._cache)
 
     def compile_in_turn(signature: tuple[Type, ...]) -> object:
         known = dispatcher.overloads.get(tuple(signature))
         if known is not None:
             return known.entry_point
         is_new = not dispatcher.overloads
-        with global_compiler_lock, claimed(folder, name):
+        with global_compiler_lock, claimed(store.file(signature)[0]):
             _look_for_scipy()
             code = compile_or_load(signature)
         if is_new:
@@ -367,23 +411,6 @@ def _compile_in_one_process(dispatcher: Dispatcher[Called], folder: str, name: s
         return code
 
     dispatcher.compile = compile_in_turn  # type: ignore[assignment, method-assign]
-
-
-def _compile_anew_what_is_damaged(cache: FunctionCache) -> None:
-    """As after a power failure. Kept, the file would stop each start until somebody finds it."""
-    load_overload: Callable[[tuple[Type, ...], BaseContext], object] = cache.load_overload
-
-    def load(signature: tuple[Type, ...], context: BaseContext) -> object:
-        try:
-            return load_overload(signature, context)
-        except (OSError, MemoryError):
-            raise  # which says nothing of what is in the file
-        except Exception:  # what reading raises depends on which bytes are damaged
-            with suppress(OSError):
-                cache.flush()
-            return None
-
-    setattr(cache, load_overload.__name__, load)
 
 
 @functools.cache
@@ -403,50 +430,3 @@ def _look_for_scipy() -> None:
             load()  # says what is missing
 
     setattr(linalg, load.__name__, look)
-
-
-def _keep_with_digest(cache: IndexDataCacheFile) -> None:
-    """Numba keeps code as it is. LLVM reads it with some of its bytes damaged, too: what comes of that ends
-    the process, or is machine code that does something else.
-    """
-    save: Callable[[str, object], None] = cache._save_data
-    load: Callable[[str], object] = cache._load_data
-
-    def save_with_digest(name: str, data: object) -> None:
-        save(name, data)
-        path = Path(cache._data_path(name))
-        try:  # numba reads no further than its own part
-            path.write_bytes(kept.with_digest(path.read_bytes()))
-        except OSError:  # what cannot be kept is compiled again by the next process
-            with suppress(OSError):
-                path.unlink()
-
-    def load_whole(name: str) -> object:
-        if not kept.is_whole(Path(cache._data_path(name)).read_bytes()):
-            raise ValueError(f"{name} is damaged")
-        return load(name)
-
-    setattr(cache, save.__name__, save_with_digest)
-    setattr(cache, load.__name__, load_whole)
-
-
-def _renew_code_before_index(cache: IndexDataCacheFile) -> None:
-    """Remove old machine code before an index names it as new.
-
-    Numba writes the index first. Who ends in between, by force or because the user is tired of waiting, would
-    leave the code of another source under the stamp of this one, for all later starts.
-    """
-    save: Callable[[object, object], None] = cache.save
-
-    def save_anew(key: object, data: object) -> None:
-        known = set(cache._load_index().values())
-        for number in itertools.count(1):
-            name = cache._data_name(number)
-            code = Path(cache._data_path(name))
-            if not code.exists():
-                break
-            if name not in known:
-                code.unlink(missing_ok=True)
-        save(key, data)
-
-    setattr(cache, save.__name__, save_anew)

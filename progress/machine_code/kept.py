@@ -1,12 +1,17 @@
-"""Where is the machine code of a kernel kept, and is it still that of its source?
+"""What is kept of a kernel between processes, and is it still that of its source?
 
-Below `NUMBA_CACHE_DIR`, if set; in `__pycache__` beside the source; if that is not writable (an installed
-package that belongs to root), in the user's cache directory. It is looked for in all of these, and written to
-the first that can be. Who can write there can have code executed, as with Python's own compiled files.
+Everything lies in the cache folder (`progress/cache_folder.py`), which holds files of several releases. The
+name of a file says which kernel it is for, and holds the beginning of the kernel's *stamp*: a digest of all
+that the machine code depends on. That is contents, never times, sizes or paths:
 
-A file begins with a digest of the rest: one that is damaged, as after a power failure, is as none. Then comes
-a *stamp*, what the code depends on. Machines of several kinds may share a folder: the processor is part of a
-file's name, and whatever else the code depends on is part of the stamp.
+- of the kernel and of each one that it calls: the instructions, constants and names that Python has made of
+  the source, which is what the compiler starts from (`instructions_of`), and the values of constants from its
+  module;
+- of `build`: the versions of Python, numpy, numba and llvmlite, numba's settings, the processor and its
+  features, and the files of this folder that have a part in the code.
+
+So a comment, another checkout of the same source, or a copy of it in a zip changes nothing. The stamp stands
+in the file, too, in full, and is compared.
 """
 
 from __future__ import annotations
@@ -14,45 +19,51 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import platform
 import sys
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from .. import cache_folder
 from .image import Image
 
 __all__ = [
     "Code",
     "build",
-    "is_whole",
+    "content_of",
+    "file_name",
+    "instructions_of",
     "keep",
-    "keep_object",
+    "keep_bytes",
+    "keep_list",
     "look_up",
-    "look_up_object",
+    "look_up_bytes",
+    "look_up_list",
     "name_of",
-    "stamp_of_file",
-    "with_digest",
+    "names_in",
+    "stamp_of",
 ]
 
-_DIGEST_BYTES: Final = 16
-_FORM: Final = 1
-"""Of these files; another number for another form."""
 _BUILDERS: Final = ("numba", "llvmlite")
 _MAKERS: Final = ("calling", "compiling", "counting", "image", "parts", "shortcuts")
 """Files of this folder by which the code would be another one."""
 _NOT_OF_THE_CODE: Final = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS"}
 """What numba is told that its code does not depend on: no kernel has threads of its own. Workers that Spark
-hosts are told a number of threads, and others are not: they would replace each other's files at every start.
+hosts are told a number of threads, and others are not: they would compile for themselves.
 """
+_NAME_LENGTH_MAX: Final = 150
+_STAMP_BYTES: Final = 24
+_STAMP_LENGTH: Final = 24
+"""How much of a stamp stands in the name of a file, in hexadecimal digits."""
 
 
 class Code(NamedTuple):
@@ -64,74 +75,68 @@ class Code(NamedTuple):
 
 
 def name_of(function: FunctionType) -> str:
-    """What a kernel's files are called, as numba calls its own."""
-    code = function.__code__
-    return f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}"
+    """What a kernel's files are called, before the digest of its stamp."""
+    return f"{function.__module__}.{function.__qualname__}"
 
 
-def look_up(source: str, name: str, stamp: tuple[str, ...]) -> Code | None:
-    """The machine code of the kernel `name` of the file `source`, if it is kept and of this stamp."""
-    for data in _found(source, _file_name(name, "machine")):
-        if (code := _read(data, stamp)) is not None:
-            return code
-    return None
+def stamp_of(*parts: str) -> str:
+    """A digest of these texts, in this order."""
+    digest = hashlib.blake2b(digest_size=_STAMP_BYTES)
+    for part in parts:
+        data = part.encode()
+        digest.update(b"%d " % len(data))
+        digest.update(data)
+    return digest.hexdigest()
 
 
-def keep(source: str, name: str, stamp: tuple[str, ...], code: Code) -> None:
-    """Where it can be. Where it cannot (no folder, no space), the next process makes it anew."""
-    _write(source, _file_name(name, "machine"), _written(code, stamp))
+def file_name(name: str, kind: str, stamp: str) -> str:
+    """The name of a file of that kind (`machine`, `object`, `part`) for a kernel with that stamp."""
+    return f"{name[:_NAME_LENGTH_MAX]}-{stamp[:_STAMP_LENGTH]}.{kind}"
 
 
-def look_up_object(source: str, name: str, stamp: tuple[str, ...]) -> bytes | None:
-    """The same of machine code as a compiler writes it, to which others are linked."""
-    head = _line_of(stamp)
-    for data in _found(source, _file_name(name, "object")):
-        if data.startswith(head):
-            return data[len(head) :]
-    return None
+def look_up(file: str, stamp: str) -> Code | None:
+    """The machine code that Python calls, if it is kept and of this stamp."""
+    data = look_up_bytes(file, stamp)
+    return None if data is None else _read(data)
 
 
-def keep_object(source: str, name: str, stamp: tuple[str, ...], code: bytes) -> None:
+def keep(file: str, stamp: str, code: Code) -> None:
+    """Where that cannot be (no folder, no space), the next process compiles anew."""
+    keep_bytes(file, stamp, _written(code))
+
+
+def look_up_bytes(file: str, stamp: str) -> bytes | None:
+    """The content of another kind of file, if it is of this stamp."""
+    data, head = cache_folder.read(file), stamp.encode()
+    return data[len(head) :] if data is not None and data.startswith(head) else None
+
+
+def keep_bytes(file: str, stamp: str, data: bytes) -> None:
     """As `keep`."""
-    _write(source, _file_name(name, "object"), _line_of(stamp) + code)
+    if cache_folder.write(file, stamp.encode() + data):
+        _sweep_once()
 
 
-def _line_of(stamp: tuple[str, ...]) -> bytes:
-    return json.dumps(stamp).encode() + b"\n"
+def look_up_list(file: str) -> list[str] | None:
+    """The lines that `keep_list` has written, or None if they are not kept."""
+    data = cache_folder.read(file)
+    return None if data is None else data.decode().splitlines()
 
 
-def _found(source: str, file_name: str) -> Iterator[bytes]:
-    """What whole files of that name say."""
-    for folder in _folders(source):
-        try:
-            data = (folder / file_name).read_bytes()
-        except OSError:
-            continue
-        digest, rest = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
-        if digest == _digest(rest):
-            yield rest
+def keep_list(file: str, lines: Iterable[str]) -> None:
+    """Keep lines of text."""
+    cache_folder.write(file, "".join(f"{line}\n" for line in lines).encode())
 
 
-def _write(source: str, file_name: str, data: bytes) -> None:
-    """To the first place where it can be written; others read the old one or the new one, whole."""
-    for folder in _folders(source):
-        path = folder / file_name
-        new = path.with_suffix(f".{uuid.uuid4().hex[:12]}")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(_digest(data) + data)
-            new.replace(path)
-            return
-        except OSError:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
+@functools.cache
+def _sweep_once() -> None:
+    cache_folder.sweep()
 
 
-def _written(code: Code, stamp: tuple[str, ...]) -> bytes:
+def _written(code: Code) -> bytes:
     """A line of JSON that says how long what is: the code, the words to be completed, by name."""
     image = code.image
     head = {
-        "stamp": stamp,
         "signature": code.signature,
         "constants": [_name_of(each) for each in code.constants],
         "entry": image.entry,
@@ -143,11 +148,9 @@ def _written(code: Code, stamp: tuple[str, ...]) -> bytes:
     return b"".join([json.dumps(head).encode(), b"\n", image.code, *(each.tobytes() for each in words)])
 
 
-def _read(data: bytes, stamp: tuple[str, ...]) -> Code | None:
+def _read(data: bytes) -> Code:
     begin = data.index(b"\n") + 1
     head = json.loads(data[:begin])
-    if tuple(head["stamp"]) != stamp:
-        return None
     end = begin + head["code"]
     words = np.frombuffer(data[end:], np.int64)
     at: int = head["here"]
@@ -174,80 +177,88 @@ def _named(name: str) -> object:
     return functools.reduce(getattr, inner.split("."), import_module(module))
 
 
-def with_digest(data: bytes) -> bytes:
-    """What `is_whole` knows: the digest is behind the data, for files that numba begins. Their form is none
-    of ours.
-    """
-    return data + _digest(data, b"numba's")
-
-
-def is_whole(data: bytes) -> bool:
-    """Whether none of it is damaged."""
-    return data[-_DIGEST_BYTES:] == _digest(data[:-_DIGEST_BYTES], b"numba's")
-
-
-def _digest(data: bytes, form: bytes = b"") -> bytes:
-    """Of data in a form, by default this one: files in another one are as none, too."""
-    person = form or b"naiad %d" % _FORM
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES, person=person).digest()
-
-
-def _folders(source: str) -> Iterator[Path]:
-    own, apart = _folder_of(str(Path(source).parent))
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        yield Path(chosen, apart)
-        if _can_be_written(Path(chosen)):
-            return
-    yield own / "__pycache__"
-    with suppress(RuntimeError):  # nobody's home
-        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "naiad" / apart
-
-
-@functools.cache
-def _folder_of(folder: str) -> tuple[Path, str]:
-    """A folder's own path, and a name for it that is no other one's."""
-    own = Path(folder).resolve()
-    return own, f"{own.name}_{hashlib.sha256(bytes(own)).hexdigest()[:16]}"
-
-
-def _can_be_written(folder: Path) -> bool:
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    return os.access(folder, os.W_OK | os.X_OK)
-
-
-def _file_name(name: str, kind: str) -> str:
-    return f"{name}.{sys.implementation.cache_tag}.{_processor()}.{kind}"
-
-
 @functools.cache
 def _processor() -> str:
     """Which instructions there are: what the first processor of this machine says of itself."""
     said = platform.machine()
     with suppress(OSError), Path("/proc/cpuinfo").open("rb") as file:
         first = file.read(8192).split(b"\n\n")[0].splitlines()
-        fixed = (b"vendor_id", b"cpu family", b"model", b"flags", b"stepping")
+        fixed = (b"vendor_id", b"cpu family", b"model", b"flags", b"stepping", b"CPU ", b"Features")
         said += repr([line for line in first if line.startswith(fixed)])
-    return hashlib.sha256(said.encode()).hexdigest()[:8]
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 @functools.cache
-def build() -> tuple[str, ...]:
-    """What all machine code depends on: who compiles it, what it runs with, what they are told."""
-    parts = [sys.version, np.__version__]
+def build() -> str:
+    """The stamp of what all machine code depends on: who compiles it, what it runs with, and on which
+    processor.
+    """
+    parts = [sys.version, np.__version__, _processor()]
     for name in _BUILDERS:
         spec = importlib.util.find_spec(name)  # which does not import it
         assert spec is not None and spec.origin is not None, f"{name} is not installed"
-        parts.append(f"{name} {stamp_of_file(str(Path(spec.origin).with_name('_version.py')))}")
+        version = Path(spec.origin).with_name("_version.py").read_bytes()
+        parts.append(f"{name} {hashlib.sha256(version).hexdigest()[:16]}")
     numba_s = {name for name in os.environ if name.startswith("NUMBA_")} - _NOT_OF_THE_CODE
-    here = Path(__file__).parent
-    parts += [stamp_of_file(str(here / f"{name}.py")) for name in _MAKERS]
-    return (*parts, *(f"{name}={os.environ[name]}" for name in sorted(numba_s)))
+    parts += [f"{name} {_digest_of_module(name)}" for name in _MAKERS]
+    return stamp_of(*parts, *(f"{name}={os.environ[name]}" for name in sorted(numba_s)))
 
 
-@functools.cache
-def stamp_of_file(path: str) -> str:
-    """When it was written, and how long it is."""
-    status = Path(path).stat()
-    return f"{Path(path).name} {status.st_mtime_ns} {status.st_size}"
+def _digest_of_module(name: str) -> str:
+    """Of the source of a module of this folder, or of what Python has made of it where there is no source."""
+    spec = importlib.util.find_spec(f"{__name__.rpartition('.')[0]}.{name}")
+    assert spec is not None and spec.origin is not None and spec.loader is not None
+    data: bytes = spec.loader.get_data(spec.origin)  # type: ignore[attr-defined]  # as all that find files
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def content_of(function: FunctionType) -> str:
+    """A digest of what a function does: of its instructions, not of the lines on which they stand. Functions
+    and numbers of its module that it names count, and what those name.
+    """
+    said = repr([_said_by(each) for each in _named_by(function, {})])
+    return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+
+
+def _named_by(function: FunctionType, known: dict[FunctionType, None]) -> dict[FunctionType, None]:
+    """The function and those that it reaches, in the order in which they are met."""
+    if function not in known:
+        known[function] = None
+        for value in _uses(function).values():
+            if isinstance(value, FunctionType):
+                _named_by(value, known)
+    return known
+
+
+def _uses(function: FunctionType) -> dict[str, object]:
+    """What a function takes from its module, and from the function that made it, by name."""
+    code = function.__code__
+    uses = {name: function.__globals__[name] for name in names_in(code) if name in function.__globals__}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    return {**uses, **{name: cell.cell_contents for name, cell in cells}}
+
+
+def _said_by(function: FunctionType) -> tuple[object, ...]:
+    numbers = {name: value for name, value in _uses(function).items() if isinstance(value, int | float | str)}
+    return instructions_of(function.__code__), function.__defaults__, numbers
+
+
+def names_in(code: CodeType) -> list[str]:
+    """What a function, and those within it, may take from its module, in order."""
+    inner = [names_in(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return sorted({*code.co_names, *itertools.chain.from_iterable(inner)})
+
+
+def instructions_of(code: CodeType) -> tuple[object, ...]:
+    """What Python has made of a function's source, without the lines on which it stands."""
+    constants = [
+        instructions_of(each)
+        if isinstance(each, CodeType)
+        else sorted(map(repr, each))  # a set, which each process puts in an order of its own
+        if isinstance(each, frozenset)
+        else each
+        for each in code.co_consts
+    ]
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    return code.co_code, constants, names, counts, getattr(code, "co_exceptiontable", b"")

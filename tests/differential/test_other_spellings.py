@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
+import itertools
+import math
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import differential as dd
-from differential import algorithms, col
+from differential import algorithms, col, other_spellings
+from differential.aggregates import Aggregate
 from differential.errors import ExpressionError, SchemaError
+from differential.expressions.expression import Expr
+from differential.expressions.functions import namespaces
 from differential.other_spellings import (
     ALGORITHMS,
     FUNCTIONS_ELSEWHERE,
@@ -329,3 +335,133 @@ def test_misspelt_names_are_answered_with_one_like_them() -> None:
             getattr(thing, name)
     with pytest.raises(AttributeError, match="no '__copy_'$"):
         getattr(rows, "__copy_")
+
+
+# What is told to be written can be written: each piece of code in the tables is carried out.
+
+TYPED = (
+    "x: int, y: int, t: timestamp, d: date, s: string, p: string, key: string, id: int, time: timestamp, "
+    "start: timestamp, tags: any, seconds: int, milliseconds: int, microseconds: int, kept: int, "
+    "a: string, b: string"
+)
+TYPES = ("int", "float", "string", "bool", "date", "timestamp", "any")
+STARTS = (
+    "group_by", "agg", "select", "filter", "join", "with_columns", "order_by", "concat", "explode", "window",
+    "top_k", "rank", "asof_join", "split_late", "last", "cross_join", "except_all", "drop_nulls", "drop",
+    "fill_null",
+)  # fmt: skip
+HEADS = (
+    r"(dd|col|x|t|d|collection|schema|(milli|micro)?seconds)\b[.( ]|[-~]x|"
+    r"\((x|(milli)?seconds)|math\.|print\(|"
+    rf"({'|'.join(STARTS)})\("
+)
+
+
+def codes_in(told: str) -> Iterator[str]:
+    """The longest pieces of a sentence that Python can read, from where code may begin."""
+    at = 0
+    while at < len(told):
+        if not (re.match(HEADS, told[at:]) and (at == 0 or told[at - 1] in " (,")):
+            at += 1
+            continue
+        for end in range(len(told), at, -1):
+            piece = told[at:end].strip()
+            if piece and "…" not in piece and _is_code(piece):
+                yield from _parts(ast.parse(piece, mode="eval").body)
+                at = end
+                break
+        else:
+            at += 1
+
+
+def _parts(tree: ast.expr) -> Iterator[str]:
+    """The code in what Python reads as a list of things: words between them are of the sentence."""
+    if isinstance(tree, ast.Tuple | ast.BoolOp):
+        for part in tree.elts if isinstance(tree, ast.Tuple) else tree.values:
+            yield from _parts(part)
+    elif isinstance(tree, ast.Compare) and isinstance(tree.ops[0], ast.Is | ast.In):
+        yield from _parts(tree.left)
+    elif not isinstance(tree, ast.Name):
+        yield ast.unparse(tree)
+
+
+def _is_code(piece: str) -> bool:
+    try:
+        ast.parse(piece, mode="eval")
+    except SyntaxError:
+        return False
+    return True
+
+
+def all_told() -> list[str]:
+    tables = (
+        *(table for table in (other_spellings._SPELLINGS, other_spellings._OF_GROUPS)),
+        other_spellings._OF_FUNCTIONS, namespaces._METHODS, *namespaces._OF_ACCESSORS.values(),
+    )  # fmt: skip
+    families = (*other_spellings._FAMILIES, *namespaces._METHOD_FAMILIES)
+    told = {each for table in tables for each in table.values()} | {each for _, each in families}
+    return sorted({code for each in told for code in codes_in(each)})
+
+
+def carried_out(code: str, kind: str, others: int) -> None:
+    """Evaluate `code` where x and y are of this type; raise what is wrong with it. Another collection has
+    the columns that `others` say.
+    """
+    columns = TYPED.replace("x: int, y: int", f"x: {kind}, y: {kind}")
+    if code.startswith("group_by('window_start')"):  # which follows on window(…)
+        columns += ", window_start: timestamp"
+    rows = dd.input(Dataflow(), "rows", columns)
+    one = {"float": 0.5, "string": "a", "bool": True, "date": dt.date(2024, 1, 1)}.get(kind, 1)
+    columns_named = ("x", "y", "t", "d", "seconds", "milliseconds", "microseconds", "start")
+    names: dict[str, object] = {
+        **{name: col(name) for name in columns_named},
+        "dd": dd, "col": col, "datetime": dt, "math": math, "collection": rows, "n": 1,
+        "dataflow": Dataflow(),
+        "a": col.x, "b": col.y, "c": col.x == col.y, "size": dt.timedelta(hours=1),
+        "other": (rows, rows.select("key", z=col.x), rows.select(z=col.x))[others],
+        "function": lambda *_: [], "fn": lambda *_: [], "schema": "x: int", "type": "int", "value": one,
+        "pattern": "(a)", "separator": ",", "old": "a", "new": "b", "offset": 1, "length": 1, "position": 1,
+        "width": 3, "text": col.s, "name": "x",
+    }  # fmt: skip
+    calls = (*STARTS, "map_batches", "map", "flat_map", "reduce", "having")
+    grouped = rows.group_by("key")
+    for call in calls:
+        names[call] = getattr(rows, call, None) or getattr(grouped, call)
+    made = eval(code, names)
+    if isinstance(made, Expr):
+        made.type_in(rows.schema)
+    elif isinstance(made, Aggregate):
+        rows.group_by("key").agg(n=made)
+
+
+@pytest.mark.parametrize("code", all_told())
+def test_what_is_told_can_be_written(code: str) -> None:
+    wrong: dict[str, Exception] = {}
+    for kind, others in itertools.product(TYPES, range(3)):
+        try:
+            carried_out(code, kind, others)
+        except Exception as error:
+            wrong[f"{kind} {others}"] = error
+        else:
+            return
+    pytest.fail("\n".join(f"{kind}: {type(error).__name__} {error}" for kind, error in wrong.items()))
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        (lambda c: c.select(day=col.t // 86400), "timestamp"),
+        (lambda c: c.select(day=col.t % 86400), "timestamp"),
+        (lambda c: c.group_by(col.t // 86400), "timestamp"),
+        (lambda c: c.select(day=col.d + dt.timedelta(days=1)), "date"),
+        (lambda c: c.select(s=col.s + "a"), "string"),
+    ],
+)
+def test_what_an_error_says_can_be_written(written: Callable[[dd.Collection], object], kind: str) -> None:
+    with pytest.raises((ExpressionError, SchemaError)) as caught:
+        written(dd.input(Dataflow(), "rows", TYPED))
+    told = str(caught.value)
+    codes = list(codes_in(re.split("write|needs a name", told, maxsplit=1)[1]))
+    assert codes, told
+    for code in codes:
+        carried_out(code, kind, 0)

@@ -9,21 +9,24 @@ import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 from house import ROOT
 
 from differential import warming
+from progress import cache_folder, kernel
 from progress.kernel import COMPILE_NOTICE, Kernel
+from progress.machine_code import kept
 from timely.client.installed import after_work
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path
+    monkeypatch.setenv("NAIAD_CACHE", str(tmp_path))
+    return tmp_path / "kernels"
 
 
 @pytest.fixture(autouse=True)
@@ -34,34 +37,57 @@ def nobody_is_told() -> Iterator[None]:
     after_work[:] = before
 
 
-def test_the_second_start_does_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[None] = []
-    monkeypatch.setattr(warming, "warm", lambda: runs.append(None))
+@pytest.fixture
+def runs(cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One for each time that kernels are run to have them, in place of which a file is kept."""
+    done: list[None] = []
+
+    def run() -> None:
+        done.append(None)
+        kept.keep_bytes("one.machine", "stamp", b"")
+
+    monkeypatch.setattr(warming, "_run_kernels", run)
+    monkeypatch.setattr(kernel, "_used", [SimpleNamespace(file="one.machine")])
+    return done
+
+
+def test_the_second_start_does_nothing(runs: list[None]) -> None:
     warming.warm_once()
     warming.warm_once()
     assert len(runs) == 1
-    assert [path.name[:9] for path in (cache / "naiad").iterdir()] == ["compiled-"]
+
+
+def test_what_was_removed_from_the_cache_is_compiled_before_workers_start(
+    cache: Path, runs: list[None]
+) -> None:
+    warming.warm_once()
+    (cache / "one.machine").unlink()
+    warming.warm_once()
+    assert len(runs) == 2
+    (listed,) = cache.glob("differential.warming-*.list")
+    listed.write_bytes(listed.read_bytes()[:-1])
+    warming.warm_once()
+    assert len(runs) == 3
 
 
 def test_another_cache_of_machine_code_is_another_first_start(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, runs: list[None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs: list[None] = []
-    monkeypatch.setattr(warming, "warm", lambda: runs.append(None))
     warming.warm_once()
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache / "elsewhere"))
+    monkeypatch.setenv("NAIAD_CACHE", str(tmp_path / "elsewhere"))
     warming.warm_once()
     assert len(runs) == 2
 
 
-def test_a_folder_that_cannot_be_written_stops_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_where_no_worker_could_read_it_nothing_is_compiled_for_workers(
+    tmp_path: Path, runs: list[None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    monkeypatch.setattr(warming, "warm", lambda: None)
+    monkeypatch.setenv("NAIAD_CACHE", str(blocked))
+    monkeypatch.setattr(cache_folder, "_reasons", [])
     warming.warm_once()
+    assert not runs
 
 
 def test_warming_runs_every_operator_to_its_end() -> None:
@@ -99,12 +125,12 @@ def test_helpers_give_way_before_they_compile_what_few_queries_need(
     monkeypatch.setattr(warming.os, "nice", nice)
     monkeypatch.setattr(warming, "compile_for", compile_one)
     monkeypatch.setattr(warming, "compile_part_for", compile_one)
+    monkeypatch.setattr(warming, "prepare", compile_one)
     warming._compile_gates()
-    assert done[:3] == ["reduce_least", "open_gate", "run_region"]
-    assert done[3:] == ["nice 19", "reduce_into", "reduce_first"]
+    assert done == ["reduce_least", "open_gate", "run_region", "reduce_into", "nice 19", "reduce_first"]
     done.clear()
     warming._compile_joins()
-    assert done[0] == "take_in" and done[-2:] == ["nice 19", "run_joint"]
+    assert done[0] == "take_in" and done[-4:] == ["merge_runs", "merge_words", "nice 19", "run_joint"]
 
 
 HELPER = """
@@ -139,8 +165,9 @@ def test_helpers_are_started_where_they_can_help(
     monkeypatch.setattr(warming, "cores", lambda: list(range(cores)))
     monkeypatch.setattr(warming, "is_cache_shared", lambda: is_shared)
     if is_warm:
-        monkeypatch.setattr(warming, "warm", lambda: None)
-        warming.warm_once()
+        monkeypatch.setattr(warming, "_run_kernels", lambda: None)
+        monkeypatch.setattr(kernel, "_used", [])
+        warming.warm()
     warming._Told().first()
     assert started == list(range(helpers))
 
@@ -210,8 +237,7 @@ def test_embedded_workers_say_once_that_kernels_are_compiled_behind_the_first_ca
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path),
+        "NAIAD_CACHE": str(tmp_path),
     }
     told = []
     for _ in range(2):

@@ -232,6 +232,23 @@ def test_failing_a_script_that_workers_would_run_again_is_told_so(tmp_path: Path
     )
 
 
+@pytest.mark.parametrize("count", [2, 20_000])  # posted, and in parts to both
+def test_waiting_rows_are_told_of_by_a_snapshot_before_the_first_seal(
+    pair: timely.Cluster, count: int
+) -> None:
+    flow = pair.install("collection_flows:texts_by_key")
+    (name,), (output,) = flow.inputs, flow.outputs
+    assert flow.output(output).snapshot().num_rows == 0
+    flow.input(name).insert(pa.table({"key": list(map(str, range(count))), "text": ["a"] * count}))
+    with pytest.raises(
+        timely.MisuseError, match=r"wait in epoch 0, which is open.\n  Seal it first: flow.seal\(\)"
+    ):
+        flow.output(output).snapshot()
+    flow.seal()
+    assert flow.output(output).snapshot().num_rows > 0
+    flow.uninstall()
+
+
 def test_failing_waiting_for_an_epoch_that_nobody_seals_ends_in_time(pair: timely.Cluster) -> None:
     flow = pair.install("dataflows:word_count")
     with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):

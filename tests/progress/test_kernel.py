@@ -57,11 +57,10 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, program: str = PROGRAM, **environment: str) -> tuple[str, str]:
     """Run a program in a fresh process beside the two modules; what it writes to both streams."""
     path = os.pathsep.join([str(ROOT), str(folder)])
-    ours = ("NUMBA_CACHE_DIR", "NAIAD_CHECK_BOUNDS")
-    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    kept = {name: value for name, value in os.environ.items() if name != "NAIAD_CHECK_BOUNDS"}
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**kept, "PYTHONPATH": path, **environment},
+        env={**kept, "PYTHONPATH": path, "NAIAD_CACHE": str(folder / "cache"), **environment},
         capture_output=True,
         text=True,
         check=True,
@@ -91,10 +90,57 @@ def test_a_kernel_is_renewed_when_a_constant_from_another_file_changes(folder: P
     assert run(folder)[0] == "201 2"
 
 
+def test_a_comment_another_folder_and_another_time_renew_nothing(folder: Path) -> None:
+    """As a checkout, an installation into another environment, and an archive leave the same source."""
+    run(folder)
+    (folder / "callee.py").write_text("# Said of it.\n\n" + CALLEE.replace("return", "# More.\n    return"))
+    assert run(folder)[0] == "3 0"
+    os.utime(folder / "caller.py", (0, 0))
+    assert run(folder)[0] == "3 0"
+    (folder / "other").mkdir()
+    (folder / "callee.py").rename(folder / "other" / "callee.py")
+    (folder / "caller.py").rename(folder / "other" / "caller.py")
+    assert run(folder / "other", NAIAD_CACHE=str(folder / "cache"))[0] == "3 0"
+
+
+def test_two_sources_of_one_name_and_size_and_time_are_told_apart(folder: Path) -> None:
+    run(folder)
+    for step, result in (("x + 2", "5 2"), ("x + 1", "3 0"), ("x + 2", "5 0")):
+        (folder / "callee.py").write_text(CALLEE.replace("x + 1", step))
+        os.utime(folder / "callee.py", (1_000_000_000, 1_000_000_000))
+        assert run(folder, PYTHONDONTWRITEBYTECODE="1")[0] == result, "both are kept"
+
+
+HELPED = """
+from progress.kernel import intrinsic, kernel
+
+def plus():
+    return 1
+
+@intrinsic
+def _stepped(typing_context, x):
+    from numba import types
+    def generate(context, builder, signature, arguments):
+        return builder.add(arguments[0], arguments[0].type(plus()))
+    return types.int64(types.int64), generate
+
+@kernel
+def step(x: int) -> int:
+    return _stepped(x)
+"""
+
+
+def test_a_kernel_is_renewed_when_what_writes_its_code_calls_another_function(folder: Path) -> None:
+    (folder / "callee.py").write_text(HELPED)
+    assert run(folder)[0] == "3 2"
+    assert run(folder)[0] == "3 0"
+    (folder / "callee.py").write_text(HELPED.replace("return 1", "return 10"))
+    assert run(folder)[0] == "21 2"
+
+
 DIES_WHILE_IT_WRITES = """
 import os
-from numba.core.caching import IndexDataCacheFile
-IndexDataCacheFile._save_data = lambda cache, name, data: os._exit(9)
+os.replace = lambda *_, **__: os._exit(9)
 """
 
 
@@ -112,21 +158,17 @@ def test_a_process_that_ends_while_it_keeps_code_leaves_no_old_code_under_a_new_
 def test_machine_code_that_is_damaged_on_disk_is_made_anew(folder: Path, kept: int) -> None:
     """As a power failure may leave it. What it is made of is still there: nothing is compiled."""
     run(folder)
-    (damaged,) = (folder / "__pycache__").glob("caller.two_steps-*.machine")
+    (damaged,) = (folder / "cache").rglob("caller.two_steps-*.machine")
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:kept])
     assert run(folder)[0] == "3 0"
     assert len(damaged.read_bytes()) == len(whole)
 
 
-@pytest.mark.parametrize("name", ["callee.step-*.nbi", "callee.step-*.nbc"])
 @pytest.mark.parametrize("kept", [0, -5])
-def test_what_kernels_are_made_of_is_compiled_anew_where_it_is_damaged(
-    folder: Path, name: str, kept: int
-) -> None:
+def test_what_kernels_are_made_of_is_compiled_anew_where_it_is_damaged(folder: Path, kept: int) -> None:
     run(folder)
-    cache = folder / "__pycache__"
-    (damaged,) = cache.glob(name)
+    (damaged,) = (folder / "cache").rglob("callee.step-*.part")
     damaged.write_bytes(damaged.read_bytes()[:kept])
     program = "from callee import step\nassert step(1) == 2\n" + PROGRAM
     assert run(folder, program)[0] == "3 1"
@@ -137,8 +179,7 @@ def test_what_kernels_are_made_of_is_compiled_anew_where_it_is_damaged(
 def test_what_kernels_are_made_of_is_not_taken_with_one_bit_that_is_another(folder: Path, at: float) -> None:
     """LLVM would take it: some bits end the process, some are another kernel."""
     run(folder)
-    cache = folder / "__pycache__"
-    (damaged,) = cache.glob("callee.step-*.nbc")
+    (damaged,) = (folder / "cache").rglob("callee.step-*.part")
     data = bytearray(damaged.read_bytes())
     data[int(len(data) * at)] ^= 4
     damaged.write_bytes(data)
@@ -147,26 +188,24 @@ def test_what_kernels_are_made_of_is_not_taken_with_one_bit_that_is_another(fold
     assert run(folder, program)[0] == "3 0"
 
 
-def test_where_the_package_cannot_be_written_the_user_s_cache_serves(folder: Path) -> None:
-    """As root nothing is unwritable, so a file stands where the folder for compiled code would be."""
-    (folder / "__pycache__").write_text("")
-    home = folder / "home"
-    environment = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
-    assert run(folder, **environment)[0] == "3 2"
-    assert run(folder, **environment)[0] == "3 0"
+def test_what_is_not_a_file_of_ours_is_never_unpickled(folder: Path) -> None:
+    """Reading a pickle runs what it says. A part without our digest is not read that far."""
+    run(folder)
+    (exchanged,) = (folder / "cache").rglob("callee.step-*.part")
+    (machine,) = (folder / "cache").rglob("caller.two_steps-*.machine")
+    machine.unlink()
+    exchanged.write_bytes(b"cos\nsystem\n(S'touch " + bytes(folder / "run") + b"'\ntR.")
+    assert run(folder)[0] == "3 2", "who calls it is compiled anew as well: its name is another one"
+    assert not (folder / "run").exists()
 
 
-def test_where_nothing_can_be_written_every_process_compiles_for_itself(folder: Path) -> None:
-    (folder / "__pycache__").write_text("")
-    (folder / "home").write_text("")
-    environment = {
-        "HOME": str(folder / "home"),
-        "XDG_CACHE_HOME": str(folder / "home"),
-        "TMPDIR": str(folder),
-    }
-    for _ in range(2):
-        assert run(folder, **environment)[0] == "3 2"
-    assert not list(folder.glob("naiad-kernels-*"))
+def test_the_cache_of_the_user_serves_where_no_other_is_named(folder: Path) -> None:
+    for environment in ({"XDG_CACHE_HOME": str(folder / "x")}, {"XDG_CACHE_HOME": "", "HOME": str(folder)}):
+        assert run(folder, NAIAD_CACHE="", **environment)[0] == "3 2"
+        assert run(folder, NAIAD_CACHE="", **environment)[0] == "3 0"
+    places = [each.parent for each in folder.rglob("*.machine")]
+    assert sorted(places) == [folder / ".cache" / "naiad" / "kernels", folder / "x" / "naiad" / "kernels"]
+    assert not list(folder.rglob("*.nb*")), "nor does numba keep files of its own"
 
 
 def test_bounds_are_checked_on_request_and_the_code_is_kept_apart(folder: Path) -> None:
@@ -229,7 +268,7 @@ assert square(numpy.eye(3) * 2).tolist() == (numpy.eye(3) * 4).tolist()
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **({"NUMBA_CACHE_DIR": str(tmp_path)} if is_compiled else {})},
+        env={**os.environ, **({"NAIAD_CACHE": str(tmp_path)} if is_compiled else {})},
     )
     assert done.returncode == 0, done.stderr
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from house import ROOT
 
 from progress.one_process import _byte_of, claimed
@@ -38,8 +39,8 @@ sys.stdout.write(str(kernels_compiled()))
 HOLDS = """
 import sys
 from progress.one_process import claimed
-with claimed(sys.argv[1], "a"), claimed(sys.argv[1], "b"):
-    with claimed(sys.argv[1], "c"):
+with claimed("a"), claimed("b"):
+    with claimed("c"):
         pass
     print("held", flush=True)
     sys.stdin.read()
@@ -50,7 +51,11 @@ def python(program: str, folder: Path, *arguments: str) -> subprocess.Popen[str]
     """Start it."""
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
+            "NAIAD_CACHE": str(folder),
+        },
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -60,7 +65,7 @@ def python(program: str, folder: Path, *arguments: str) -> subprocess.Popen[str]
 
 def is_free(folder: Path, byte: int) -> bool:
     """Whether nobody else has claimed what this byte stands for."""
-    with (folder / "kernels.lock").open("r+") as file:
+    with (folder / "kernels" / "kernels.lock").open("r+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
         except OSError:
@@ -85,16 +90,22 @@ def test_a_claim_keeps_others_out_and_one_within_it_gives_none_back(tmp_path: Pa
     assert all(is_free(tmp_path, byte) for byte in bytes_of.values())
 
 
-def test_a_claim_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
+def test_a_claim_ends_with_its_process_however_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAIAD_CACHE", str(tmp_path))
     with python(HOLDS, tmp_path, str(tmp_path)) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         holder.kill()
-    with claimed(str(tmp_path), "a"):
+    with claimed("a"):
         assert holder.returncode < 0
 
 
-def test_a_folder_that_cannot_be_written_to_stops_nobody(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with claimed(str(blocked), "a"):
+    monkeypatch.setenv("NAIAD_CACHE", str(blocked))
+    with claimed("a"):
         pass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import cast
 
 from differential.columns.column_types import ColumnType
@@ -18,9 +19,11 @@ from differential.columns.symbols.packing import unpack
 from differential.expressions.expression import ColumnRef, Expr, LiteralValue, Operation
 from differential.expressions.functions.catalogue import FUNCTIONS
 
-__all__ = ["NoValue", "value_in_row"]
+__all__ = ["NoValue", "as_quotient", "as_units", "rounded_as_printed", "value_in_row"]
 
 Record = Mapping[str, object]
+
+_EXACT = Context(prec=2000, Emin=-5000, Emax=5000)
 
 
 class NoValue(Exception):
@@ -169,3 +172,26 @@ def _cast(value: object, type_: ColumnType) -> object:
         return datetime_to_micros(value)
     convert = {"int": int, "float": float, "bool": bool}
     return convert[type_.kind](cast(int, value)) if type_.kind in convert else value
+
+
+def _printed(value: float, digits: int) -> Decimal:
+    unit = Decimal(1).scaleb(-digits, _EXACT)
+    return Decimal(repr(value)).quantize(unit, ROUND_HALF_UP, _EXACT)
+
+
+def rounded_as_printed(value: float, digits: int) -> float:
+    """The double nearest to what the digits with which `value` is printed are when rounded half up."""
+    return float(_printed(value, digits)) if math.isfinite(value) else value
+
+
+def as_units(value: float, digits: int) -> int | None:
+    """The number of units of 10^-digits to which `value` rounds; None from 10^18 on."""
+    if not math.isfinite(value):
+        return None
+    units = int(_printed(value, digits).scaleb(digits, _EXACT))
+    return units if abs(units) < 10**18 else None
+
+
+def as_quotient(word: int, digits: int) -> float:
+    """The double nearest to word / 10^digits."""
+    return float(Decimal(word).scaleb(-digits, _EXACT))

@@ -1,7 +1,9 @@
 """What does a plan mean? An interpreter that computes every node from scratch: the twin of rules and stages.
 
 Works on collections at one time: counters of rows, multiplicities of any sign. Expressions are evaluated row
-by row. Whatever ends a dataflow raises `NoValue`.
+by row. To `meaning` whatever fails raises `NoValue`; to `answers_of` errors are values: a row on which an
+operator fails is left out of what the operator gives, and the operator has failed if such a row is there a
+number of times other than 0, in a loop in any iteration.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from differential.columns.schema import Schema
 from differential.expressions.expression import Expr
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
+from differential.plan.rewriting import beneath
 
-__all__ = ["ROUNDS_MAX", "DidNotEnd", "Interpreter", "meaning", "value_of"]
+__all__ = ["DidNotEnd", "answers_of", "meaning"]
 
 ROUNDS_MAX = 40
 
@@ -32,14 +35,14 @@ class DidNotEnd(Exception):
 
 def meaning(root: n.Node, inputs: Mapping[str, Rows]) -> Rows:
     """The rows of `root` where the inputs hold these; raises NoValue, or DidNotEnd."""
-    return Interpreter(inputs, {}).rows(root)
+    return _Interpreter(inputs, {}).rows(root)
 
 
 def _name(aggregate: Aggregate) -> str:
     return "count_values" if aggregate.kind == "count" and aggregate.column else aggregate.kind
 
 
-class Interpreter:
+class _Interpreter:
     """Computes nodes from scratch; each once."""
 
     def __init__(self, inputs: Mapping[str, Rows], variables: Mapping[int, Sequence[Rows]]) -> None:
@@ -82,10 +85,10 @@ class Interpreter:
         match node:
             case n.Select():
                 return plainly.map_rows(
-                    rows, lambda row: tuple(cast("int", value_of(e, row, over)) for _, e in node.columns)
+                    rows, lambda row: tuple(cast("int", _value(e, row, over)) for _, e in node.columns)
                 )
             case n.Filter():
-                return plainly.filter_rows(rows, lambda row: value_of(node.condition, row, over) is True)
+                return plainly.filter_rows(rows, lambda row: _value(node.condition, row, over) is True)
             case n.NotNull():
                 places = [over.names.index(name) for name in node.names]
                 assert all(row[place] is not None for row in rows for place in places), node
@@ -174,11 +177,11 @@ class Interpreter:
         now: Sequence[Rows] = [self.rows(initial) for initial in loop.initials]
         if loop.stops:
             for _ in range(loop.iterations_max):
-                inside = Interpreter(self._inputs, {**self._variables, loop.depth: now})
+                inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
                 now = [inside.rows(body) for body in loop.bodies]
             return now
         for _ in range(min(loop.iterations_max, ROUNDS_MAX)):
-            inside = Interpreter(self._inputs, {**self._variables, loop.depth: now})
+            inside = _Interpreter(self._inputs, {**self._variables, loop.depth: now})
             after = [inside.rows(body) for body in loop.bodies]
             if after == now:
                 return after
@@ -207,7 +210,7 @@ def _place(value: object, turn: Turn) -> tuple[int, int]:
     return (0, -number if turn.descending else number)
 
 
-def value_of(expr: Expr, row: Row, schema: Schema) -> object:
+def _value(expr: Expr, row: Row, schema: Schema) -> object:
     """The value of an expression in a row; raises NoValue."""
     return value_in_row(expr, dict(zip(schema.names, row, strict=True)), schema)
 
@@ -215,3 +218,90 @@ def value_of(expr: Expr, row: Row, schema: Schema) -> object:
 def _picked(rows: Rows, schema: Schema, names: Sequence[str]) -> Rows:
     places = [schema.names.index(name) for name in names]
     return plainly.map_rows(rows, lambda row: tuple(row[place] for place in places))
+
+
+def answers_of(root: n.Node, inputs: Mapping[str, Rows]) -> tuple[Rows, list[n.Node]]:
+    """The rows of `root` where the inputs hold these, and what beneath it has failed."""
+    failed: set[bytes] = set()
+    rows = _Failing(inputs, {}, failed).rows(root)
+    return rows, [node for node in beneath([root]) if node.digest in failed]
+
+
+class _Failing(_Interpreter):
+    def __init__(
+        self, inputs: Mapping[str, Rows], variables: Mapping[int, Sequence[Rows]], failed: set[bytes]
+    ) -> None:
+        super().__init__(inputs, variables)
+        self._failed = failed
+
+    def unary(self, node: n.Node, rows: Rows) -> Rows:
+        over = node.children[0].schema
+        match node:
+            case n.Select():
+                return self._tried(
+                    node,
+                    rows,
+                    lambda row: [tuple(cast("int", _value(e, row, over)) for _, e in node.columns)],
+                )
+            case n.Filter():
+                return self._tried(
+                    node, rows, lambda row: [row] if _value(node.condition, row, over) is True else []
+                )
+            case n.Apply():
+                function = cast("Callable[[Row], Row]", node.function.function)
+                return self._tried(node, rows, lambda row: [tuple(function(row))])
+            case n.AssertEmpty():
+                if rows:
+                    self._failed.add(node.digest)
+                return rows
+            case n.Answered():
+                return rows
+            case n.ReduceFunction():
+                return self._grouped(node, rows)
+        return super().unary(node, rows)
+
+    def overflowed(self, node: n.Node) -> None:
+        """Of such a group there is no row."""
+        self._failed.add(node.digest)
+
+    def _tried(self, node: n.Node, rows: Rows, give: Callable[[Row], list[Row]]) -> Rows:
+        found: Rows = Counter()
+        for row, count in rows.items():
+            try:
+                given = give(row)
+            except (NoValue, ZeroDivisionError):
+                self._failed.add(node.digest)
+                continue
+            for each in given:
+                found[each] += count
+        return plainly.collection(found)
+
+    def _grouped(self, node: n.ReduceFunction, rows: Rows) -> Rows:
+        """Of groups on which the function fails there are no rows."""
+        call = cast("Callable[[Row, list[tuple[Row, int]]], list[Row]]", node.function.function)
+        over = node.source.schema
+        rest = [name for name in over.names if name not in node.keys]
+
+        def tried(key: Row, group: Rows) -> list[Row]:
+            try:
+                return call(key, list(group.items()))
+            except ZeroDivisionError:
+                self._failed.add(node.digest)
+                return []
+
+        places = [over.names.index(name) for name in (*node.keys, *rest)]
+        picked = plainly.map_rows(rows, lambda row: tuple(row[place] for place in places))
+        return plainly.reduce(picked, tried, keys=len(node.keys))
+
+    def loop(self, loop: n.LetRec) -> Sequence[Rows]:
+        now: Sequence[Rows] = [self.rows(initial) for initial in loop.initials]
+        for number in range(loop.iterations_max if loop.stops else ROUNDS_MAX):
+            inside = _Failing(self._inputs, {**self._variables, loop.depth: now}, self._failed)
+            after = [inside.rows(body) for body in loop.bodies]
+            if not loop.stops and after == now:
+                return after
+            now = after
+            del number
+        if loop.stops:
+            return now
+        raise DidNotEnd

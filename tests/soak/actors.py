@@ -347,6 +347,8 @@ class Reader(Actor):
         with self.call(model, f"follow {'a snapshot' if is_snapshot else 'changes'}"):
             try:
                 for epoch, changes in handle.follow(start=start, snapshot=is_snapshot, timeout=0.3):
+                    if isinstance(changes, TimelyError):
+                        raise changes
                     if expected is not None and epoch != expected:
                         raise WrongAnswer(
                             f"{self.name}: epoch {epoch} of {output} came where {expected} was next"

@@ -192,6 +192,7 @@ timely.spark.run(count, {{"rows": given}}, outputs=press, workers=1, **named)  #
 """
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "batch"])
 def test_an_interrupted_run_shows_the_users_line_and_nothing_of_spark(
     is_stream: bool, tmp_path: Path

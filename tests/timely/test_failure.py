@@ -6,11 +6,26 @@ again_*   an error that is raised more than once
 
 from __future__ import annotations
 
-import pytest
+import signal
 
+import pytest
+from failing_flows import raises
+
+import timely
 from progress.errors import TimelyError
+from timely import failure
 from timely.errors import ForgottenError, InternalError, MisuseError, PeerError, VertexError, class_names
-from timely.failure import add_note, again, as_told, story_of
+from timely.failure import (
+    add_note,
+    again,
+    as_refused,
+    as_told,
+    bear_interrupts,
+    is_interrupt,
+    is_raised_by_us,
+    story_of,
+)
+from timely.wire.batch import decode
 
 
 def raised(error: BaseException, note: str = "") -> BaseException:
@@ -148,3 +163,44 @@ def test_again_a_class_that_is_not_known_here_is_the_nearest_that_is() -> None:
     names = class_names(Special("x"))
     assert names == ["Special", "VertexError", "MisuseError", "TimelyError"]
     assert type(again(VertexError("x"))) is VertexError and issubclass(VertexError, TimelyError)
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN, signal.SIG_DFL])
+def test_an_interrupt_is_one_whatever_the_program_has_set_for_the_signal(handler: signal.Handlers) -> None:
+    """A shell lets what it starts in the background ignore the signal: the same program does the same."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        assert is_interrupt(KeyboardInterrupt()) and not is_interrupt(SystemExit(3))
+        with timely.connect(workers=1, embedded=True) as cluster:
+            flow = cluster.install(raises)
+            flow.input("records").insert(["interrupt"])
+            flow.seal()
+            with pytest.raises(KeyboardInterrupt):
+                flow.wait()
+            with pytest.raises(MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
+                flow.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_worker_process_takes_it_for_an_error_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure._Process, "bears_interrupts", False)
+    bear_interrupts()
+    assert not is_interrupt(KeyboardInterrupt())
+
+
+def test_refused_what_a_users_code_raises_is_told_with_what_failed_and_its_line() -> None:
+    told = as_refused(raised(SystemExit(3)), "the dataflow 'm:f' could not be built")
+    assert type(told) is VertexError and isinstance(told.__cause__, SystemExit)
+    assert str(told).startswith("the dataflow 'm:f' could not be built: SystemExit: 3\n  File ")
+    lost = as_refused(raised(PeerError("another cluster is gone")), "it failed")
+    assert type(lost) is VertexError, "clients would take it for the loss of a worker"
+    ours = MisuseError("said already")
+    assert as_refused(ours, "it failed") is ours
+
+
+def test_raised_by_us_is_what_a_line_of_ours_raised_last() -> None:
+    assert not is_raised_by_us(raised(ValueError()))
+    with pytest.raises(PeerError) as caught:
+        decode(60_000, [], 1)
+    assert is_raised_by_us(caught.value)

@@ -20,6 +20,7 @@ from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 from progress.times.timestamp import TimeShape
 
+from ..limits import PORTS_MAX
 from ..operators.capture import CaptureVertex, OutputCodec, RecordsOut
 from ..operators.constant import ConstantCodec
 from ..operators.failures import FAILURES_PORT, FailureLogs
@@ -39,6 +40,7 @@ from .declarations import (
     OutputDeclaration,
     StageDeclaration,
     StageKind,
+    check_name,
 )
 from .freeze import FrozenDataflow, freeze
 from .loop import Loop
@@ -69,7 +71,7 @@ class Dataflow(Declarations):
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
         """A named input of the root scope; without a codec its rows are Python records."""
-        _check_name("input", name)
+        check_name("input", name)
         if name in self.inputs:
             raise GraphError(f"the dataflow {self.name!r} already has an input {name!r}; choose another name")
         declaration = self._declare(f"input {name}", "input", self.root, outputs=1)
@@ -99,6 +101,7 @@ class Dataflow(Declarations):
 
         `of_input` is the input that this is the content of, neither more nor less, if there is one.
         """
+        check_name("export", name)
         if name in self.exports:
             raise GraphError(f"the dataflow {self.name!r} already exports {name!r}; choose another name")
         if stream.scope is not self.root:
@@ -122,10 +125,10 @@ class Dataflow(Declarations):
     ) -> None:
         """Capture `stream` (or several `feeds`) under a name that clients read.
 
-        `strict`: an epoch that has no answer because something failed ends the dataflow. By default the output has an
-        error at that epoch, and answers again from the first epoch on that has one.
+        `strict`: an epoch that has no answer because something failed ends the dataflow. By default the
+        output has an error at that epoch, and answers again from the first epoch on that has one.
         """
-        _check_name("output", name)
+        check_name("output", name)
         if name in self.outputs:
             raise GraphError(
                 f"the dataflow {self.name!r} already has an output {name!r}; choose another name"
@@ -160,6 +163,7 @@ class Dataflow(Declarations):
 
     def probe(self, name: str, stream: Stream) -> None:
         """Watch how far `stream` has come, in whatever scope it is; `Instance.probe(name)` is asked."""
+        check_name("probe", name)
         if name in self.probes:
             raise GraphError(f"the dataflow {self.name!r} already has a probe {name!r}; choose another name")
         self.stage(f"probe {name}", ProbeVertex, [stream.feed()], outputs=0)
@@ -180,6 +184,9 @@ class Dataflow(Declarations):
         """
         if not feeds:
             raise GraphError(f"stage {name!r} has no input: feed it a stream")
+        _check_count(f"stage {name!r:.80}: `outputs`", outputs)
+        for feed in feeds:
+            _check_count(f"stage {name!r:.80}: the port of a feed", feed.port)
         scope = feeds[0].stream.scope
         declaration = self._declare(name, "vertex", scope, outputs)
         declaration.vertex = vertex
@@ -229,6 +236,7 @@ class Dataflow(Declarations):
         return Stream(self, declaration.index, 0, scope)
 
     def _declare(self, name: str, kind: StageKind, scope: Scope, outputs: int) -> StageDeclaration:
+        check_name("stage", name)
         if self._frozen is not None:
             raise GraphError(f"the dataflow {self.name!r} is frozen; stage {name!r} came too late")
         declaration = StageDeclaration(len(self.stages), name, kind, scope, outputs, str(call_site()))
@@ -259,9 +267,8 @@ def _is_ours(vertex: Callable[[], Vertex]) -> bool:
     return module.partition(".")[0] in ("timely", "differential")
 
 
-def _check_name(what: str, name: object) -> None:
-    """Raise GraphError unless it is a text that clients can ask for."""
-    if not isinstance(name, str) or not name:
-        raise GraphError(
-            f"{what} {name!r:.80} ({call_site()}): the name of an {what} is a text, such as 'rows'"
-        )
+def _check_count(what: str, count: object) -> None:
+    """Raise GraphError unless it is a number of ports that a stage can have."""
+    if type(count) is not int or not 0 <= count <= PORTS_MAX:
+        said = f"{count:,}" if type(count) is int and abs(count) < 1 << 63 else f"a {type(count).__name__}"
+        raise GraphError(f"{what} ({call_site()}) is a whole number from 0 to {PORTS_MAX:,}, not {said}")

@@ -9,14 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 
+from ..failure import text_of
+from ..limits import NAME_CHARS_MAX
 from ..operators.capture import OutputCodec
 from ..operators.constant import ConstantCodec
 from ..operators.failures import FailureLogs
 from ..operators.imported import ImportCodec
 from ..operators.inputs.codecs import InputCodec
 from ..operators.vertex import Vertex
+from ..user_code.call_site import call_site
 from .scope import Scope
 from .stream import Feed, TimeStageKind
 
@@ -55,8 +59,8 @@ class InputDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class OutputDeclaration:
-    """A named output: its capturing stage, what turns batches into clients' tables, and what keeps the failures that
-    may come beside its rows; None: none can.
+    """A named output: its capturing stage, what turns batches into clients' tables, and what keeps the
+    failures that may come beside its rows; None: none can.
 
     `is_strict`: an epoch without an answer ends the dataflow.
     """
@@ -132,3 +136,25 @@ class Declarations:
         self.exports: dict[str, ExportDeclaration] = {}
         self.descriptions: list[Description] = []
         """What layers above have said of it, and will add when it is frozen."""
+
+
+def check_name(what: str, name: object) -> None:
+    """Raise GraphError unless `name` is a text that clients can ask for, and be told: workers list names for
+    every client that connects.
+    """
+    problem = ""
+    if not isinstance(name, str) or not name or not _is_utf8(name):
+        problem = f"the name of {'an' if what[0] in 'aeiou' else 'a'} {what} is a text, such as 'rows'"
+    elif len(name) > NAME_CHARS_MAX:
+        problem = f"a name has at most {NAME_CHARS_MAX:,} characters, this one {len(name):,}"
+    if problem:
+        shown = ascii(name) if isinstance(name, str) else text_of(name)
+        raise GraphError(f"{what} {shown:.80} ({call_site()}): {problem}")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -34,6 +34,11 @@ class Route(Protocol):
         ...
 
 
+def is_route(thing: object) -> bool:
+    """Whether it has what a `Route` has."""
+    return callable(getattr(thing, "split", None)) and callable(getattr(thing, "describe", None))
+
+
 @runtime_checkable
 class Expects(Protocol):
     """A route that knows what arrives by it. One that does not takes what comes."""

@@ -17,6 +17,7 @@ from progress.graph.graph import ConnectorSpec, Graph, StageSpec
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeCode, TimeLayout
 
+from ..failure import text_of
 from ..wire.batch import Batch, Composed, Transform
 from .declarations import (
     ConstantDeclaration,
@@ -26,6 +27,7 @@ from .declarations import (
     InputDeclaration,
     OutputDeclaration,
     StageDeclaration,
+    check_name,
 )
 from .exchange import Route
 from .scope import DescribeRounds, Scope
@@ -130,11 +132,14 @@ class FrozenDataflow:
 
 
 @runtime_checkable
-class KnowsLayout(Protocol):
+class KnowsPath(Protocol):
     """A transform that looks at counters in time words."""
 
-    def on_layout(self, layout: TimeLayout) -> None:
-        """Times are packed so."""
+    def on_path(self, layout: TimeLayout, rounds: int) -> Transform:
+        """The same on a path on which times, which are packed so, become later by the word `rounds` because
+        it
+        goes round loops: batches still have their times from before.
+        """
         ...
 
 
@@ -154,8 +159,9 @@ class _Path:
 
 def freeze(dataflow: Declarations) -> FrozenDataflow:
     """Contract, lay out the time words, check, and number everything."""
+    check_name("dataflow", dataflow.name)
     levels = 1 + max(stage.scope.level for stage in dataflow.stages) if dataflow.stages else 1
-    layout = TimeLayout.default(levels) if dataflow.level_bits is None else TimeLayout(dataflow.level_bits)
+    layout = TimeLayout.default(levels) if dataflow.level_bits is None else _layout(dataflow.level_bits)
     real = [stage for stage in dataflow.stages if stage.kind not in _TIME_STAGES]
     if not real:
         raise GraphError(f"the dataflow {dataflow.name!r} is empty: give it at least one input")
@@ -169,14 +175,12 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
         for feed in target.feeds:
             for path in _paths(dataflow, feed.stream, ()):
                 source = stage_of[path.stage.index]
-                own = () if feed.transform is None else (feed.transform,)
-                for transform in (*path.transforms, *own):
-                    if isinstance(transform, KnowsLayout):
-                        transform.on_layout(layout)
+                own = () if feed.transform is None else (_on_path(feed.transform, path, layout),)
                 keep, add = path.summary.to_words(codes[source], codes[stage_of[target.index]])
                 late = _too_late(path, keep, layout)
                 source_mask = codes[source].keep_mask(path.stage.scope.level + 1)
-                details = " then ".join(text for text in (*path.details, feed.detail) if text)
+                texts = *path.details, _text(feed.detail, target, "a feed has a `detail` that")
+                details = " then ".join(text for text in texts if text)
                 specs.append(
                     ConnectorSpec(
                         source,
@@ -184,7 +188,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                         stage_of[target.index],
                         feed.port,
                         path.summary,
-                        _with_route(details, feed.route),
+                        _with_route(details, feed.route, target),
                     )
                 )
                 connectors.append(
@@ -197,7 +201,13 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                     )
                 )  # fmt: skip
     stages = [
-        StageSpec(s.name, s.scope.shape, s.inputs, s.outputs, detail=f"{s.scope.path()}: {s.detail}")
+        StageSpec(
+            s.name,
+            s.scope.shape,
+            s.inputs,
+            s.outputs,
+            detail=f"{s.scope.path()}: {_text(s.detail, s, 'its codec, or its `detail`,')}",
+        )
         for s in real
     ]
     graph = Graph(stages, specs, layout)
@@ -276,8 +286,30 @@ def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) ->
     return LoopLimit(scope.path(), shift, (1 << bits) - 1, scope.iterations_max - 1, True, scope.site)
 
 
-def _with_route(details: str, route: Route | None) -> str:
-    return details if route is None else f"{details} [{route.describe()}]"
+def _layout(level_bits: object) -> TimeLayout:
+    """The layout that a user asked for."""
+    if not isinstance(level_bits, tuple | list) or not all(type(bits) is int for bits in level_bits):
+        raise GraphError(
+            "level_bits are whole numbers, one for each nesting level, the one for epochs first, as in "
+            f"level_bits=(20, 10), not {text_of(level_bits):.80}"
+        )
+    return TimeLayout(tuple(level_bits))
+
+
+def _with_route(details: str, route: Route | None, target: StageDeclaration) -> str:
+    if route is None:
+        return details
+    return f"{details} [{_text(route.describe(), target, '`describe` of a route to it')}]"
+
+
+def _text(said: object, stage: StageDeclaration, what: str) -> str:
+    """What something says of itself, for the fingerprint; GraphError if that is no text."""
+    if not isinstance(said, str):
+        raise GraphError(
+            f"stage {stage.name!r} ({stage.site}): {what} is a {type(said).__name__}. Give a text that "
+            "is the same on all workers: they compare what they have built by it"
+        )
+    return said
 
 
 @dataclass(frozen=True)
@@ -293,8 +325,8 @@ class _Until:
 
 
 def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
-    """What drops rows that a loop which stops would go round once more with, and that leave it on the same way: no
-    counter is left behind it by which they could be told.
+    """What drops rows that a loop which stops would go round once more with, and that leave it on the same
+    way: no counter is left behind it by which they could be told.
     """
     found: list[_Until] = []
     rounds = Counter(scope for scope, _ in path.feedbacks if scope.stops)
@@ -303,6 +335,15 @@ def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
         if keep & (limit.mask << limit.shift) == 0:
             found.append(_Until(limit.shift, limit.mask, limit.iterations_max - count))
     return found
+
+
+def _on_path(given: Transform, path: _Path, layout: TimeLayout) -> Transform:
+    """The transform of a feed, as it is at the end of a path."""
+    transform: object = given
+    if not isinstance(transform, KnowsPath):
+        return given
+    rounds = sum(1 << TimeCode(layout, scope.shape).fields[-1][0] for scope, _ in path.feedbacks)
+    return transform.on_path(layout, rounds)
 
 
 def _composed(transforms: tuple[Transform, ...]) -> Transform | None:

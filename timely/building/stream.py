@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from progress.errors import MisuseError
 from progress.times.path_summary import PathSummary
 
 from ..operators.vertex import Vertex
 from ..wire.batch import Transform
-from .exchange import RecordRoute, Route
+from .exchange import RecordRoute, Route, is_route
 from .scope import DescribeRounds, Scope
 
 TimeStageKind = Literal["ingress", "egress", "feedback"]
@@ -81,7 +82,18 @@ class Stream:
         integer, the same in every process (equal ones modulo `BUCKETS` meet); a `Route`; or `None`: each
         record stays on its worker. `hash` means `timely.by()`, the whole record as its key.
         """
-        route = exchange if exchange is None or not callable(exchange) else RecordRoute(exchange)
+        route: Route | None
+        if exchange is None:
+            route = None
+        elif callable(exchange):
+            route = RecordRoute(exchange)
+        elif is_route(exchange):
+            route = exchange
+        else:
+            raise MisuseError(
+                f"stage {name!r:.80}: `exchange` is a function from a record to a whole number, or a "
+                f"timely.Route, not a {type(exchange).__name__}"
+            )
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])
         return output
 

@@ -176,6 +176,8 @@ class Installed:
         self.index = index
         self.name = name
         self.epoch = epoch
+        self.filled_input = ""
+        """An input into which this client has put rows; "" if there is none."""
 
     def _told_end(self) -> str:
         """That the dataflow has ended, or its cluster, and by what, if this client knows; else nothing."""

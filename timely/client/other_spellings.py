@@ -11,7 +11,7 @@ __all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain", "no_end", "of_rows"
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for what this client was not given yet: tables of Arrow, which "
-    "have to_pandas() and to_pylist()"
+    "have to_pandas() and to_pylist(); dd.to_pylist(table) unpacks columns of type any"
 )
 _FOLLOW: Final = "follow(): for epoch, changes in output.follow()"
 _INSERT: Final = "insert(rows), a list of tuples or dicts, or a table; then flow.seal()"

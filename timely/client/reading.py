@@ -12,7 +12,7 @@ another.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isnan
 from operator import index
@@ -77,6 +77,10 @@ class FlowOutput:
         A table of the columns, epoch and diff, sorted by epoch; for an output of records a list of (epoch,
         record). Without `start`: from the first epoch that this client was not given yet. Without `stop`: all
         that this client has sealed, and what else is complete by then; behind `Flow.finish` that is all.
+
+        If the last of these epochs has no answer, since something fails in it, this raises the error, and
+        the same call may be made again. What changed in epochs without an answer is a change of the next
+        one that has one.
         """
         begin = self._place if start is None else epoch_of(start, "changes(start=…)")
         stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
@@ -118,16 +122,16 @@ class FlowOutput:
         An epoch without changes comes, too: it says that they are all. Ends when all inputs are closed and
         done.
 
-        An epoch at which something fails has no answer: the error comes in place of its changes, and is not raised.
-        The next epoch that has an answer brings all changes since the last one that had.
+        An epoch at which something fails has no answer: the error comes in place of its changes, and is not
+        raised. The next epoch that has an answer brings all changes since the last one that had.
 
         Args:
             snapshot: begin with the collection as it is: the first pair has the last complete epoch, and all
                 rows as if they had come in it; what follows joins on exactly.
             forget: let the workers drop what was handed out, as soon as no other client needs it.
             empty: whether epochs without changes come. Where epochs are far apart, as by `seal(through=)`,
-                these may be very many. A snapshot comes also if it has no rows. Without them an error comes at the
-                first epoch without an answer, and again where what fails changes.
+                these may be very many. A snapshot comes also if it has no rows. Without them an error comes
+                at the first epoch without an answer, and again where what fails changes.
             timeout: raise `WaitTimeoutError` when for so many seconds no epoch has become complete. With
                 embedded workers it comes at once where no other thread of the program could seal one.
         """
@@ -136,19 +140,7 @@ class FlowOutput:
         start = None if start is None else epoch_of(start, "follow(start=…)")
         told = None  # since when the error that came last holds
         if snapshot:
-            while True:
-                with told_shortly():
-                    epoch, first = self._first_snapshot(timeout)
-                if not isinstance(first, Without):
-                    if epoch >= 0:
-                        yield epoch, first
-                    break
-                if empty or told != first.since:
-                    told = first.since
-                    yield epoch, again(first.error)
-                with told_shortly():
-                    if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
-                        return
+            told = yield from self._follow_to_snapshot(empty, timeout)
         elif start is not None:
             self._place = start
         while True:
@@ -178,10 +170,34 @@ class FlowOutput:
             if forget:
                 self.forget()
 
+    def _follow_to_snapshot(
+        self, empty: bool, timeout: float | None
+    ) -> Generator[tuple[int, pa.Table | TimelyError], None, int | None]:
+        """The snapshot with which `follow` begins, and before it errors of epochs without an answer. Returns
+        since when the last error holds.
+        """
+        told = None
+        while True:
+            with told_shortly():
+                epoch, first = self._first_snapshot(timeout)
+            if not isinstance(first, Without):
+                if epoch >= 0:
+                    yield epoch, first
+                return told
+            if empty or told != first.since:
+                told = first.since
+                yield epoch, again(first.error)
+            with told_shortly():
+                if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
+                    return told  # and no epoch follows
+
     def snapshot(self, timeout: float | None = None) -> pa.Table:
         """The collection as of the last epoch that is sealed by this client or complete, once it is complete,
         sorted: each row as often as it is in it. The epoch is in the table's metadata:
-        `output.epoch_of(table)`.
+        `output.epoch_of(table)`. Before the first epoch is sealed the collection is empty; if rows that this
+        client has inserted wait for that, MisuseError says so.
+
+        Raises the error if something fails in that epoch, so that it has no answer.
         """
         epoch, tables = self._snapshot(timeout)
         table = expanded(tables)
@@ -262,8 +278,8 @@ class FlowOutput:
         return table, max(start, end)
 
     def _end(self, rest: pa.Table | None = None, failed: Sequence[Without] = ()) -> int:
-        """The epoch after the last one, when nothing can come any more, and the changes `rest` and epochs without an
-        answer are left.
+        """The epoch after the last one, when nothing can come any more, and the changes `rest` and epochs
+        without an answer are left.
 
         An input that was closed let its rows enter up to epochs that others have not reached, and on each
         worker up to another one.
@@ -300,8 +316,8 @@ class FlowOutput:
             return min(reply.integer("complete") for reply in replies)
 
     def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table | Without]:
-        """The collection as rows that come in one epoch, with this client's place right behind it; or why it has no
-        answer there.
+        """The collection as rows that come in one epoch, with this client's place right behind it; or why it
+        has no answer there.
         """
         for _ in range(_SNAPSHOTS_MAX):
             # The place comes first: from then on nobody can drop what joins on.
@@ -321,6 +337,13 @@ class FlowOutput:
         flow = self._flow
         for _ in range(_SNAPSHOTS_MAX):
             epoch = max(flow.epoch, self.complete_before_capped()) - 1 if wanted is None else wanted
+            if epoch < 0 and wanted is None and flow.filled_input:
+                raise MisuseError(
+                    f"output {self.name!r} has nothing to show yet: no epoch of {flow.name!r} is sealed, and "
+                    f"the rows that this client has put into input {flow.filled_input!r} wait in epoch "
+                    f"{flow.epoch}, which is open.\n  Seal it first: flow.seal(); a snapshot then waits "
+                    "until the epoch is complete"
+                )
             try:
                 replies = flow.ask_all(Snapshot(flow.index, self.name, epoch, seconds), seconds)
             except ForgottenError:

@@ -376,6 +376,8 @@ class FlowInput:
         at = self._flow.epoch if epoch is None else epoch
         request = append_request(self._flow.index, self.form.name, at, writer, sequence)
         (reply,) = self._flow.ask([(place, request, table)])
+        if table.num_rows:
+            self._flow.filled_input = self.form.name
         return bool(reply.integer("is_new"))
 
     def close(self) -> int:
@@ -407,6 +409,8 @@ class FlowInput:
             return self._add_table(call, form.to_table(data), diff, writer, sequence)
         is_named = writer is not None
         flow = self._flow
+        if rows:
+            flow.filled_input = self.form.name
         if is_named or sequence is not None:
             place, writer, sequence = self._identity(writer, sequence)
         else:  # to where the epoch is sealed, so that the seal may go behind them
@@ -436,6 +440,8 @@ class FlowInput:
         to a small table nobody waits, unless the caller has named it, or wants to (without `call`).
         """
         flow, workers = self._flow, self._flow.workers
+        if table.num_rows:
+            flow.filled_input = self.form.name
         # One with a name may repeat what came before the end; only workers know.
         if self._is_closed and writer is None and sequence is None:
             self._refuse_as_closed()

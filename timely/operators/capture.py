@@ -60,12 +60,15 @@ class OutputLog(Protocol):
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
-        collections, `diff`. What changed in epochs without an answer is a change of the next one that has one.
+        collections, `diff`. What changed in epochs without an answer is a change of the next one that has
+        one.
         """
         ...
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """The collection accumulated up to `epoch`, which is complete and has an answer, with the column `diff`."""
+        """The collection accumulated up to `epoch`, which is complete and has an answer, with the column
+        `diff`.
+        """
         ...
 
     def piece(self, wanted: Wanted) -> Cut:
@@ -290,10 +293,10 @@ class CaptureVertex(Vertex):
         """Epochs before the frontier are complete; with an empty frontier all are."""
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
-            self._complete_before = epoch
             if self.failures is not None:
                 self.failures.complete(epoch)
             self._log.complete(epoch)
+            self._complete_before = epoch  # not before: what the log fails to complete nobody may read
         self._runner.wants_frontier = not self._is_settled
 
     @property
@@ -323,10 +326,10 @@ class CaptureVertex(Vertex):
     def _note_complete(self) -> None:
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
-            self._complete_before = epoch
             if self.failures is not None:
                 self.failures.complete(epoch)
             self._log.note_complete(epoch)
+            self._complete_before = epoch
 
     def _frontier_epoch(self) -> int:
         runner = self._runner
@@ -337,8 +340,8 @@ class CaptureVertex(Vertex):
         return FOREVER if first is None else runner.code.epoch_of(first)
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """See `OutputLog.changes`. Raises why the last of these epochs has no answer; of records, which one epoch
-        cannot make up for another, why the first that has none does not.
+        """See `OutputLog.changes`. Raises why the last of these epochs has no answer; of records, which one
+        epoch cannot make up for another, why the first that has none does not.
         """
         if self.failures is not None and start < stop:
             error = self.failures.error_at(stop - 1)

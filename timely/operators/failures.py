@@ -1,8 +1,9 @@
 """What an output is told beside its rows: failures, for which there is no answer.
 
-An output of a dataflow in which something can fail has a second port. What comes there accumulates like a collection.
-While it is not empty at a complete epoch, the output has no answer at that epoch: who reads it gets an error instead.
-All workers are told the same failures, so that each knows by itself which epochs have no answer.
+An output of a dataflow in which something can fail has a second port. What comes there accumulates like a
+collection. While it is not empty at a complete epoch, the output has no answer at that epoch: who reads it
+gets an error instead. All workers are told the same failures, so that each knows by itself which epochs have
+no answer.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ FAILURES_PORT = 1
 
 
 class Without(NamedTuple):
-    """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`, which holds from the epoch `since`
-    on: that is before `start` if somebody asks about later ones.
+    """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`.
+
+    `since`: from which epoch on it holds. That is before `start` if somebody asks about later epochs.
     """
 
     start: int
@@ -53,7 +55,9 @@ class FailureLog(Protocol):
         ...
 
     def complete(self, epoch: int) -> None:
-        """All epochs before `epoch` are complete. Of a strict output this raises if one of them has no answer."""
+        """All epochs before `epoch` are complete. Of a strict output this raises if one of them has no
+        answer.
+        """
         ...
 
     def settle(self) -> None:
@@ -73,8 +77,9 @@ class FailureLog(Protocol):
         ...
 
     def take_over(self, other: FailureLog | None, epoch: int) -> None:
-        """Go on at `epoch` where `other`, of an older version of the dataflow, stops; None: in which nothing could
-        fail.
+        """Go on at `epoch` where `other`, of an older version of the dataflow, stops.
+
+        `other` is None if nothing could fail in that version.
         """
         ...
 

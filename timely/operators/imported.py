@@ -18,9 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from progress.errors import MisuseError
+from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ..dictionaries import Mark
+from ..failure import is_interrupt, text_of
 from ..wire.batch import Batch
 from .vertex import Vertex
 
@@ -155,8 +158,14 @@ class ImportHandle:
 
     @property
     def since(self) -> int:
-        """The first epoch as of which it can begin."""
-        return self._source.since
+        """The first epoch as of which it can begin. Raises `MisuseError` if the source says no epoch."""
+        since = self._source.since
+        if type(since) is not int or not 0 <= since <= EPOCH_MAX:
+            raise MisuseError(
+                f"the import of {self.exported.title()} can begin at {type(since).__name__} "
+                f"{text_of(since)}: `since` of its source is an epoch, a whole number from 0 on"
+            )
+        return since
 
     @property
     def held_epoch(self) -> int | None:
@@ -202,8 +211,14 @@ class ImportHandle:
             self._entry.may_enter(taken.upper)
 
     def close(self) -> None:
-        """Read no more; what was kept for it may go."""
-        self._source.close()
+        """Read no more; what was kept for it may go. A source that fails to close is let go of all the
+        same: nothing reads from it any more.
+        """
+        try:
+            self._source.close()
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
 
     def symbols(self, mark: Mark) -> None:
         """What has come in and was not let in yet."""

@@ -7,6 +7,8 @@
 
 A callback at `t` may send and ask only at times ≥ t. `on_notify(t)` comes after every `on_recv` at times ≤ t.
 Callbacks are queued, never re-entered: a message that a vertex sends to itself arrives in a later activation.
+All of them run in the thread of the worker. A vertex sends and asks in that thread only; in another one each
+of these calls raises `MisuseError` and does nothing.
 
 Times are tuples here. A vertex class with `word_times = True` gets *time words* instead
 (`progress.times.time_words`) and whole activations: `recv_all` once for all messages waiting at a port,
@@ -72,6 +74,11 @@ class Runner(Protocol):
     @property
     def code(self) -> TimeCode:
         """How times are packed into words here."""
+        ...
+
+    @property
+    def vertex_code(self) -> TimeCode:
+        """The same for words that the vertex keeps: of one that has no `rebase` they never change."""
         ...
 
     @property
@@ -187,7 +194,8 @@ class Vertex:
         """A batch of worker `peer` has come in, which `recv_all` will have: the place to look at words of it
         that are to be used as places in memory.
 
-        Raises `PeerError`, which ends this worker as other messages do that nobody may send.
+        What it raises ends the dataflow. A `PeerError` of one of our own classes ends this worker, as other
+        messages do that nobody may send.
         """
 
     def on_frontier(self) -> None:
@@ -240,8 +248,12 @@ class Vertex:
 
         Called between activations, when epochs have gone on for as long as words last: a hundred thousand of
         them, or more than there are, depending on how deeply loops nest. Nothing may be sent; `resume` may be
-        asked for. Times as tuples do not change. A vertex that takes time words, or holds some, and does not
-        say this is an error then, which ends its dataflow.
+        asked for. Times as tuples do not change.
+
+        A class that does not override this keeps its words as they are, for ever: what it holds and asks for
+        is translated (`lasting_words.py`), and words of late epochs are Python integers of more than 63 bits.
+        That is the simplest for records. A vertex that takes batches whose rows have times of their own must
+        override it; if it does not, the move is an error, which ends its dataflow.
         """
 
     def catch_up(self) -> None:
@@ -315,7 +327,7 @@ class Vertex:
     @property
     def code(self) -> TimeCode:
         """How times of this vertex's scope are packed into words."""
-        return self._runner.code
+        return self._runner.vertex_code
 
     @property
     def worker(self) -> int:
@@ -351,6 +363,10 @@ class Vertex:
                 "on_recv and on_notify are given it, here of "
                 f"{counted(self.code.shape.coordinates, 'number')}: {(0,) * self.code.shape.coordinates}"
             ) from None
+
+    def rebind(self, runner: Runner) -> None:
+        """Let `runner` stand between the vertex and what has run it so far; called by that."""
+        self._bound = runner
 
     @property
     def _runner(self) -> Runner:

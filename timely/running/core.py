@@ -21,6 +21,7 @@ import gc
 import os
 import time
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from typing import assert_never
 
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
@@ -30,10 +31,10 @@ from progress.tracking.broadcast import Broadcaster
 from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
 from ..errors import UninstalledError
-from ..failure import again, as_told, is_interrupt
+from ..failure import add_note, again, as_told, is_interrupt, is_raised_by_us
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
-from ..wire.batch import Batch, Frame, absorb, decode
+from ..wire.batch import Batch, Frame, absorb, decode, frames_of, is_of_user
 from ..wire.transport import Lent, Transport
 from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
 from .checking import ProgressChecker, is_switched_on
@@ -51,6 +52,7 @@ from .progress_messages import (
     write_progress_header,
     write_withdrawal_header,
 )
+from .stages.rights import Acting
 
 ACTIVATIONS_PER_STEP_MAX = 256
 """Activations before sockets are looked at again."""
@@ -82,6 +84,7 @@ class Worker:
             raise InternalError(f"{workers} workers need a transport")
         self.index = index
         self.workers = workers
+        self.acting = Acting()
         self._transport = transport
         self._instances: dict[int, Instance] = {}
         self._broadcasters: dict[int, Broadcaster] = {}
@@ -95,6 +98,8 @@ class Worker:
         self.steps = 0
         self.messages_sent = 0
         self.messages_recv = 0
+        self.controls_sent = 0  # of these what is said apart from data
+        self.controls_recv = 0
         self.on_control: Callable[[int, memoryview], None] | None = None
         # Called with a dataflow and the error that has ended it here. Without it nobody could be told: then
         # the error comes out of `step`.
@@ -116,6 +121,7 @@ class Worker:
 
         `feeds`: by name, what its inputs are fed with at first.
         """
+        self.acting.thread = get_ident()
         number = len(self._instances) if index is None else index
         if number in self._instances:
             raise InternalError(f"dataflow {number} is installed already")
@@ -126,6 +132,7 @@ class Worker:
 
         `epoch`: as of which all workers begin, if it imports.
         """
+        self.acting.thread = get_ident()
         number = instance.index
         self._instances[number] = instance
         for owner in instance.reads:
@@ -220,6 +227,7 @@ class Worker:
 
     def step(self) -> bool:
         """One round; returns whether anything happened."""
+        self.acting.thread = get_ident()  # embedded it is another one for each caller
         self.steps += 1
         happened = self._transport is not None and self._poll()
         failed: list[tuple[int, BaseException]] | None = None
@@ -290,6 +298,7 @@ class Worker:
 
     def perform(self, action: Action) -> None:
         """Do one of the things that are `enabled`, by the code by which `step` does it."""
+        self.acting.thread = get_ident()
         if action not in self.enabled():
             raise InternalError(f"worker {self.index} cannot {action} now")
         if isinstance(action, Receive):
@@ -350,6 +359,7 @@ class Worker:
 
     def take_in(self) -> None:
         """Take in what other workers have sent, and run nothing: what they have decided holds here, too."""
+        self.acting.thread = get_ident()
         self._poll()
 
     def run_until_idle(self) -> None:
@@ -361,6 +371,7 @@ class Worker:
 
     def idle(self) -> bool:
         """Let vertices do a little of the work that may wait; returns whether more of it is left."""
+        self.acting.thread = get_ident()
         more = False
         for number, instance in list(self._instances.items()):
             try:
@@ -371,6 +382,7 @@ class Worker:
 
     def rest(self) -> None:
         """Let vertices know that nothing has happened for a while; `idle` does what they begin."""
+        self.acting.thread = get_ident()
         for number, instance in list(self._instances.items()):
             try:
                 instance.turns.rest()
@@ -379,7 +391,12 @@ class Worker:
 
     def has_work(self) -> bool:
         """Whether a step would do something without waiting for other workers."""
-        return any(instance.has_work() for instance in self._instances.values())
+        try:
+            return any(instance.has_work() for instance in self._instances.values())
+        except BaseException as error:  # a vertex was asked (`first_asked`); the next step ends its dataflow
+            if is_interrupt(error):
+                raise
+            return True
 
     def has_rows_waiting(self) -> bool:
         """Whether rows wait in an input to be let in."""
@@ -390,18 +407,26 @@ class Worker:
         """Whether a step would do nothing if nothing has come from others."""
         if self.on_step is not None:
             return False
-        for instance in self._instances.values():
-            if not instance.is_at_rest():
-                return False
+        try:
+            for instance in self._instances.values():
+                if not instance.is_at_rest():
+                    return False
+        except BaseException as error:  # as in `has_work`
+            if is_interrupt(error):
+                raise
+            return False
         return True
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """Hand a message for another worker to the transport."""
         assert self._transport is not None
-        anchor = self._instances[dataflow].anchor.epoch
+        instance = self._instances[dataflow]
+        anchor = instance.anchor.epoch
         header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND, anchor))
+        frames = frames_of(batch, peer)
         self.messages_sent += 1
-        self._transport.send(peer, [header, *batch.to_frames(peer)])
+        instance.messages_sent += 1
+        self._transport.send(peer, [header, *frames])
         batch.on_sent(peer)
 
     def lend(self) -> Lent | None:
@@ -409,12 +434,13 @@ class Worker:
         lent = None if self._transport is None or not self._lends else self._transport.lend()
         return lent.without_looking_out() if lent is not None and self.has_work() else lent
 
-    def take_back(self) -> None:
-        """The inverse of `lend`."""
+    def take_back(self) -> tuple[int, int]:
+        """The inverse of `lend`: how many messages were sent and taken meanwhile."""
         assert self._transport is not None
         sent, received = self._transport.take_back()
         self.messages_sent += sent
         self.messages_recv += received
+        return sent, received
 
     def send_control(self, payload: Frame, to: int | None = None) -> None:
         """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
@@ -422,6 +448,7 @@ class Worker:
             for peer in range(self.workers) if to is None else (to,):
                 if peer != self.index:
                     self.messages_sent += 1
+                    self.controls_sent += 1
                     self._transport.send(peer, [write_control_header(), payload])
 
     def begin_forgetting(self) -> None:
@@ -437,8 +464,14 @@ class Worker:
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all that is here; dataflows that are prepared and not started have no rows."""
-        for instance in self._instances.values():
-            instance.symbols(mark)
+        failed: list[tuple[int, BaseException]] = []
+        for number, instance in self._instances.items():
+            try:
+                instance.symbols(mark)
+            except BaseException as error:  # what ends holds no words any more
+                failed.append((number, error))
+        for number, failure in failed:
+            self.fail(number, failure)
         for peer, frames in (message for waiting in self._early.values() for message in waiting):
             header = read_header(frames[0], peer)
             if isinstance(header, DataHeader):
@@ -476,6 +509,7 @@ class Worker:
                 raise PeerError(
                     f"worker {peer} sent a control message of {len(frames)} frames that nobody expects"
                 )
+            self.controls_recv += 1
             self.on_control(peer, frames[1])
             return
         if isinstance(header, WithdrawalHeader):
@@ -484,9 +518,14 @@ class Worker:
         instance = self._instances.get(header.dataflow)
         if instance is None:
             if isinstance(header, DataHeader):
-                frames = [frames[0], *absorb(header.batch_kind, frames[1:], peer)]
+                try:
+                    frames = [frames[0], *absorb(header.batch_kind, frames[1:], peer)]
+                except BaseException as error:
+                    self._fail_unless_ours(header.dataflow, peer, header.batch_kind, error)
+                    return
             self._receive_early(header.dataflow, peer, frames)
             return
+        instance.messages_recv += 1
         if isinstance(header, ProgressHeader):
             if len(frames) != 2:
                 raise PeerError(f"progress of worker {peer} came as {len(frames)} frames instead of 2")
@@ -505,13 +544,27 @@ class Worker:
                 f"worker {peer} sent by connector {header.connector}, but there are "
                 f"{len(instance.arrivals.ways)}"
             )
-        batch = decode(header.batch_kind, frames[1:], peer)
-        instance.arrivals.check(header.connector, batch, peer)
+        try:
+            batch = decode(header.batch_kind, frames[1:], peer)
+            instance.arrivals.check(header.connector, batch, peer)
+        except BaseException as error:
+            self._fail_unless_ours(header.dataflow, peer, header.batch_kind, error)
+            return
         try:
             instance.arrivals.confirm(header.connector, batch, peer)
             instance.receive(header.connector, header.word, batch, header.anchor)
         except BaseException as error:
             self.fail(header.dataflow, error)
+
+    def _fail_unless_ours(self, number: int, peer: int, kind: int, error: BaseException) -> None:
+        """A batch that a peer sent was refused. If our code refused it, and knows the class, the peer says
+        what no worker may say: the error is raised, and ends this worker. If a class of a user's did, its
+        dataflow ends.
+        """
+        if isinstance(error, PeerError) and is_raised_by_us(error) and not is_of_user(kind):
+            raise error
+        add_note(error, f"while a batch of worker {peer} was read, before a vertex had it")
+        self.fail(number, error)
 
     def _receive_withdrawal(self, peer: int, header: WithdrawalHeader, frames: list[memoryview]) -> None:
         if len(frames) != 1:
@@ -530,9 +583,8 @@ class Worker:
         waiting = self._early.setdefault(dataflow, [])
         if len(waiting) >= EARLY_COUNT_MAX:
             raise PeerError(
-                f"worker {peer} has sent {len(waiting):,} messages for dataflow {dataflow}, which has "
-                "not begun "
-                f"on worker {self.index}"
+                f"worker {peer} has sent {len(waiting):,} messages for dataflow {dataflow}, which has not "
+                f"begun on worker {self.index}"
             )
         waiting.append((peer, frames))
 
@@ -544,4 +596,5 @@ class Worker:
         for peer in range(self.workers):
             if peer != self.index:
                 self.messages_sent += 1
+                self._instances[dataflow].messages_sent += 1
                 self._transport.send(peer, [header, payload])

@@ -32,6 +32,7 @@ from ..operators.probe import ProbeVertex
 from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
+from ..wire.transport import Lent
 from .actions import Activate, Idle, Notify, Publish, Resume
 from .arrivals import Arrivals
 from .owner import Owner
@@ -52,7 +53,7 @@ class Instance:
         self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
     ) -> None:
         """`feeds`: by name, what inputs are fed with until `let_go_of_feeds`."""
-        self._owner = self.lender = owner
+        self._owner = owner
         self.checker: Checker | None = None
         self.index = index
         self.worker = owner.index
@@ -71,7 +72,9 @@ class Instance:
         self.recheck: set[int] = set()
         codes = [code.anchored(self.anchor) for code in frozen.codes]
         self.runners = [
-            VertexRunner(self, stage, declaration.name, declaration.site, code, declaration.outputs)
+            VertexRunner(
+                self, stage, declaration.name, declaration.site, code, declaration.outputs, owner.acting
+            )
             for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
         ]
         self.regions: list[RegionRunner] = []
@@ -84,11 +87,12 @@ class Instance:
         self.constants = make_constants(frozen, self.runners)
         self.first_epoch = 0
         self.is_standby = False
+        self.messages_sent = 0
+        self.messages_recv = 0
         if not frozen.imports and not feeds:
             self._open_inputs(0)
         for runner in self.runners:
-            if runner.vertex is not None:
-                runner.vertex.bind(runner)
+            runner.bind()
         if owner.makes_regions:
             self._take_together()
         if self.workers == 1:
@@ -117,10 +121,16 @@ class Instance:
             self.first_epoch = epoch
             # Nothing has a time yet, so the anchor goes anywhere.
             self.anchor.epoch = epoch - 1 if epoch >= self.frozen.layout.window else 0
+            for runner in self.runners:
+                runner.begin()
             for handle in self.inputs.values():
                 handle.begin(epoch)
             for imported in (*self.imports, *self.feeds.values()):
-                imported.begin(epoch)
+                try:
+                    imported.begin(epoch)
+                except BaseException as error:
+                    add_note(error, f"while the import of {imported.exported.title()} was begun")
+                    raise
             self._open_inputs(epoch)
             self._begin_regions(epoch)
 
@@ -185,6 +195,21 @@ class Instance:
         if self.checker is not None:
             self.checker.on_sent(connector, word + (self.anchor.epoch << self.frozen.layout.shifts[0]))
         self._owner.send_data(peer, self.index, connector, word, batch)
+
+    @property
+    def lender(self) -> Instance:
+        """Itself: it counts what a region sends and takes by memory that the worker lends."""
+        return self
+
+    def lend(self) -> Lent | None:
+        """See `Transport`."""
+        return self._owner.lend()
+
+    def take_back(self) -> None:
+        """See `Transport`."""
+        sent, received = self._owner.take_back()
+        self.messages_sent += sent
+        self.messages_recv += received
 
     def has_work(self) -> bool:
         """Whether some vertex is ready to run."""
@@ -282,13 +307,25 @@ class Instance:
         )
         if first == FOREVER or first - base < enough:
             return 0  # as in most steps, and nobody has to be asked
-        asked = [runner.vertex.first_asked() for runner in self.runners if runner.vertex is not None]
-        epochs = min([first, *(epoch for epoch in asked if epoch is not None)]) - base
+        for runner in self.runners:
+            if runner.vertex is None:
+                continue
+            try:
+                asked = runner.vertex.first_asked()
+                first = first if asked is None or first <= asked else asked
+            except BaseException as error:
+                add_note(error, f"while {runner.title()} was asked for an epoch, built at {runner.site}")
+                raise
+        epochs = first - base
         return epochs if epochs >= enough else 0
 
     def _rebase(self, by: Rebase) -> None:
         for runner in self.runners:
-            runner.catch_up()
+            try:
+                runner.catch_up()
+            except BaseException as error:
+                add_note(error, f"before times of {runner.title()} were to count from a later epoch")
+                raise
         counts = self.tracker.counts()
         self.anchor.epoch += by.epochs
         self._changes.rebase(by)

@@ -7,6 +7,7 @@ from typing import Protocol
 from ..wire.batch import Batch
 from ..wire.transport import Lent
 from .stages.making import Exporter
+from .stages.rights import Acting
 
 __all__ = ["Owner"]
 
@@ -25,6 +26,11 @@ class Owner(Exporter, Protocol):
         ...
 
     @property
+    def acting(self) -> Acting:
+        """The thread in which it runs vertices."""
+        ...
+
+    @property
     def makes_regions(self) -> bool:
         """Whether loops may be regions (`regions.py`)."""
         ...
@@ -37,6 +43,6 @@ class Owner(Exporter, Protocol):
         """See `Transport`."""
         ...
 
-    def take_back(self) -> None:
+    def take_back(self) -> tuple[int, int]:
         """See `Transport`."""
         ...

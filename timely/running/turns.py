@@ -147,8 +147,12 @@ class Turns:
     def rest(self) -> None:
         """Nothing has happened for a while: idle moments may begin what does not pay earlier."""
         for runner in self.mergers:
-            if runner.vertex is not None:
-                runner.vertex.on_rest()
+            try:
+                if runner.vertex is not None:
+                    runner.vertex.on_rest()
+            except BaseException as error:
+                add_note(error, f"while {runner.title()} rested, built at {runner.site}")
+                raise
         self.idle_runners = self.mergers.copy()
 
     def compared(self) -> object:

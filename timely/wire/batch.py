@@ -19,6 +19,10 @@ import msgpack
 from progress.errors import InternalError, MisuseError, PeerError
 
 from ..dictionaries import Mark
+from ..own_files import OWN_NAMES
+
+KIND_MAX: Final = (1 << 16) - 1
+"""The largest `KIND`: it has two bytes in the header of a message."""
 
 UNPACK_ERRORS: Final = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
 """All that msgpack raises for bytes that it cannot read: also a list as a key, a date beyond year 9999."""
@@ -149,8 +153,11 @@ class Composed:
             current = transform(current)
         return current
 
+
 B = TypeVar("B", bound=type[Batch])
 _kinds: dict[int, type[Batch]] = {}
+_of_users: set[int] = set()
+"""The kinds whose classes are not ours."""
 
 
 def register(batch_class: B) -> B:
@@ -161,8 +168,42 @@ def register(batch_class: B) -> B:
         raise InternalError(
             f"batch kind {kind} is taken by {known.__qualname__}, asked for by {batch_class.__qualname__}"
         )
+    if type(kind) is not int or not 0 <= kind <= KIND_MAX:
+        raise MisuseError(
+            f"{batch_class.__qualname__}.KIND is a whole number from 0 to {KIND_MAX:,} that no other class "
+            f"of batches has, not {type(kind).__name__}"
+        )
     _kinds[kind] = batch_class
+    if batch_class.__module__.partition(".")[0] not in OWN_NAMES:
+        _of_users.add(kind)
     return batch_class
+
+
+def frames_of(batch: Batch, peer: int) -> Sequence[Frame]:
+    """`batch` as frames for worker `peer`, which can read them. Raises `MisuseError` for a batch of a class
+    that `decode` does not know there, and for frames that are none.
+    """
+    known = _kinds.get(batch.KIND)
+    kind = type(batch)
+    if known is not kind and (known is None or known.__qualname__ != kind.__qualname__):
+        raise MisuseError(
+            f"a {kind.__qualname__} is sent to another worker, and no worker could read it: give the class a "
+            "KIND of its own, and put @register (timely.wire.batch) above it"
+        )
+    frames = batch.to_frames(peer)
+    if batch.KIND not in _of_users:
+        return frames
+    try:
+        return [bytes_of(frame) for frame in frames]
+    except TypeError as error:
+        raise MisuseError(
+            f"{kind.__qualname__}.to_frames returns a list of bytes, of which one message is made: {error}"
+        ) from error
+
+
+def is_of_user(kind: int) -> bool:
+    """Whether a user wrote the class of batches of this kind."""
+    return kind in _of_users
 
 
 def decode(kind: int, frames: Sequence[memoryview], peer: int) -> Batch:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgpack
 
 from ..dictionaries import dictionaries
+from ..failure import is_interrupt, text_of
 from ..operators.capture import CaptureVertex
+from ..operators.vertex import Vertex
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.requests import Value
@@ -52,9 +56,7 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
     return {
         "spec": spec,
         "pointstamps": instance.tracker.active_count,
-        "complete_before": min(
-            (capture.complete_before for capture in outputs), default=instance.epochs_done()
-        ),
+        "complete_before": _complete_before(instance, outputs),
         "inputs": [
             {"name": handle.name, "epoch": handle.epoch, "rows_waiting": handle.rows_waiting}
             for handle in instance.inputs.values()
@@ -68,7 +70,7 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
                 "name": runner.name,
                 "loop": stage.scope.path_inside(),
                 "activations": runner.activations,
-                **({} if runner.vertex is None else runner.vertex.counters() | runner.vertex.report()),
+                **({} if runner.vertex is None else _of_vertex(runner.vertex)),
             }
             for stage, runner in zip(instance.frozen.stages, instance.runners, strict=True)
         ],
@@ -83,6 +85,30 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
         ],
         "loops": _of_loops(instance),
     }
+
+
+def _of_vertex(vertex: Vertex) -> dict[str, Value]:
+    """What a vertex counts and reports. One that fails, or that gives what clients cannot be sent, has the
+    entry `failed` in place of it: the numbers of all others are told.
+    """
+    try:
+        said: dict[str, Value] = {**vertex.counters(), **vertex.report()}
+        msgpack.packb(said)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return {"failed": f"counters, or report, of its vertex: {type(error).__name__}: {text_of(error)}"}
+    return said
+
+
+def _complete_before(instance: Instance, outputs: Sequence[CaptureVertex]) -> int:
+    """The first epoch that is not complete at all outputs; that of the dataflow if a log cannot say."""
+    try:
+        return min((capture.complete_before for capture in outputs), default=instance.epochs_done())
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return instance.epochs_done()
 
 
 def _of_loops(instance: Instance) -> list[Value]:

@@ -21,8 +21,8 @@ import msgpack
 
 from ..building.builders import Builder, build_dataflow, load_builder
 from ..building.freeze import FrozenDataflow
-from ..errors import InternalError, MisuseError, TimelyError, VertexError, WaitTimeoutError, class_names
-from ..failure import again, is_interrupt, story_of, text_of
+from ..errors import InternalError, MisuseError, TimelyError, WaitTimeoutError, class_names
+from ..failure import again, as_refused, is_interrupt, story_of
 from ..limits import INSTALL_SECONDS_MAX
 from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
@@ -119,9 +119,11 @@ class Installations:
         """Load the builder that `spec` names, build, and tell worker 0."""
         try:
             builder = load_builder(spec)
-        except TimelyError as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             self._begin(dataflow, spec)
-            self._offer_failure(dataflow, error)
+            self._offer_failure(dataflow, as_refused(error, f"the builder {spec!r} could not be found"))
             return
         self.begin(dataflow, spec, builder, arguments, replaces)
 
@@ -138,27 +140,45 @@ class Installations:
         if dataflow in self._worker.ended:
             return  # refused already, because another worker could not build it
         try:
-            built = build_dataflow(builder, spec, arguments)
-            old = self._worker.instance(replaces) if replaces >= 0 else None
-            if old is not None:
-                built.name = old.frozen.name
-            frozen = built.freeze()
-            self.specs[dataflow] = frozen.name  # a query that travels brings its own
-            feeds = None if old is None else kept_inputs(self._worker, old, frozen)
-            self._prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
-            if old is not None:
-                self._replaces[dataflow] = replaces
-            else:
-                self._check_not_replaced(dataflow)
-        except TimelyError as error:
-            self._offer_failure(dataflow, error)
+            offer = self._prepare(dataflow, spec, builder, arguments, replaces)
+        except BaseException as error:  # of whatever the builder calls, or hands in
+            if is_interrupt(error):
+                raise
+            self._replaces.pop(dataflow, None)
+            prepared = self._prepared.pop(dataflow, None)
+            if prepared is not None:
+                prepared.drop()  # what it holds of others
+            self._offer_failure(dataflow, as_refused(error, _unbuilt(spec)))
             return
-        prepared = self._prepared[dataflow]
+        self._offer(offer)
+
+    def _prepare(
+        self,
+        dataflow: int,
+        spec: str,
+        builder: Builder,
+        arguments: Mapping[str, object],
+        replaces: int,
+    ) -> Offer:
+        """Build and instantiate a dataflow; return what worker 0 is to be told of it."""
+        built = build_dataflow(builder, spec, arguments)
+        old = self._worker.instance(replaces) if replaces >= 0 else None
+        if old is not None:
+            built.name = old.frozen.name
+        frozen = built.freeze()
+        self.specs[dataflow] = frozen.name  # a query that travels brings its own
+        feeds = None if old is None else kept_inputs(self._worker, old, frozen)
+        prepared = self._prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
+        if old is not None:
+            self._replaces[dataflow] = replaces
+        else:
+            self._check_not_replaced(prepared)
         read = (*prepared.imports, *prepared.feeds.values())
         imports = tuple(f"{one.exported.dataflow} {one.exported.name}" for one in read)
         described = tuple(frozen.graph.describe())
         fingerprint = f"{frozen.fingerprint}, {len(prepared.regions)} loops as regions"
-        self._offer(Offer(dataflow, fingerprint, described, "", imports=imports, since=prepared.since))
+        msgpack.packb(_codecs_of(frozen))  # raises here, and not for each client that asks for the dataflow
+        return Offer(dataflow, fingerprint, described, "", imports=imports, since=prepared.since)
 
     def follow(self, verdict: Verdict) -> None:
         """Start what was built, or forget it."""
@@ -180,14 +200,13 @@ class Installations:
             self.replacements.begin(replaces, prepared)
         try:
             self._worker.start(prepared, verdict.as_of)
-        except TimelyError as error:  # what it reads has ended meanwhile, or begins beyond its times
+        except BaseException as error:  # what it reads has ended meanwhile, or an import fails to begin
             self._worker.fail(verdict.dataflow, error)
 
-    def _check_not_replaced(self, dataflow: int) -> None:
+    def _check_not_replaced(self, prepared: Instance) -> None:
         """Refuse what reads a dataflow that another is about to replace: it would end with that."""
-        for owner in self._prepared[dataflow].reads:
+        for owner in prepared.reads:
             if self.is_replaced(owner):
-                self._prepared.pop(dataflow).drop()
                 name = self._worker.instance(owner).frozen.name
                 raise MisuseError(f"dataflow {owner} ({name}) is being replaced: wait for that")
 
@@ -240,24 +259,24 @@ class Installations:
     ) -> Instance:
         try:
             return self._worker.prepare(frozen, dataflow, feeds)
-        except TimelyError:
-            raise
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            raise VertexError(
-                f"a vertex of {frozen.name!r} could not be made: {type(error).__name__}: {text_of(error)}"
-            ) from error
+            told = as_refused(error, f"a vertex of {frozen.name!r} could not be made")
+            raise told from told.__cause__
+
+
+def _unbuilt(spec: str) -> str:
+    return (
+        f"the dataflow {spec!r} could not be built: what the builder hands in (a vertex, a route, a codec, a "
+        "name) fails, or is not what it should be"
+    )
 
 
 def describe(instance: Instance, spec: str) -> Reply:
     """What a client has to know of an installed dataflow; see `requests.Describe`."""
     frozen = instance.frozen
-    inputs: list[Value] = []
-    for name, declared in frozen.inputs.items():
-        converter = getattr(declared.codec, "converter", None)
-        is_plain = isinstance(declared.codec, PlainCodec)
-        inputs.append([name, declared.codec.describe(), _packed_schema(declared.codec), converter, is_plain])
+    inputs, outputs = _codecs_of(frozen)
     return Reply(
         {
             "dataflow": instance.index,
@@ -266,14 +285,25 @@ def describe(instance: Instance, spec: str) -> Reply:
             "epoch": open_epoch(instance),
             "fingerprint": frozen.fingerprint,
             "inputs": inputs,
-            "outputs": [
-                [name, declared.codec.describe(), _packed_schema(declared.codec)]
-                for name, declared in frozen.outputs.items()
-            ],
+            "outputs": outputs,
             "exports": sorted(name for name in frozen.exports if not name.endswith(EXPORTED_BESIDE)),
             "stages": list(frozen.graph.describe()),
         }
     )
+
+
+def _codecs_of(frozen: FrozenDataflow) -> tuple[list[Value], list[Value]]:
+    """What the codecs of inputs and of outputs say of themselves, as `describe` lists it."""
+    inputs: list[Value] = []
+    for name, declared in frozen.inputs.items():
+        converter = getattr(declared.codec, "converter", None)
+        is_plain = isinstance(declared.codec, PlainCodec)
+        inputs.append([name, declared.codec.describe(), _packed_schema(declared.codec), converter, is_plain])
+    outputs: list[Value] = [
+        [name, declared.codec.describe(), _packed_schema(declared.codec)]
+        for name, declared in frozen.outputs.items()
+    ]
+    return inputs, outputs
 
 
 def _packed_schema(codec: object) -> bytes | None:

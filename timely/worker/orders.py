@@ -134,14 +134,14 @@ class Orders:
             return
         try:
             self._carry_out(instance, order)
-        except Exception as error:
+        except BaseException as error:  # of a codec, too
             self._worker.fail(order.dataflow, error)
 
     def _seal(self, instance: Instance, opened: list[InputHandle], epoch: int) -> None:
         try:
             for handle in opened:
                 handle.seal(epoch)
-        except Exception as error:
+        except BaseException as error:  # of a codec, too
             self._worker.fail(instance.index, error)
 
     def _carry_out(self, instance: Instance, order: Entered | Committed | Closed) -> None:

@@ -36,7 +36,7 @@ from uuid import uuid4
 
 from ..cores import keep_to
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
-from ..failure import as_told, story_of
+from ..failure import as_refused, as_told, bear_interrupts, story_of
 from ..giving_back import GivingBack
 from ..limits import (
     CALLERS_MAX,
@@ -48,6 +48,7 @@ from ..limits import (
     WAITING_OF_ONE_COUNT_MAX,
 )
 from ..running.core import Worker
+from ..user_code.call_site import site_of
 from ..user_code.trust import trust
 from ..wire.addresses import is_tcp, tcp_address
 from ..wire.batch import Frame
@@ -305,15 +306,22 @@ class WorkerProcess:
                 if refusal := self._clients.refusal(client):
                     raise RefusedError(refusal)
                 self._answer(client, number, frames, head)
-            except TimelyError as error:
-                self._send(client, encode_error(number, error))
-            except Exception as error:  # whatever a client sends, it is no reason to end
-                told = as_told(error, f"while worker {self._settings.index} read a request")
-                _log.error("worker %d: %s", self._settings.index, told)
+            except BaseException as error:  # whatever a client sends, and a codec raises, is no reason to end
+                told = error if isinstance(error, TimelyError) else self._unexpected(error, "read a request")
                 self._send(client, encode_error(number, told))
         if self._kept and self._worker.has_work():
             self._send_kept()
         return bool(requests)
+
+    def _unexpected(self, error: BaseException, what: str) -> TimelyError:
+        """What a client is told of an exception that nobody raises on purpose; it goes to the log, too."""
+        where = f"while worker {self._settings.index} {what}"
+        if isinstance(error, PeerError) or site_of(error).line:
+            told = as_refused(error, f"a codec, or the log of an output, failed {where}")
+        else:
+            told = as_told(error, where)
+        _log.error("worker %d: %s", self._settings.index, told)
+        return told
 
     def _send(self, client: bytes, frames: list[Frame]) -> None:
         """Answer, behind what was kept for this client."""
@@ -384,9 +392,10 @@ class WorkerProcess:
                 if reply is None and now >= later.deadline:
                     raise later.late()
                 frames = None if reply is None else self._encoded(number, reply)
-            except Exception as error:
-                told = as_told(error, f"while worker {self._settings.index} answered")
-                self._send(client, encode_error(number, told))
+            except BaseException as error:
+                if not isinstance(error, TimelyError) or isinstance(error, PeerError):
+                    error = self._unexpected(error, "answered")
+                self._send(client, encode_error(number, error))
                 continue
             if frames is None:
                 still.append((client, number, later))
@@ -436,9 +445,9 @@ def main() -> int:
     """Run the worker that standard input describes; the entry point of the launcher's children."""
     reports = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the launcher decides what it means
+    # Ctrl-C reaches the whole group; the launcher decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    bear_interrupts()
     line = sys.stdin.readline()
     if not line:
         return EXIT_PEER_LOST

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..building.freeze import FrozenDataflow
-from ..errors import GraphError, MisuseError, ReplacedError, TimelyError, class_names, revive
+from ..errors import GraphError, MisuseError, ReplacedError, class_names, revive
 from ..failure import story_of
 from ..operators.imported import Exported
 from ..running.core import Worker
@@ -128,6 +128,11 @@ class Replacements:
             return False
         return any(one.new == dataflow and not one.is_taken_over for one in self._under_way.values())
 
+    def beside(self, dataflow: int) -> list[int]:
+        """The versions of a dataflow that run beside it, while one is to take the place of the other."""
+        pairs = [(one.old, one.new) for one in self._under_way.values()]
+        return [other for pair in pairs if dataflow in pair for other in pair if other != dataflow]
+
     def is_under_way(self, dataflow: int) -> bool:
         """Whether a dataflow is being replaced, or is replacing another."""
         return any(dataflow in (one.old, one.new) for one in self._under_way.values())
@@ -170,7 +175,7 @@ class Replacements:
         for one in list(self._under_way.values()):
             try:
                 happened = self._look_at(one) or happened
-            except Exception as error:  # what two logs add up to may leave 64 bits
+            except BaseException as error:  # what two logs add up to may leave 64 bits
                 self._worker.fail(one.new, error)
                 happened = True
         if not self._under_way:
@@ -227,7 +232,7 @@ class Replacements:
                     handle.take_over(old.input(name), order.epoch)
                 elif handle.epoch < order.epoch:
                     handle.seal(order.epoch - 1)
-        except TimelyError as error:
+        except BaseException as error:
             self._worker.fail(one.new, error)
 
     def _take_over_if_done(self, one: _Replacement, old: Instance, new: Instance) -> bool:

@@ -30,9 +30,10 @@ from ..errors import (
     WaitTimeoutError,
     class_names,
 )
-from ..failure import is_interrupt, story_of
+from ..failure import as_refused, is_interrupt, story_of
 from ..limits import INSTALL_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..running.core import Worker
+from ..user_code.call_site import site_of
 from ..wire.handshake import (
     PROTOCOL_VERSION,
     Build,
@@ -443,8 +444,15 @@ class Server:
 
 
 def _check_expected(request: type[Request], error: BaseException) -> None:
-    """Raise `InternalError` for what a request has raised and nobody has raised on purpose."""
-    if isinstance(error, TimelyError) or is_interrupt(error):
+    """Raise, in place of what a request raised and nobody raised on purpose, `VertexError` if code of the
+    user did, and `InternalError` if ours did.
+    """
+    is_ours = isinstance(error, TimelyError) and not isinstance(error, PeerError)
+    if is_ours or is_interrupt(error):
         return
+    name = request.__name__.lower()
+    if isinstance(error, PeerError) or site_of(error).line:
+        told = as_refused(error, f"{name} was refused, since a codec, a route or a vertex failed")
+        raise told from told.__cause__
     trace = "".join(traceback.format_exception(error)).rstrip()
-    raise InternalError(f"{request.__name__.lower()} failed unexpectedly: {trace}") from error
+    raise InternalError(f"{name} failed unexpectedly: {trace}") from error

@@ -54,7 +54,7 @@ def prefix_sums(
         key: columns by which there is a sequence each.
         at: positions that are asked about, in columns named as those of `values`. Without it, all that have
             a value: then a change at the front changes every answer behind it.
-        bits: positions are from 0 to 2^bits − 1, else the dataflow ends with a RowError that shows the row;
+        bits: positions are from 0 to 2^bits − 1; a row with another one fails, with a RowError that shows it.
             1 to 61. Loops go round as often, whatever the positions.
 
     Cost: a changed value or question, `bits` steps up and down; and every answer that changes. Memory: up to

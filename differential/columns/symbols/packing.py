@@ -1,7 +1,8 @@
 """Which bytes has a value, and which word have these bytes?
 
 The bytes are its msgpack form, with the keys of maps sorted, so that equal values have equal bytes: `"ab"`
-and `b"ab"` are different, so are 1, 1.0 and True, and a list and a tuple are the same. The word is the 64-bit
+and `b"ab"` are different, so are 1, 1.0 and True. A list and a tuple are the same, so are Decimal("1.0") and
+Decimal("1.00"), which come back without zeros at the end. The word is the 64-bit
 hash of the bytes. It is BLAKE2b, never Python's own: it must be the same in every process. Word 0 is kept
 free, for it stands in the place of null.
 
@@ -26,6 +27,9 @@ __all__ = ["pack", "symbol_word", "unpack"]
 _TIMESTAMP_AS_DATETIME = 3
 _DATE, _DECIMAL = 1, 2
 """Codes of msgpack's extension types: days since 1970, four bytes; and the digits as text."""
+
+_ZEROS_MAX = 30
+"""So many zeros at the end of a whole number are written out; with more of them it has an exponent."""
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
@@ -87,6 +91,8 @@ def _canonical(value: object) -> object:
         return dict(sorted(items, key=lambda item: pack(item[0])))
     if isinstance(value, list | tuple):
         return [_canonical(entry) for entry in value]
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        raise TypeError(f"a {type(value).__name__} of numpy")  # of nanoseconds `item` would make an int
     if isinstance(value, np.generic):
         plain = value.item()
         if isinstance(plain, np.generic):
@@ -99,14 +105,36 @@ def _canonical(value: object) -> object:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise TypeError("a decimal that is no number")
-        return msgpack.ExtType(_DECIMAL, str(value).encode())
+        return msgpack.ExtType(_DECIMAL, _decimal_text(value).encode())
     if isinstance(value, msgpack.ExtType):
         raise TypeError("a msgpack.ExtType")  # it would come back as something else, or not at all
     if isinstance(value, dt.datetime):
-        if value.tzinfo is None:
-            raise TypeError("a datetime without a time zone")
-        return value.astimezone(dt.UTC)  # OverflowError for one that is before year 1 there
+        return _in_utc(value)
     if isinstance(value, msgpack.Timestamp):
         # It comes back as a datetime, which may have other bytes.
         raise TypeError("a msgpack.Timestamp; use a datetime with a time zone")
     return value
+
+
+def _in_utc(value: dt.datetime) -> dt.datetime:
+    """The same moment as a datetime of Python in UTC. OverflowError for one that is before year 1 there."""
+    if value.tzinfo is None:
+        raise TypeError("a datetime without a time zone")
+    if getattr(value, "nanosecond", 0):  # of pandas
+        raise TypeError("a time with nanoseconds; round it to microseconds")
+    utc = value.astimezone(dt.UTC)
+    return utc if type(utc) is dt.datetime else dt.datetime.combine(utc.date(), utc.time(), dt.UTC)
+
+
+def _decimal_text(value: Decimal) -> str:
+    """One text for equal decimals: 1, 1.0 and 1.00 are one value, as in a column of decimals."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "it is a number"
+    text = "".join(map(str, digits))
+    number = text.rstrip("0")
+    if not number:
+        return "0"
+    exponent += len(text) - len(number)
+    if 0 < exponent <= _ZEROS_MAX:
+        number, exponent = number + "0" * exponent, 0
+    return str(Decimal((sign, tuple(map(int, number)), exponent)))

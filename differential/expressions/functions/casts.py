@@ -1,11 +1,12 @@
 """Which values does a cast make of others, and where are there none?
 
 A cast works on whole columns between numbers and times, and on each different value where text or values of
-type any are on one side. Where there is no value, `cast` stops the dataflow with the row, `try_cast` gives
-null.
+type any are on one side. Where there is no value, `cast` fails on the row, `try_cast` gives null.
 
     to int        from float and decimal: towards zero; from text: digits with a sign
-    to decimal    rounded to its digits, halves away from zero; more digits before the point do not fit
+    to float      the nearest double
+    to decimal    rounded to its digits, halves away from zero, of a float those with which it is
+                  printed; more digits before the point do not fit
     to bool       from text: true, false, t, f, yes, no, y, n, 1, 0
     to date       from a timestamp: its day in UTC; from text: 2024-02-29
     to timestamp  from a date: its midnight; from an int: microseconds; from text: ISO 8601, without zone: UTC
@@ -25,6 +26,7 @@ import numpy as np
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
 from differential.columns.foreign.type_names import Kind
+from differential.expressions.arithmetic.rounding import quotients, units_of
 from differential.expressions.functions.function import Values
 from differential.expressions.functions.numbers import power_of_ten, rounded
 from differential.expressions.functions.times import DAY_MICROS
@@ -54,8 +56,7 @@ def _same(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, B
 
 
 def _to_float(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
-    as_floats = values.astype(np.float64)
-    return (as_floats / 10.0**source.scale if source.scale else as_floats), None
+    return quotients(cast("Int64s", values), source.scale), None
 
 
 def _float_to_int(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
@@ -88,12 +89,9 @@ def _to_decimal(values: Values, source: ColumnType, to: ColumnType) -> tuple[Val
 
 
 def _float_to_decimal(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:
-    with np.errstate(all="ignore"):
-        scaled = cast("Floats", values) * 10.0**to.scale
-        nearest = np.trunc(scaled)
-        nearest += np.where(np.abs(scaled - nearest) >= 0.5, np.sign(scaled), 0.0)
-        fits = np.abs(nearest) < 10.0**to.precision
-    return np.where(fits, nearest, 0.0).astype(np.int64), fits
+    words, fits = units_of(cast("Floats", values), to.scale)
+    largest = 10**to.precision - 1
+    return words, fits & (words <= largest) & (words >= -largest)
 
 
 def _date_to_timestamp(values: Values, source: ColumnType, to: ColumnType) -> tuple[Values, Bools | None]:

@@ -8,8 +8,8 @@ it is computed, and the documents what it is called elsewhere. It is computed in
               symbols only its different values are looked at
     python    of each different value of its one column; None is no value
 
-Where there is no value the result is null, or, if `failure` says why that cannot be, the dataflow stops with
-a RowError. Parameters that must be constants are handed over as Python values.
+Where there is no value the result is null, or, if `failure` says why that cannot be, the row fails with a
+RowError. Parameters that must be constants are handed over as Python values.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Function:
 
     @property
     def can_fail(self) -> bool:
-        """Whether there may be rows that stop the dataflow."""
+        """Whether there may be rows for which it has no value."""
         return self.failure is not None
 
     def param(self, index: int) -> Param | None:

@@ -44,8 +44,12 @@ class StringMethods(Generic[E]):
         """In small letters."""
         return self._call("lower", self._expr)
 
+    def initcap(self) -> E:
+        """Each word with a capital letter; a word begins behind a space."""
+        return self._call("initcap", self._expr)
+
     def title(self) -> E:
-        """Each word with a capital letter."""
+        """Each word with a capital letter; a word is a run of letters."""
         return self._call("title", self._expr)
 
     def length(self) -> E:
@@ -251,7 +255,7 @@ _OF_ACCESSORS: Final = {
     "str": {
         **dict.fromkeys(("to_uppercase", "capitalize"), "x.str.upper(), or x.str.title()"),
         **dict.fromkeys(("to_lowercase", "casefold"), "x.str.lower()"),
-        **dict.fromkeys(("to_titlecase", "initcap"), "x.str.title()"),
+        **dict.fromkeys(("to_titlecase",), "x.str.title()"),
         **dict.fromkeys(("len", "len_chars", "len_bytes", "n_chars"), "x.str.length()"),
         **dict.fromkeys(("trim", "strip_chars", "strip_prefix", "strip_suffix"), "x.str.strip('characters')"),
         **dict.fromkeys(("strip_chars_start", "ltrim"), "x.str.lstrip('characters')"),
@@ -283,7 +287,8 @@ _OF_ACCESSORS: Final = {
         "month_end": "x.dt.date_trunc('month').dt.add_months(1).dt.add_days(-1)",
         **dict.fromkeys(
             ("convert_time_zone", "replace_time_zone", "tz_localize", "tz_convert"),
-            "x + timedelta(hours=1): times are in UTC",
+            "x + datetime.timedelta(hours=1) for a fixed distance: times are in UTC. For a zone with summer "
+            "time map(function, schema), of a collection",
         ),
     },
     "list": {
@@ -304,6 +309,8 @@ _METHODS: Final = {
     **dict.fromkeys(("getItem", "getField", "get"), "x.list.get(0), or x.list.field('key')"),
     **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
     **dict.fromkeys(("name", "as_"), "x.alias('name')"),
+    **dict.fromkeys(("isnull", "isna"), "x.is_null()"),
+    **dict.fromkeys(("notnull", "notna", "isnotnull"), "x.is_not_null()"),
     **{name: f"group_by('key').agg(n=dd.{name}('x'))" for name in ("sum", "count", "min", "max", "avg")},
     "mean": "group_by('key').agg(n=dd.avg('x'))",
     "first": "group_by('key').agg(n=dd.first('x', by='time'))",

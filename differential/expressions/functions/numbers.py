@@ -1,7 +1,8 @@
 """Functions of numbers: exact for whole numbers and decimals, by IEEE's rules for floats.
 
 A float has a result for everything: the square root of -1 is nan, the logarithm of 0 is -inf. Rounding is to
-the nearest, halves away from zero, as in SQL.
+the nearest, halves away from zero, as in SQL; of a float the digits count with which it is printed
+(`arithmetic/rounding.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from differential.columns.column_types import (
     integer,
 )
 from differential.columns.float_words import floats_to_words
+from differential.expressions.arithmetic.rounding import round_floats
 from differential.expressions.functions.function import (
     ANY_KIND,
     NUMBERS,
@@ -30,12 +32,12 @@ from differential.expressions.functions.function import (
     Values,
     always,
 )
-from timely.wire.arrow import numbers_of, pc
 
 __all__ = ["NUMERIC", "power_of_ten", "rounded"]
 
 _X: Final = Param("x", NUMBERS)
 _FLOAT: Final = Param("x", ("int", "float"))
+_HALF_OF_NEXT: Final = 5 * 10**18
 _GOLDEN: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
@@ -61,14 +63,15 @@ def _round(
     digits = cast("int", constants[0]) if constants else 0
     values, type_ = columns[0], types[0]
     if type_.kind == "float":
-        digits = max(-400, min(400, digits))
-        array = pc.round(values, ndigits=digits, round_mode="half_towards_infinity")
-        return numbers_of(array, np.float64), None
+        return round_floats(cast("Floats", values), digits), None
     drop = type_.scale - digits
     if drop <= 0:
         return values, None
     if drop > 18:
-        return np.zeros_like(values), None
+        # Of 64 bits only numbers from 5·10^18 on would become ±10^19, which 64 bits do not hold.
+        words = cast("Int64s", values)
+        fits = (words < _HALF_OF_NEXT) & (words > -_HALF_OF_NEXT) if drop == 19 else None
+        return np.zeros_like(values), fits
     factor = power_of_ten(drop)
     whole = rounded(cast("Int64s", values), factor)
     largest = (10**type_.precision - 1 if type_.kind == "decimal" else (1 << 63) - 1) // factor
@@ -153,7 +156,8 @@ NUMERIC: Final = (
     Function(name="round", family="numbers", accessor="",
              params=(_X, Param("digits", ("int",), is_constant=True, is_optional=True)), numpy=_round,
              gives=lambda types: types[0], may_lack=True, failure="leaves the digits that its type has",
-             says="To so many digits behind the point (0; negative: before it), halves away from zero.",
+             says="To so many digits behind the point (0; negative: before it), halves away from zero, as "
+             "printed.",
              spark="round", polars="round"),
     Function(name="floor", family="numbers", accessor="", params=(_X,), gives=_whole_type,
     numpy=_whole(False),
@@ -177,7 +181,7 @@ NUMERIC: Final = (
     Function(name="is_nan", family="numbers", accessor="", params=(Param("x", ("float",)),),
     gives=always(boolean),
              numpy=lambda columns, constants, types: (np.isnan(columns[0]), None),
-             says="Whether it is not a number.", spark="isnan", polars="is_nan"),
+             says="Whether it is not a number.", spark="isnan (false for null)", polars="is_nan"),
     Function(name="hash", family="numbers", accessor=None, params=(Param("x", ANY_KIND),), many=True,
              gives=always(integer), numpy=_hash,
              says="64 bits of the values, the same in every process; null if one is null.", spark="xxhash64",

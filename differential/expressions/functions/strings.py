@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from differential.expressions.functions.function import Arrow, Function, Gives, 
 from timely.wire.arrow import pc
 
 __all__ = ["STRINGS"]
+
+_CHARACTERS_MAX: Final = 1 << 33
+"""More than a text has."""
 
 _TEXT: Final = Param("text", ("string",))
 _PATTERN: Final = Param("pattern", ("string",), is_constant=True)
@@ -57,14 +60,17 @@ def _stripped(plain: Callable[[pa.Array], pa.Array], kernel: Callable[[pa.Array,
 
 
 def _slice(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
-    start = cast("int", constants[0])
+    start = _within(cast("int", constants[0]))
     if len(constants) < 2:
         return pc.utf8_slice_codeunits(columns[0], start)
-    length = max(0, cast("int", constants[1]))
-    if start >= 0:
-        return pc.utf8_slice_codeunits(columns[0], start, start + length)
-    # From the end; where the text is shorter than that, it begins at its first character.
-    return pc.utf8_slice_codeunits(pc.utf8_slice_codeunits(columns[0], start), 0, length)
+    stop = start + max(0, _within(cast("int", constants[1])))
+    # Both count from the end, as in Python, but a stop of 0 is the end. Places before the beginning of a
+    # shorter text count, as in Spark and Polars: 'ab' from -5 on, 4 characters, is 'a'.
+    return pc.utf8_slice_codeunits(columns[0], start, None if start < 0 <= stop else stop)
+
+
+def _within(count: int) -> int:
+    return max(-_CHARACTERS_MAX, min(_CHARACTERS_MAX, count))
 
 
 def _extract(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
@@ -122,31 +128,70 @@ def _replacing(kernel: Callable[[pa.Array, str, str], pa.Array]) -> Arrow:
     return lambda columns, constants: kernel(columns[0], cast("str", constants[0]), cast("str", constants[1]))
 
 
+_Kernel: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+def _cased(kernel: _Kernel, python: Callable[[str], str]) -> _Kernel:
+    """Arrow's kernel for texts of ASCII. It knows no letter that becomes several, as ß and SS, and no final
+    sigma, so that others go to Python: once for each different value.
+    """
+
+    def cased(array: pa.Array) -> pa.Array:
+        if pc.all(pc.string_is_ascii(array)).as_py() is not False:
+            return kernel(array)
+        return pa.array([None if text is None else python(text) for text in array.to_pylist()], array.type)
+
+    return cased
+
+
+def _initcap(text: str) -> str:
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in text.split(" "))
+
+
+def _check_old(constants: Sequence[object]) -> None:
+    if constants[0] == "":
+        raise ValueError("an empty text is everywhere, and cannot be replaced")
+
+
+def _check_separator(constants: Sequence[object]) -> None:
+    if constants[0] == "":
+        raise ValueError("an empty text separates nothing; of single characters write x.str.slice(0, 1)")
+
+
 _TEXT_GIVEN: Final = always(string)
 _YES_OR_NO: Final = always(boolean)
 
 STRINGS: Final = (
-    _plain("upper", pc.utf8_upper, "In capital letters.", "upper", "str.to_uppercase", _TEXT_GIVEN),
-    _plain("lower", pc.utf8_lower, "In small letters.", "lower", "str.to_lowercase", _TEXT_GIVEN),
-    _plain("title", pc.utf8_title, "Each word with a capital letter.", "initcap", "str.to_titlecase",
+    _plain("upper", _cased(pc.utf8_upper, str.upper), "In capital letters.", "upper",
+           "str.to_uppercase", _TEXT_GIVEN),
+    _plain("lower", _cased(pc.utf8_lower, str.lower), "In small letters.", "lower",
+           "str.to_lowercase", _TEXT_GIVEN),
+    _plain("title", _cased(pc.utf8_title, str.title),
+           "Each word with a capital letter; a word is a run of letters.", "", "str.to_titlecase",
            _TEXT_GIVEN),
+    Function(name="initcap", family="strings", accessor="str", params=(_TEXT,), gives=_TEXT_GIVEN,
+             says="Each word with a capital letter; a word begins behind a space.", spark="initcap",
+             python=lambda text, constants: _initcap(cast("str", text))),
     _plain("length", pc.utf8_length, "How many characters.", "length", "str.len_chars", always(integer)),
     _plain("reverse", pc.utf8_reverse, "From the end to the beginning.", "reverse", "str.reverse",
     _TEXT_GIVEN),
     _with("strip", (_constant("characters", True),), _stripped(pc.utf8_trim_whitespace, pc.utf8_trim),
-          "Without the white space, or the characters, at both ends.", "trim", "str.strip_chars",
+          "Without the white space, or the characters, at both ends.", "trim (spaces)", "str.strip_chars",
           _TEXT_GIVEN),
     _with("lstrip", (_constant("characters", True),), _stripped(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
-          "Without the white space, or the characters, at the beginning.", "ltrim", "str.strip_chars_start",
-          _TEXT_GIVEN),
+          "Without the white space, or the characters, at the beginning.", "ltrim (spaces)",
+          "str.strip_chars_start", _TEXT_GIVEN),
     _with("rstrip", (_constant("characters", True),), _stripped(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
-          "Without the white space, or the characters, at the end.", "rtrim", "str.strip_chars_end",
-          _TEXT_GIVEN),
+          "Without the white space, or the characters, at the end.", "rtrim (spaces)",
+          "str.strip_chars_end", _TEXT_GIVEN),
     _with("slice", (_count("offset"), _count("length", True)), _slice,
           "`length` characters from `offset` on, counted from 0, or from the end if negative.",
           "substring (counts from 1)", "str.slice", _TEXT_GIVEN),
-    _with("replace", (_constant("old"), _constant("new")), _replacing(pc.replace_substring),
-          "With every `old` replaced by `new`.", "replace", "str.replace_all(literal=True)", _TEXT_GIVEN),
+    Function(name="replace", family="strings", accessor="str",
+             params=(_TEXT, _constant("old"), _constant("new")), gives=_TEXT_GIVEN,
+             arrow=_replacing(pc.replace_substring), check=_check_old,
+             says="With every `old` replaced by `new`.", spark="replace",
+             polars="str.replace_all(literal=True)"),
     _with("replace_regex", (_PATTERN, _constant("new")), _replacing(pc.replace_substring_regex),
           "With every match of `pattern` replaced by `new`.", "regexp_replace", "str.replace_all",
           _TEXT_GIVEN),
@@ -170,7 +215,7 @@ STRINGS: Final = (
     Function(name="split", family="strings", accessor="str", params=(_TEXT, _constant("separator")),
              gives=always(any_value), says="The list of the parts between separators.",
              spark="split (a regex)",
-             polars="str.split",
+             polars="str.split", check=_check_separator,
              python=lambda text, constants: cast("str", text).split(cast("str", constants[0]))),
     _with("lpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_lpad),
           "Filled up to `width` characters at the beginning; never shortened.", "lpad (shortens)",

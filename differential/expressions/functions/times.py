@@ -33,6 +33,14 @@ _MONTHS: Final = (-12 * 1969, 12 * (9999 - 1970) + 11)
 _COUNT_MAX: Final = 4_000_000
 """Days and months: more than there are."""
 
+_CODE: Final = re.compile(r"%.?", re.DOTALL)
+_CODES: Final = "aAwdbBmyYHIpMSfzZjUWcxX%GuV"
+"""The letters of the codes of strftime that Python documents; each is printed as Python prints it, but years
+always with four digits."""
+
+_CODES_SHOWN: Final = " ".join(f"%{code}" for code in _CODES)
+_SAMPLE: Final = dt.datetime(2024, 2, 9, 13, 4, 6, 789012, tzinfo=dt.UTC)
+
 _T: Final = Param("t", TIMES)
 _TEXT: Final = Param("text", ("string",))
 _UNIT: Final = Param("unit", ("string",), is_constant=True, choices=_UNITS)
@@ -118,16 +126,25 @@ def _within(values: Int64s, bounds: tuple[int, int]) -> Bools:
 
 
 def _check_format(constants: Sequence[object]) -> None:
+    """Raise ValueError for a form with codes that are not among `_CODES`, or without any."""
     form = cast("str", constants[0])
     if "%" not in form:
         raise ValueError(f"{form!r} has no codes: they are those of strftime, as in '%Y-%m-%d %H:%M:%S'")
+    for code in _CODE.findall(form):
+        if code[1:] not in _CODES or code == "%":
+            raise ValueError(f"{form!r} has the code {code!r}; there are {_CODES_SHOWN}")
+
+
+def _check_parsed(constants: Sequence[object]) -> None:
+    """Raise ValueError, too, for a form in which no text can be read."""
+    _check_format(constants)
+    form = cast("str", constants[0])
     try:
-        dt.datetime.strptime("", form)
-    except ValueError as error:
-        if "directive" in str(error) or "stray" in str(error):
-            raise
+        dt.datetime.strptime(_SAMPLE.strftime(form), form)
     except re.error as error:
         raise ValueError(f"{form!r} names a code twice") from error
+    except ValueError as error:
+        raise ValueError(f"no text is read in the form {form!r}: {error}") from error
 
 
 def _parsed(to: ColumnType) -> Python:
@@ -142,17 +159,40 @@ def _parsed(to: ColumnType) -> Python:
 
 
 def _formatted(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
-    # With microseconds Arrow would print them behind every %S.
-    seconds = columns[0].cast(pa.timestamp("us"))
-    floored = pc.floor_temporal(seconds, unit="second").cast(pa.timestamp("s"))
-    return pc.strftime(floored, format=cast("str", constants[0]))
+    form = cast("str", constants[0])
+    is_date = pa.types.is_date(columns[0].type)
+    zone = {"%z": "" if is_date else "+0000", "%Z": "" if is_date else "UTC"}
+    form = _CODE.sub(lambda match: zone.get(match[0], match[0]), form)
+    micros = columns[0].cast(pa.timestamp("us"))
+    # With microseconds Arrow would print them behind every %S, and for %f it has no code.
+    seconds = pc.floor_temporal(micros, unit="second").cast(pa.timestamp("s"))
+    parts = [pc.strftime(seconds, format=part) if part else part for part in _around_fractions(form)]
+    if len(parts) == 1:
+        return parts[0]
+    digits = pc.utf8_lpad(_microseconds(micros).cast(pa.string()), 6, "0")
+    pieces = [piece for part in parts for piece in (digits, part)]
+    return pc.binary_join_element_wise(*pieces[1:], "")
+
+
+def _around_fractions(form: str) -> list[str]:
+    """The parts of a form between its codes %f; %%f is none of them."""
+    parts, start = [], 0
+    for match in _CODE.finditer(form):
+        if match[0] == "%f":
+            parts.append(form[start : match.start()])
+            start = match.end()
+    return [*parts, form[start:]]
+
+
+def _microseconds(array: pa.Array) -> pa.Array:
+    return pc.add(pc.multiply(pc.millisecond(array), 1000), pc.microsecond(array))
 
 
 def _parser(name: str, to: ColumnType, says: str, spark: str, polars: str, failure: str | None) -> Function:
     return Function(
         name=name, family="dates and times", accessor="str", params=(_TEXT, _FORMAT), gives=always(to),
         says=says, spark=spark, polars=polars, python=_parsed(to), may_lack=True, failure=failure,
-        check=_check_format,
+        check=_check_parsed,
     )  # fmt: skip
 
 
@@ -171,7 +211,7 @@ CALENDAR: Final = (
     _part("hour", _clock(pc.hour), "0 to 23.", "hour", "dt.hour"),
     _part("minute", _clock(pc.minute), "0 to 59.", "minute", "dt.minute"),
     _part("second", _clock(pc.second), "0 to 59.", "second", "dt.second"),
-    _part("microsecond", _clock(lambda a: pc.add(pc.multiply(pc.millisecond(a), 1000), pc.microsecond(a))),
+    _part("microsecond", _clock(_microseconds),
           "0 to 999,999: what is beyond the second.", "", "dt.microsecond"),
     Function(name="date_trunc", family="dates and times", accessor="dt", params=(_T, _UNIT),
              gives=lambda types: types[0], arrow=_truncated,

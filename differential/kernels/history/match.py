@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from differential.kernels.loading import prepare
 from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
@@ -152,6 +153,13 @@ def match_few(
     if pairs > 0:
         fill_matches(delta, (start, stop), table, kw, projection, guards, remembered, out)
     return out, stop
+
+
+def prepare_matches() -> None:
+    """Compile what `match` calls, unless it is in the cache."""
+    prepare(match_few, "tititii")
+    prepare(count_matches, "titiit")
+    prepare(fill_matches, "tptititt")
 
 
 def match(

@@ -38,6 +38,7 @@ from differential.kernels.history.history import (
     pended_times,
 )
 from differential.kernels.history.times import earlier_time, steps_of
+from differential.kernels.loading import prepare
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import magnitude
 from differential.kernels.rows.memory import HEADER, load
@@ -261,6 +262,12 @@ def reduce_few(
     pended = np.empty((shape[0] + 1, room), np.int64)
     out, made, pended, waiting = reduce_into(ready, pending, table, frontier, shape, asked, out, pended)
     return first_rows(out, made), first_rows(pended, waiting)
+
+
+def prepare_sums() -> None:
+    """Compile what `reduce_sums` calls, unless it is in the cache."""
+    prepare(reduce_few, "tttllt")
+    prepare(reduce_into, "tttllttt")
 
 
 def reduce_sums(

@@ -1,10 +1,11 @@
 """The failures of an output: which epochs have no answer, and what is said of them?
 
-Failures come from the connectors on which chains run, in any order and with differences (`linear/failing.py`). They are
-summed up epoch by epoch. While some failure is there a number of times other than 0, the output has no answer.
+Failures come from the connectors on which chains run, in any order and with differences
+(`linear/failures/failing.py`). They are summed up epoch by epoch. While some failure is there a number of
+times other than 0, the output has no answer.
 
-Cost: a dictionary entry for each failure that is there, and a line for each epoch in which failures changed, until
-that epoch is forgotten.
+Cost: a dictionary entry for each failure that is there, and a line for each epoch in which failures changed,
+until that epoch is forgotten.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows
 from differential.columns.worker_symbols import SYMBOLS
-from differential.linear.failing import FAILURES
-from progress.times.anchor import Rebase
+from differential.linear.failures.failing import FAILURES
+from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.counted import counted
 from timely.dictionaries import Mark
@@ -36,8 +37,8 @@ _PLACE: Final = FAILURES.offset("place")
 _ITERATION: Final = FAILURES.offset("iteration")
 
 _MEND: Final = {
-    "RowError": "  Filter such rows out before, choose with when(...).then(...).otherwise(...), or take them apart "
-    "with attempt(...).",
+    "RowError": "  Filter such rows out before, choose with when(...).then(...).otherwise(...), or take them "
+    "apart with attempt(...).",
     "UserFunctionError": "  Catch the exception in the function, or take such rows apart with attempt(...).",
     "SumOverflowError": "  Use larger units, smaller groups, or filter such rows out before.",
 }
@@ -109,7 +110,9 @@ class TableFailures:
         return not (self._out.is_strict and self._coming)
 
     def complete(self, epoch: int) -> None:
-        """Note how far failures are known. A strict output raises the error of the first epoch without an answer."""
+        """Note how far failures are known. A strict output raises the error of the first epoch without an
+        answer.
+        """
         self._complete = epoch
         if not self._out.is_strict:
             if len(self._coming) > _COMING_MAX:
@@ -197,7 +200,7 @@ class TableFailures:
         return found
 
     def forget(self, stop: int) -> None:
-        """Nobody asks for changes of epochs before `stop`; a snapshot may still be that of the last of them."""
+        """Nobody asks for changes of epochs before `stop`; perhaps for a snapshot of the last of these."""
         self.settle()
         del self._standing[: max(0, self._at(stop - 1))]
 
@@ -250,11 +253,14 @@ class TableFailures:
         site = out.sites[place].get(expression, "")
         text = _text(str(kind), expression, site, str(record), str(error), str(line))
         more = f" ({counted(standing.rows - 1, 'more row')} failed, too)" if standing.rows > 1 else ""
-        since = f" since epoch {standing.epoch}" if epoch > standing.epoch else ""
-        lines = [f"{out.title} has no answer at epoch {epoch}{since}: {text}{more}"]
+        when = f"at epoch {epoch}" + (f" since epoch {standing.epoch}" if epoch > standing.epoch else "")
+        if epoch > EPOCH_MAX:  # nothing can come any more
+            when = f"from epoch {standing.epoch} on"
+        lines = [f"{out.title} has no answer {when}: {text}{more}"]
         if not out.is_strict:
             lines.append(
-                "  It answers again from the epoch on in which such rows are removed or corrected; others go on."
+                "  It answers again from the epoch on in which such rows are removed or corrected; others "
+                "go on."
             )
         if str(kind) in _MEND:
             lines.append(_MEND[str(kind)])

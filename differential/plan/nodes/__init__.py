@@ -2,7 +2,7 @@
 
 from .effects import Export, Inspect, Output
 from .groups import Accumulate, Added
-from .guarded import Answered, Guarded
+from .guarded import Answered, Guarded, Provided
 from .leaves import FromStream, Import, Input, OneRow, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, Place, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
@@ -51,6 +51,7 @@ __all__ = [
     "Output",
     "Pairs",
     "Place",
+    "Provided",
     "Reduce",
     "ReduceFunction",
     "Select",

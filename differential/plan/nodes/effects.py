@@ -30,7 +30,9 @@ class Inspect(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Output(Unary):
-    """The collection, readable by clients under a name. `is_strict`: an epoch without an answer ends the dataflow."""
+    """The collection, readable by clients under a name. `is_strict`: an epoch without an answer ends the
+    dataflow.
+    """
 
     kind: ClassVar[str] = "output"
     name: str

@@ -8,9 +8,9 @@ from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from ...columns.schema import Schema
 from .linear import Apply, Filter, Negate, NotNull, Select
-from .node import Node, Unary
+from .node import Node, Unary, same
 
-__all__ = ["ERRORS", "GUARDED", "Answered", "Guarded", "Part", "Step"]
+__all__ = ["ERRORS", "GUARDED", "Answered", "Guarded", "Part", "Provided", "Step"]
 
 ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")
 """The columns of a collection of errors."""
@@ -64,8 +64,8 @@ class Guarded(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answered(Unary):
-    """The answers of a function of groups, of which `source` has the errors beside them: without the groups on which
-    the function fails, each of which is a failure. `text` is what the function is called.
+    """The answers of a function of groups, of which `source` has the errors beside them: without the groups
+    on which the function fails, each of which is a failure. `text` is what the function is called.
     """
 
     kind: ClassVar[str] = "answered"
@@ -84,3 +84,28 @@ class Answered(Unary):
     def describe(self) -> str:
         """Whose answers."""
         return f"answers of {self.text}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Provided(Node):
+    """The rows of `source`; what fails in `claim`, of which no row goes on, fails here, too."""
+
+    kind: ClassVar[str] = "provided"
+    is_linear: ClassVar[bool] = True
+    source: Node
+    claim: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """Both."""
+        return self.source, self.claim
+
+    def with_children(self, children: tuple[Node, ...]) -> Self:
+        """The same of others."""
+        source, claim = children
+        return self if same(children, self.children) else replace(self, source=source, claim=claim)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """That of the rows."""
+        return self.source.schema

@@ -20,7 +20,7 @@ from functools import reduce
 from typing import Final
 
 from ...expressions.expression import ColumnRef, Expr, LiteralValue, Operation, When
-from ...expressions.raising import can_raise
+from ...linear.failures.raising import can_raise
 from ...linear.placing import UNIT
 from ..facts import is_arranged
 from ..nodes import (

@@ -1,18 +1,18 @@
 """Which way do failures take to the outputs whose answers they spoil?
 
-Every connector with a chain that has no answer for some rows gets connectors beside it, from the same stream to the
-second port of each output that can be reached from where the first one leads. What is reached follows from the
-stages, so that it holds for stages that users have written, too. Failures cross neither operators nor arrangements:
-they leave the loops that they are in and go to all workers.
+Every connector with a chain that has no answer for some rows gets connectors beside it, from the same stream
+to the second port of each output that can be reached from where the first one leads. What is reached follows
+from the stages, so that it holds for stages that users have written, too. Failures cross neither operators
+nor arrangements: they leave the loops that they are in and go to all workers.
 
-A chain that leads to no output (a claim that is made beside them, an `inspect`) spoils all outputs. In a dataflow
-without outputs it leads to a stage that ends the dataflow once an epoch with a failure is complete.
+What leads to a claim that no output rests on, or to no output at all, spoils all outputs. In a
+dataflow without outputs it leads to a stage that ends the dataflow once an epoch with a failure is complete.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,7 +24,7 @@ from timely.operators.failures import EXPORTED_BESIDE, FAILURES_PORT
 
 from ...columns.routes import EveryWorkerRoute, KeyRoute
 from ...linear.chain import LinearChain
-from ...linear.failing import FAILURES
+from ...linear.failures.failing import FAILURES
 from ...linear.transform import AtPlace, Failures, FailureTransform, LinearTransform
 from ...operators.between.exports import ExportVertex
 from ...operators.edge.failure_log import FailuresOut
@@ -39,8 +39,8 @@ _ROUTE: Final = EveryWorkerRoute(FAILURES.width)
 
 @dataclass
 class _Source:
-    """A chain on one stream, which several connectors may run; `targets` are where these lead, and how many of them
-    lead there.
+    """A chain on one stream, which several connectors may run. `targets`: how many of these lead to each port
+    of a stage.
     """
 
     stream: Stream
@@ -50,9 +50,9 @@ class _Source:
 
     @property
     def times(self) -> int:
-        """How often its rows are in what the operator gets: a concat of a collection with itself has them twice.
+        """How often the operator gets each row: twice, where a collection is put together with itself.
 
-        Several targets are given the same collection, of which each has all connectors.
+        Each target gets the whole collection by connectors of its own.
         """
         return max(self.targets.values())
 
@@ -66,12 +66,14 @@ def add_failures(
     dataflow: Dataflow,
     operators: Sequence[tuple[Stream, Mapping[str, str]]] = (),
     imports: Sequence[tuple[Stream, Stream, str]] = (),
+    claims: Sequence[int] = (),
 ) -> None:
     """Add what failures need to a dataflow of which all stages are declared.
 
     Args:
         operators: what operators have found to fail, and by the text of what failed where it was written.
         imports: what is imported, what fails in it, and what that is called.
+        claims: stages at which claims end that no output rests on.
     """
     exports = {failures_of(name): declared.stage for name, declared in dataflow.exports.items()}
     sources = _sources(dataflow)
@@ -79,19 +81,28 @@ def add_failures(
         return
     places, sites = _places(sources)
     outputs = {name: declared.stage for name, declared in dataflow.outputs.items()}
+    names = [*outputs, *exports]
     beneath = _reached(dataflow, outputs | exports)
+    claimed = _reached(dataflow, {str(claim): claim for claim in claims})
+
+    def spoiled(stages: Iterable[int]) -> list[str]:
+        """The outputs and exports that what these stages are sent may spoil; [""]: there are none at all."""
+        found: set[str] = set()
+        for stage in stages:
+            found.update(names if claimed[stage] or not beneath[stage] else beneath[stage])
+        return sorted(found) or [""]
+
     left: dict[tuple[int, int], Stream] = {}
     feeds: dict[str, list[Feed]] = defaultdict(list)
-    names = [*outputs, *exports]
     for source in sources:
-        for name in sorted(set().union(*(beneath[target] or names for target, _ in source.targets))) or [""]:
+        for name in spoiled(target for target, _ in source.targets):
             feeds[name].append(_feed(dataflow, source, places, left))
     known = [(stream, stream, written) for stream, written in operators]
     known += [(rows, stream, _Imported(title)) for rows, stream, title in imports]
     for rows, stream, written in known:
         sites.append(written)
         outside = _outside(dataflow, stream)
-        for name in sorted(beneath[rows.stage_index]) or names or [""]:
+        for name in spoiled([rows.stage_index]):
             transform, detail = AtPlace(len(sites) - 1), f"failures at {len(sites) - 1}"
             feeds[name].append(Feed(outside, FAILURES_PORT, _ROUTE, transform, detail))
     for name in exports:
@@ -180,6 +191,7 @@ def _feed(
     key = source.stream.stage_index, source.stream.output
     if key not in left:
         left[key] = _outside(dataflow, source.stream)
+    first.failures.readers += 1
     transform = FailureTransform(first, first.failures)
     detail = f"failures of {'; '.join(source.chain.describe())}"
     return Feed(left[key], FAILURES_PORT, _ROUTE, transform, detail)
@@ -187,10 +199,10 @@ def _feed(
 
 def _outside(dataflow: Dataflow, stream: Stream) -> Stream:
     """The same stream in the scope of outputs."""
-    while stream.scope.parent is not None:
-        scope = stream.scope
-        summary = PathSummary.leave(scope.parent.shape)
-        outside = dataflow.declare_time_stage(f"failures leave {scope.name}", "egress", scope.parent, summary)
+    while (parent := stream.scope.parent) is not None:
+        summary = PathSummary.leave(parent.shape)
+        name = f"failures leave {stream.scope.name}"
+        outside = dataflow.declare_time_stage(name, "egress", parent, summary)
         dataflow.add_feed(outside.stage_index, stream.feed())
         stream = outside
     return stream

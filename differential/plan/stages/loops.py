@@ -60,6 +60,8 @@ class LoopLowering:
         """Digests of what outputs rest on. Set before roots are made."""
         self.failing: list[tuple[Stream, dict[str, str]]] = []
         """What operators find to fail; and by the text of what fails where it was written."""
+        self.claims: list[int] = []
+        """The stages at which claims end that nobody reads: they are claims of the whole."""
         self._spread: dict[bytes, Spread] = {}
         """By digest of a join that is spread over units: what its stages give."""
         self._arranged: dict[tuple[object, Loops], tuple[Arranged, Loops]] = {}
@@ -73,6 +75,7 @@ class LoopLowering:
         made = self._lower(node)
         if isinstance(node, AssertEmpty) and node.digest not in self.read:
             self._dataflow.stage("claim", RowsEndVertex, feeds_of(made, 0, None), outputs=0, detail=node.what)
+            self.claims.append(self._dataflow.stages[-1].index)
 
     def _lower(self, node: Node) -> Lowered:
         """What computes `node`."""

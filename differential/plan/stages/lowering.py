@@ -19,7 +19,7 @@ from timely.errors import InternalError
 from timely.user_code.call_site import UNKNOWN_SITE, at_site
 
 from ...linear.chain import LinearChain
-from ...linear.guarding import record_text
+from ...linear.failures.guarding import record_text
 from ...linear.user_functions import MapFunction
 from ...operators.arrange import Arranged, arrange, join_stage, reduce_stage
 from ...operators.between.exports import ExportVertex
@@ -50,6 +50,7 @@ from ..nodes import (
     OneRow,
     Output,
     Place,
+    Provided,
     Select,
     Slide,
     Spread,
@@ -156,6 +157,10 @@ class Lowering(PatternLowering):
         if isinstance(node, Concat):
             parts = self._together([self._lower(source) for source in node.sources])
             return replace(parts[0], terms=tuple(term for part in parts for term in part.terms))
+        if isinstance(node, Provided):
+            rows, claim = self._together([self._lower(child) for child in node.children])
+            nothing = tuple(Term(term.stream, term.chain.nothing(rows.schema)) for term in claim.terms)
+            return replace(rows, terms=(*rows.terms, *nothing))
         if node.is_linear:
             return self._linear(node)
         return self._stage(node)

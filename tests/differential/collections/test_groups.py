@@ -10,8 +10,8 @@ decimals_*  digits of sums and means, spreads
 
 from __future__ import annotations
 
-import re
 import math
+import re
 import statistics
 from collections.abc import Callable
 from decimal import Decimal

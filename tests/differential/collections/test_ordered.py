@@ -31,6 +31,7 @@ from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError
 from differential.operators.ordered import layout, symbol_order
 from differential.operators.ordered.vertex import FirstVertex
+from differential.operators.reduce import RankKind
 from timely.building.dataflow import Dataflow
 
 OPERATORS = ("top 2 of a key", "second to fourth of all", "rank")
@@ -243,6 +244,19 @@ def test_refused_limits_and_ranks_that_make_no_sense() -> None:
     assert "'k'" in _refused(lambda c: c.top_k(2, "v", rank="k"))
     assert "dense" in _refused(lambda c: c.top_k(2, "v", rank="r", method="ordinal"))  # type: ignore[arg-type]
     assert "twice" in _refused(lambda c: c.top_k(2, "v", keys=["k", "k"]))
+
+
+@pytest.mark.parametrize("method", ["rank", "dense"])
+def test_refused_ways_to_count_places_that_nothing_names(method: RankKind) -> None:
+    for build in (
+        lambda c: c.top_k(2, "v", method=method),
+        lambda c: c.order_by("v").limit(2, method=method),
+        lambda c: c.group_by("k").top_k(2, "v", method=method),
+        lambda c: c.group_by("k").order_by("v").limit(2, method=method),
+    ):
+        told = _refused(build)
+        assert f"rank('place', by=…, method='{method}').filter(col.place <= 2)" in told
+        assert "test_ordered.py" in told
 
 
 # cost_

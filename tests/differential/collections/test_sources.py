@@ -8,6 +8,7 @@ checked_*   a removal of what is not there may be an error, on several workers a
 from __future__ import annotations
 
 import re
+
 import pytest
 from reference.dataflow import Cluster
 
@@ -97,8 +98,8 @@ def test_checked_a_removal_of_what_is_not_there_leaves_no_answer_until_it_is_men
     error = cluster.error("rows")
     assert type(error) is NotEmptyError
     assert re.match(
-        r"output 'rows' has no answer at epoch 2: input 'items' \(.*test_sources.py:\d+\): that what is removed is "
-        r"there does not hold, for there is the row sku='pen'\.$", str(error), re.M
+        r"output 'rows' has no answer at epoch 2: input 'items' \(.*test_sources.py:\d+\): that what is "
+        r"removed is there does not hold, for there is the row sku='pen'\.$", str(error), re.M
     ), error  # fmt: skip
     with pytest.raises(NotEmptyError):
         cluster.snapshot("rows")

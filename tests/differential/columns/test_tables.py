@@ -9,11 +9,13 @@ import datetime as dt
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -93,6 +95,52 @@ def test_from_every_form_of_table(data: object) -> None:
     table = to_table(data, PAIR)
     assert table.column_names == ["a", "b"]
     assert [tuple(row.values()) for row in table.to_pylist()] == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([(math.nan,), (None,)], [math.nan, None]),
+        ([{"f": math.nan}, {"f": None}], [math.nan, None]),
+        ({"f": [math.nan, None]}, [math.nan, None]),
+        ({"f": np.array([math.nan, 1.0])}, [math.nan, 1.0]),
+        (np.array([(math.nan,), (1.0,)], dtype=[("f", "f8")]), [math.nan, 1.0]),
+        (pa.table({"f": [math.nan, None]}), [math.nan, None]),
+        (pl.DataFrame({"f": [math.nan, None]}), [math.nan, None]),
+        (pd.DataFrame({"f": [math.nan, 1.0]}), [None, 1.0]),
+        (pd.DataFrame({"f": [math.nan, 1.0]}, dtype=object), [None, 1.0]),
+        (pd.DataFrame({"f": pd.array([None, 1.0], dtype="Float64")}), [None, 1.0]),
+    ],
+)  # fmt: skip
+def test_nan_is_a_value_and_only_pandas_means_a_missing_one_by_it(
+    data: object, expected: list[object]
+) -> None:
+    found = to_table(data, Schema.of("f: float?")).column("f").to_pylist()
+    assert list(map(repr, found)) == list(map(repr, expected))
+
+
+def test_a_nan_in_a_frame_stays_where_the_column_is_never_null() -> None:
+    found = to_table(pd.DataFrame({"f": [math.nan, 1.0]}), Schema.of("f: float")).column("f").to_pylist()
+    assert list(map(repr, found)) == ["nan", "1.0"]
+
+
+@pytest.mark.parametrize(
+    "shape", [lambda value: [(value,)], lambda value: [{"t": value}], lambda v: {"t": [v]}]
+)
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp?"])
+def test_times_of_pandas_lose_nothing_in_rows_nor_in_frames(
+    shape: Callable[[object], object], kind: str
+) -> None:
+    schema = Schema.of(f"t: {kind}")
+    exact, finer = pd.Timestamp("2024-02-29 12:00:00.000001"), pd.Timestamp("2024-02-29 12:00:00.000001001")
+    assert to_table(shape(exact), schema).column("t").to_pylist() == [exact.tz_localize("UTC")]
+    with pytest.raises(SchemaError, match=r"column 't'.*row 0: .* has nanoseconds.*\n.*floor\('us'\)"):
+        to_table(shape(finer), schema)
+    with pytest.raises(SchemaError, match=r"row 0: .*01001.* without loss"):
+        to_table(pd.DataFrame({"t": [finer]}), schema)
+    for missing in (pd.NaT, pd.NA):
+        with pytest.raises(SchemaError, match=r"row 0: .* is a missing value of pandas.*\n.*Write None"):
+            to_table(shape(missing), schema)
 
 
 def test_from_pandas_whole_numbers_with_gaps_and_times() -> None:

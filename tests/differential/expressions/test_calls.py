@@ -15,7 +15,7 @@ from differential.expressions.expression import Expr
 from differential.expressions.functions.catalogue import FUNCTIONS
 
 WRITTEN_OTHERWISE = {
-    "trim": "strip", "ltrim": "lstrip", "rtrim": "rstrip", "initcap": "title",
+    "trim": "strip", "ltrim": "lstrip", "rtrim": "rstrip",
     "regexp_replace": "replace_regex",
     "rlike": "matches", "regexp_extract": "extract", "signum": "sign", "isnan": "is_nan", "dayofmonth": "day",
     "dayofyear": "day_of_year", "weekofyear": "week", "date_add": "add_days", "date_format": "format",
@@ -25,7 +25,7 @@ WRITTEN_OTHERWISE = {
 
 def test_every_function_can_be_called_under_its_name_or_pysparks() -> None:
     called = {WRITTEN_OTHERWISE.get(name, name) for name in calls.__all__}
-    assert set(FUNCTIONS) - called == {"field"}, "a map's field is x.list.field('key')"
+    assert set(FUNCTIONS) - called == {"field", "title"}, "x.list.field('key'), x.str.title()"
     assert all(getattr(dd, name) is getattr(calls, name) for name in calls.__all__)
 
 
@@ -33,7 +33,9 @@ def test_every_function_can_be_called_under_its_name_or_pysparks() -> None:
     ("call", "method"),
     [
         (dd.upper(col.s), col.s.str.upper()),
-        (dd.trim(col.s), col.s.str.strip()),
+        (dd.trim(col.s), col.s.str.strip(" ")),
+        (dd.trim(col.s, "a"), col.s.str.strip("a")),
+        (dd.isnan(col.f), col.f.is_nan().fill_null(False)),
         (dd.substring(col.s, 2, 3), col.s.str.slice(1, 3)),
         (dd.regexp_replace(col.s, "a", "b"), col.s.str.replace_regex("a", "b")),
         (dd.round(col.f, 2), col.f.round(2)),

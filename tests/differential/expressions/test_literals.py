@@ -6,6 +6,7 @@ import datetime as dt
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from differential import col
@@ -39,6 +40,15 @@ def column_of(module: str) -> object:
         (UTC_NOON.replace(tzinfo=None, fold=1), None, UTC_NOON, "timestamp"),
         (dt.timedelta(milliseconds=2), None, 2000, "int"),
         (None, integer, None, "int"),
+        (pd.Timestamp("2024-02-29 12:00", tz="UTC"), None, UTC_NOON, "timestamp"),
+        (pd.Timestamp("2024-02-29 12:00"), None, UTC_NOON, "timestamp"),
+        (pd.Timedelta(microseconds=7), None, 7, "int"),
+        (np.timedelta64(2_000_000, "ns"), None, 2000, "int"),
+        (np.timedelta64(2, "ms"), None, 2000, "int"),
+        (np.timedelta64(1, "D"), None, 86_400_000_000, "int"),
+        (np.datetime64("2024-02-29T12", "ns"), None, UTC_NOON, "timestamp"),
+        (np.datetime64("2024-02-29T12"), None, UTC_NOON, "timestamp"),
+        (np.datetime64("2024-02"), None, dt.date(2024, 2, 1), "date"),
     ],
 )
 def test_constants_have_one_form_and_a_type(
@@ -58,6 +68,15 @@ def test_constants_have_one_form_and_a_type(
         (column_of("pyspark.sql.classic.column"), any_value, "is a Column of PySpark, and no expression"),
         (column_of("polars.expr.expr"), None, "is a Column of Polars, and no expression"),
         (2**63, None, "out of range"),
+        (pd.Timestamp(1), None, "exact to the microsecond"),
+        (pd.Timedelta(1), None, "exact to the microsecond"),
+        (pd.NaT, None, "exact to the microsecond.*lit\\(None, 'timestamp'\\)"),
+        (np.timedelta64(1, "ns"), None, "exact to the microsecond"),
+        (np.datetime64(1, "ns"), None, "exact to the microsecond"),
+        (np.datetime64("NaT"), None, "exact to the microsecond"),
+        (np.timedelta64(1, "M"), None, "exact to the microsecond"),
+        (np.timedelta64(2**62, "s"), None, "exact to the microsecond"),
+        (np.datetime64("20000-01-01"), None, "exact to the microsecond"),
         ("x", integer, "is a string, not a int: use cast"),
         (object(), any_value, "is no constant"),
     ],

@@ -212,6 +212,7 @@ def test_a_worker_that_is_killed_between_seal_and_wait_is_told_of(
     assert found[-1]
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_who_is_interrupted_in_a_wait_that_was_foreseen_may_wait_again(
     cluster: timely.Cluster, found: list[bool]
 ) -> None:

@@ -1,5 +1,5 @@
 """Clients are heard while a worker never runs out of work. Of workers in the caller's process:
-`tests/timely/client/embedded/test_endless.py`.
+`tests/timely/client/embedded/test_concerned.py`.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, program: str) -> str:
     """What a fresh process writes."""
     path = os.pathsep.join([str(ROOT), str(folder)])
-    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment = {**os.environ, "PYTHONPATH": path, "NAIAD_CACHE": str(folder / "cache")}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -11,20 +12,31 @@ from hypothesis import strategies as st
 
 from progress.machine_code import kept
 from progress.machine_code.image import Image
-from progress.machine_code.kept import Code, build, keep, keep_object, look_up, look_up_object, name_of
+from progress.machine_code.kept import (
+    Code,
+    build,
+    content_of,
+    file_name,
+    instructions_of,
+    keep,
+    keep_bytes,
+    keep_list,
+    look_up,
+    look_up_bytes,
+    look_up_list,
+    name_of,
+    stamp_of,
+)
 
-STAMP = ("a", "b")
+STAMP = stamp_of("a", "b")
+FILE = file_name("module.step", "machine", STAMP)
 
 
 @pytest.fixture
-def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A source file that is read with a cache of its own."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    path = tmp_path / "package" / "kernels.py"
-    path.parent.mkdir()
-    path.write_text("")
-    return str(path)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("NAIAD_CACHE", str(tmp_path))
+    return tmp_path / "kernels"
 
 
 def code(words: list[int]) -> Code:
@@ -46,88 +58,122 @@ def same(one: Code | None, other: Code) -> bool:
     )
 
 
-def test_what_is_kept_is_found_and_kinds_of_arrays_are_numpy_s_own(source: str) -> None:
+@pytest.mark.usefixtures("cache")
+def test_what_is_kept_is_found_and_kinds_of_arrays_are_numpy_s_own() -> None:
     """Machine code compares these by identity, and other ones that are equal exist."""
-    keep(source, "step", STAMP, code([0, 24]))
-    assert same(look_up(source, "step", STAMP), code([0, 24]))
-    assert look_up(source, "other", STAMP) is None
+    keep(FILE, STAMP, code([0, 24]))
+    assert same(look_up(FILE, STAMP), code([0, 24]))
+    assert look_up("other", STAMP) is None
 
 
-def test_code_of_another_stamp_is_not_found_and_replaced(source: str) -> None:
-    keep(source, "step", STAMP, code([0]))
-    assert look_up(source, "step", ("a", "c")) is None
-    keep(source, "step", ("a", "c"), code([8]))
-    assert same(look_up(source, "step", ("a", "c")), code([8]))
-    assert look_up(source, "step", STAMP) is None
-    assert len(list((Path(source).parent / "__pycache__").iterdir())) == 1
+def test_code_of_another_stamp_is_not_found_whatever_the_file_is_called(cache: Path) -> None:
+    keep(FILE, STAMP, code([0]))
+    other = STAMP[:24] + stamp_of("c")[24:]
+    assert file_name("module.step", "machine", other) == FILE
+    assert look_up(FILE, other) is None
+    keep(FILE, other, code([8]))
+    assert same(look_up(FILE, other), code([8]))
+    assert look_up(FILE, STAMP) is None
+    assert [each.name for each in cache.iterdir() if each.name != "swept"] == [FILE]
 
 
-def test_an_object_is_kept_beside_the_code_that_is_called(source: str) -> None:
-    keep(source, "step", STAMP, code([0]))
-    keep_object(source, "step", STAMP, b"of a large\nkernel")
-    assert look_up_object(source, "step", STAMP) == b"of a large\nkernel"
-    assert same(look_up(source, "step", STAMP), code([0]))
-    assert look_up_object(source, "other", STAMP) is None
-
-
-def test_an_object_of_another_stamp_is_not_found_and_replaced(source: str) -> None:
-    """Of one that only begins as this one does, too."""
-    keep_object(source, "step", STAMP, b"old")
-    for other in (("a", "c"), ("a",), (*STAMP, "c")):
-        assert look_up_object(source, "step", other) is None
-    keep_object(source, "step", ("a",), b"new")
-    assert look_up_object(source, "step", ("a",)) == b"new"
-    assert look_up_object(source, "step", STAMP) is None
+@pytest.mark.usefixtures("cache")
+def test_other_bytes_and_lists_are_kept_beside_the_code_that_is_called() -> None:
+    keep(FILE, STAMP, code([0]))
+    keep_bytes("module.step.object", STAMP, b"of a large\nkernel")
+    keep_list("list", [FILE, "module.step.object"])
+    keep_list("empty", [])
+    assert look_up_bytes("module.step.object", STAMP) == b"of a large\nkernel"
+    assert same(look_up(FILE, STAMP), code([0]))
+    assert look_up_bytes("other", STAMP) is None
+    assert look_up_list("list") == [FILE, "module.step.object"]
+    assert look_up_list("empty") == []
+    assert look_up_list("other") is None
 
 
 @given(at=st.integers(0, 10_000), how=st.sampled_from(["cut", "flip", "grow"]))
 def test_what_is_damaged_is_as_none(tmp_path_factory: pytest.TempPathFactory, at: int, how: str) -> None:
     folder = tmp_path_factory.mktemp("damaged")
-    source = str(folder / "kernels.py")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", str(folder / "cache"))
-        keep(source, "step", STAMP, code([0]))
-        keep_object(source, "step", STAMP, bytes(64))
-        paths = [path for path in (folder / "cache").rglob("step.*") if path.is_file()]
-        assert len(paths) == 2
-        for path in paths:
+        patch.setenv("NAIAD_CACHE", str(folder))
+        keep(FILE, STAMP, code([0]))
+        keep_bytes("object", STAMP, bytes(64))
+        keep_list("list", ["one", "two"])
+        for path in (folder / "kernels" / name for name in (FILE, "object", "list")):
             data = bytearray(path.read_bytes())
             place = at % len(data)
             if how == "flip":
                 data[place] ^= 1 << place % 8
             path.write_bytes({"cut": data[:place], "flip": data, "grow": data + b"x"}[how])
-        assert look_up(source, "step", STAMP) is None
-        assert look_up_object(source, "step", STAMP) is None
+        assert look_up(FILE, STAMP) is None
+        assert look_up_bytes("object", STAMP) is None
+        assert look_up_list("list") is None
 
 
-def test_the_user_s_cache_serves_where_the_package_cannot_be_written(source: str, tmp_path: Path) -> None:
-    (Path(source).parent / "__pycache__").write_text("a file, which not even root can write into")
-    keep(source, "step", STAMP, code([0]))
-    assert same(look_up(source, "step", STAMP), code([0]))
-    assert len(list((tmp_path / "home").rglob("*.machine"))) == 1
+def test_a_stamp_tells_apart_where_one_text_ends() -> None:
+    assert len({stamp_of("a", "b"), stamp_of("ab"), stamp_of("a", "b", ""), stamp_of("", "ab")}) == 4
 
 
-def test_files_of_one_name_in_two_folders_are_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    sources = [str(tmp_path / name / "rows" / "kernels.py") for name in ("one", "two")]
-    for source, words in zip(sources, ([0], [8]), strict=True):
-        keep(source, "step", STAMP, code(words))
-    assert same(look_up(sources[0], "step", STAMP), code([0]))
-    assert same(look_up(sources[1], "step", STAMP), code([8]))
+def test_a_kernel_s_files_are_named_after_where_it_is() -> None:
+    assert name_of(code) == f"{__name__}.code"
+    assert file_name("name", "part", STAMP) == f"name-{STAMP[:24]}.part"
 
 
-def test_a_kernel_s_files_are_named_as_numba_names_its_own() -> None:
-    line = code.__code__.co_firstlineno
-    assert name_of(code) == f"test_kept.code-{line}"
+def made(source: str) -> FunctionType:
+    """The function `made` of a source."""
+    names: dict[str, FunctionType] = {}
+    exec(compile(source, "somewhere", "exec"), names)
+    return names["made"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "def made(x):\n    return x + 2",
+        "def made(x):\n    return x - 1",
+        "def made(x, y):\n    return x + 1",
+        "def made(x):\n    return x + 1.0",
+        "def made(x):\n    return x + True",
+        "def made(x):\n    return int(x) + 1",
+    ],
+)
+def test_instructions_are_others_by_what_a_function_does_alone(other: str) -> None:
+    first = "def made(x):\n    return x + 1"
+    said = repr(instructions_of(made(first).__code__))
+    assert repr(instructions_of(made(other).__code__)) != said
+    assert repr(instructions_of(made("\n\n# Why.\n" + first).__code__)) == said
+
+
+def test_sets_of_constants_are_said_in_one_order() -> None:
+    """Python puts them in another one in each process."""
+    sets = [
+        f"def made(x):\n    return x in {{{', '.join(words)}}}" for words in (["'a'", "'b'"], ["'b'", "'a'"])
+    ]
+    one, other = (repr(instructions_of(made(source).__code__)) for source in sets)
+    assert one == other
+
+
+def test_what_a_function_calls_is_part_of_what_it_does() -> None:
+    plain = "STEP = 1\ndef helper(x):\n    return x + STEP\n"
+    plain += "def made(x):\n    def inner():\n        return helper(x)\n    return inner"
+    assert content_of(made(plain)) == content_of(made("\n" + plain))
+    for change in (("STEP = 1", "STEP = 2"), ("x + STEP", "x - STEP")):
+        assert content_of(made(plain)) != content_of(made(plain.replace(*change)))
+    of_itself = "def made(x):\n    return made(x)"
+    assert content_of(made(of_itself)) == content_of(made(of_itself))
 
 
 def test_build_is_another_one_by_each_file_that_has_a_part_in_the_code() -> None:
     """Those that only run it, or say where it is, have none."""
-    files = {path.name for path in Path(kept.__file__).parent.glob("*.py")}
-    said = {part.split(" ")[0] for part in build()}
-    assert files - said == {"__init__.py", "kept.py", "memory.py", "room.py"}
+    files = {path.stem for path in Path(kept.__file__).parent.glob("*.py")}
+    assert files - set(kept._MAKERS) == {"__init__", "kept", "memory", "room"}
+
+
+@pytest.mark.parametrize("name", kept._MAKERS)
+def test_build_is_another_one_when_one_of_these_files_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, digest = build.__wrapped__(), kept._digest_of_module
+    monkeypatch.setattr(kept, "_digest_of_module", lambda each: digest(each) + "x" * (each == name))
+    assert build.__wrapped__() != plain
 
 
 def test_build_is_another_one_by_what_changes_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,4 +183,4 @@ def test_build_is_another_one_by_what_changes_code_alone(monkeypatch: pytest.Mon
     monkeypatch.setenv("NUMBA_CACHE_DIR", "elsewhere")
     assert build.__wrapped__() == plain
     monkeypatch.setenv("NUMBA_OPT", "1")
-    assert build.__wrapped__() == (*plain, "NUMBA_OPT=1")
+    assert build.__wrapped__() != plain

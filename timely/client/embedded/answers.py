@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import TimelyError, VertexError
-from ...failure import again
+from ...failure import again, as_refused, is_interrupt
 from ...running.core import Worker
 from ...wire.requests import Reply
 from ...worker.answers.later import Later
@@ -32,9 +32,12 @@ class Answers:
         for place, later in list(self.waiting.items()):
             try:
                 reply = later.ready()
-            except TimelyError as error:
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
                 # The others may still have something to hear of it; the first error is the cause.
-                self.failure = self.failure if isinstance(self.failure, VertexError) else error
+                told = as_refused(error, "nothing was answered, since a codec or a log failed")
+                self.failure = self.failure if isinstance(self.failure, VertexError) else told
                 del self.waiting[place]
                 continue
             if reply is not None:

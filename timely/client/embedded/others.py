@@ -22,6 +22,8 @@ from typing import Final, Protocol
 from weakref import WeakSet
 
 from ...errors import WaitTimeoutError
+from ...failure import add_note
+from .answers import Answers
 from .crew import is_of_a_crew
 
 __all__ = ["Others", "Turn"]
@@ -99,6 +101,25 @@ class Others:
         waiting = {each for each in asleep if each not in (0, threading.get_ident())}
         count = len(waiting)
         return f": {count} wait{'s' * (count == 1)} as this one does, without a limit" if count else ""
+
+    def patience(self, answers: Answers) -> float:
+        """For how long other threads may bring what these wait for. Raises that it is late,
+        at once where nobody could bring it, or what some are not known for.
+        """
+        if answers.failure is not None:
+            raise answers.failure
+        if not self.may_ask():
+            late = answers.late()
+            add_note(
+                late,
+                "it was not waited for: these workers work while this program asks them, and no other thread "
+                f"of it does{self.why_not()}. Seal first, or ask for what is sealed",
+            )
+            raise late
+        seconds = min(later.deadline for later in answers.waiting.values()) - time.monotonic()
+        if seconds <= 0:
+            raise answers.late()
+        return seconds
 
     def lie_down(self, is_for_ever: bool) -> threading.Event:
         """What the current thread is to wait for, without its turn; called within it, so that nothing happens

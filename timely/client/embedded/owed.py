@@ -13,12 +13,20 @@ from __future__ import annotations
 import atexit
 import os
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import pyarrow as pa
 
 from ...limits import OWED_BYTES_MAX, OWED_EPOCHS_MAX, OWED_ROWS_MAX, OWED_SECONDS_MAX
+from ...wire.requests import Append, AppendEpochs, Close, Insert, InsertRows, Request, Seal, Stage
 
-__all__ = ["Debtor", "Owed", "pay_all"]
+__all__ = ["OF_ENDS", "OF_ROWS", "Debtor", "Owed", "pay_all"]
+
+OF_ROWS: Final = (Insert, Append, AppendEpochs, Stage)
+"""Requests that bring rows in a table."""
+OF_ENDS: Final = (Seal, Close)
+"""Requests that complete an epoch."""
 
 
 class Debtor(Protocol):
@@ -42,6 +50,7 @@ class Owed:
         self._name = id(debtor)
         self._clock = clock
         self._given: dict[int, tuple[int, int]] = {}  # rows and bytes since the last seal, by dataflow
+        self._owed_by: dict[int, tuple[int, int, int]] = {}  # epochs, rows and bytes, by dataflow
         self._since = 0.0
         self.epochs = 0
         self.rows = 0
@@ -64,9 +73,20 @@ class Owed:
             self._since = self._clock()
             _debtors[self._name] = self._debtor
         rows, size_bytes = self._given.pop(dataflow, (0, 0))
+        epochs, rows_before, bytes_before = self._owed_by.get(dataflow, (0, 0, 0))
+        self._owed_by[dataflow] = epochs + 1, rows_before + rows, bytes_before + size_bytes
         self.epochs += 1
         self.rows += rows
         self.bytes += size_bytes
+
+    def note(self, request: Request, table: pa.Table | None) -> None:
+        """A request was taken: what it gives, or seals."""
+        if isinstance(request, InsertRows):
+            self.give(request.dataflow, len(request.rows), 0)
+        elif isinstance(request, OF_ROWS) and table is not None:
+            self.give(request.dataflow, table.num_rows, table.get_total_buffer_size())
+        elif isinstance(request, OF_ENDS):
+            self.seal(request.dataflow)
 
     def is_too_much(self) -> bool:
         """Whether one of the bounds is reached."""
@@ -77,10 +97,18 @@ class Owed:
             or self._clock() - self._since >= OWED_SECONDS_MAX
         )
 
-    def clear(self) -> None:
-        """All is done, or never will be."""
-        self.epochs = self.rows = self.bytes = 0
-        _debtors.pop(self._name, None)
+    def clear(self, dataflows: Iterable[int] | None = None) -> None:
+        """All is done, or never will be; or that of some dataflows is, and others begin to owe theirs now."""
+        for dataflow in () if dataflows is None else dataflows:
+            epochs, rows, size_bytes = self._owed_by.pop(dataflow, (0, 0, 0))
+            self.epochs -= epochs
+            self.rows -= rows
+            self.bytes -= size_bytes
+        self._since = self._clock()
+        if dataflows is None or not self.epochs:
+            self._owed_by.clear()
+            self.epochs = self.rows = self.bytes = 0
+            _debtors.pop(self._name, None)
 
 
 _debtors: dict[int, Debtor] = {}

@@ -14,34 +14,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from functools import partial
 from math import inf
-from typing import Final, NoReturn
+from typing import Final, Literal, NoReturn
 
 import pyarrow as pa
 
 from ...building.builders import Builder
 from ...errors import MisuseError, TimelyError
-from ...failure import add_note, again, story_of
+from ...failure import again, story_of
 from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
 from ...wire.requests import (
-    Append,
-    AppendEpochs,
     Arrived,
     Changes,
-    Close,
     Enter,
-    Insert,
     InsertRows,
     Reply,
     Request,
-    Seal,
     Snapshot,
-    Stage,
     Value,
     Wait,
 )
@@ -52,18 +46,17 @@ from ...worker.together import begin_turn, end_turn, forget_together, is_full, j
 from ..installed import PATIENCE_SECONDS, OwnProcess
 from ..posting import Behind, Poster, Refusals
 from .answers import Answers, what_ended
+from .concerned import About, Pieces, asked_by, concerned, exporting, have_done
 from .crew import Crew
 from .doors import ThreadNetwork
 from .others import Others, Turn
-from .owed import Owed
+from .owed import OF_ENDS, OF_ROWS, Owed
 
 __all__ = ["EmbeddedWorkers"]
 
 _CLOSED: Final = "this cluster is closed: connect again"
 
-_OF_ROWS = (Insert, Append, AppendEpochs, Stage)
-_OF_ENDS = (Seal, Close)
-_OF_NO_WORK = (InsertRows, *_OF_ROWS, *_OF_ENDS, Enter, Arrived)
+_OF_NO_WORK = (InsertRows, *OF_ROWS, *OF_ENDS, Enter, Arrived)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
 
 _ONLY_LOOKS = (Wait, Changes, Snapshot)
@@ -102,7 +95,7 @@ class EmbeddedWorkers:
         self._others = Others()
         self._owed = Owed(self)
         self._giving_back = GivingBack()
-        self._is_late = False  # whether the time was over before the work was done
+        self._late: set[int] = set()  # dataflows whose work was not done when the time was over
         self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
         self._failed_installs: set[int] = set()
         for worker, server in zip(self._workers, self._servers, strict=True):
@@ -142,8 +135,7 @@ class EmbeddedWorkers:
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
         if not self._may_begin(until):
             raise self._others.not_begun()
-        answers: Answers | None = None
-        news: threading.Event | None = None
+        answers, news = None, None
         while True:
             with self._turn():
                 try:
@@ -154,13 +146,13 @@ class EmbeddedWorkers:
                             self._others.wake()
                     else:
                         self._check()
-                        self._work_off(until - ANSWER_SECONDS_MAX)
-                    if self._settle(answers, until):
+                        self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked_by(requests)))
+                    if self._settle(answers, until, self._about(asked_by(requests))):
                         return answers.replies
                     if time.monotonic() > until:
                         raise answers.failure or answers.late()
                     news = self._others.lie_down(timeout_seconds >= PATIENCE_SECONDS)
-                    seconds = self._patience(answers)
+                    seconds = self._others.patience(answers)
                 except BaseException as error:
                     if news is not None:
                         self._others.get_up(news)
@@ -249,7 +241,7 @@ class EmbeddedWorkers:
                 end_turn(self)
 
     def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
-        """See `AtHand`. As for who asks to wait, all work is done before, whether it is for that or not."""
+        """See `AtHand`. As for a request to wait, all work of the dataflow is done before."""
         until = inf if seconds < 0 else time.monotonic() + seconds
         if not self._may_begin(until):
             return False
@@ -257,7 +249,7 @@ class EmbeddedWorkers:
             try:
                 self._begin_turn()
                 self._check()
-                self._work_off(until)
+                self._work_off(until, self._about((dataflow,)))
                 try:
                     for server in self._servers:
                         if not server.has_done(dataflow, epoch):
@@ -278,7 +270,7 @@ class EmbeddedWorkers:
             answer = self._servers[worker].handle(request, table)
         except TimelyError as error:
             self._refuse(error, getattr(request, "dataflow", None))
-        self._note_owed(request, table)
+        self._owed.note(request, table)
         return answer
 
     def _refuse(self, error: TimelyError, dataflow: int | None) -> NoReturn:
@@ -301,7 +293,7 @@ class EmbeddedWorkers:
         with self._turn():
             try:
                 self._begin_turn()
-                self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._is_late else inf)
+                self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._late else inf)
             except BaseException as error:
                 self._note(error)
                 raise
@@ -337,6 +329,7 @@ class EmbeddedWorkers:
     def _begin_turn(self) -> None:
         """Who ends it writes `_busy` himself: an interrupt (Ctrl-C) may come as any call begins."""
         self._busy = thread = threading.get_ident()
+        self._workers[0].acting.thread = thread
         begin_turn(self)
         self._others.have_asked.add(thread)
 
@@ -383,30 +376,25 @@ class EmbeddedWorkers:
             waits = waits or not isinstance(request, _OF_NO_WORK)
             looks = looks or isinstance(request, _ONLY_LOOKS)
             asks_else = asks_else or not isinstance(request, Wait)
-        if waits:  # who was told that there is more to do, and asks for none of it, is answered as it is now
-            self._work_off(until if looks or not self._is_late else 0.0, asks_else)
+        if waits:
+            about = self._about(asked_by(requests))
+            # Who was told that there is more to do, and asks for none of it, is answered as it is now.
+            is_late = bool(self._late) if about is None else not self._late.isdisjoint(about)
+            self._work_off(until if looks or not is_late else 0.0, about, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
                 self._take_in()
             for _, request, _ in requests:
-                if isinstance(request, _OF_ENDS) and self._owed.is_too_much():
+                if isinstance(request, OF_ENDS) and self._owed.is_too_much():
                     self._pay_for(request.dataflow)
         return Answers(answers)
 
     def _pay_for(self, dataflow: int) -> None:
         """Do what is owed, which is too much, for who has completed something of a dataflow."""
-        self._work_off(time.monotonic() + REPLY_SECONDS_MAX)
+        self._work_off(time.monotonic() + REPLY_SECONDS_MAX, self._about((dataflow,)))
         if (error := self._what_ended(dataflow)) is not None:
             raise error
-
-    def _note_owed(self, request: Request, table: pa.Table | None) -> None:
-        if isinstance(request, InsertRows):
-            self._owed.give(request.dataflow, len(request.rows), 0)
-        elif isinstance(request, _OF_ROWS) and table is not None:
-            self._owed.give(request.dataflow, table.num_rows, table.get_total_buffer_size())
-        elif isinstance(request, _OF_ENDS):
-            self._owed.seal(request.dataflow)
 
     def _in_full(self, error: TimelyError, dataflow: int | None) -> TimelyError:
         """What has ended a dataflow as the worker tells it on which it arose; any other error as it is."""
@@ -432,7 +420,10 @@ class EmbeddedWorkers:
             try:
                 self._begin_turn()
                 self._check()
-                self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX))
+                # It may read what others export, and begins with what these have done by then.
+                read = [one for one in exporting(self._workers[0]) if one not in self._late]
+                about = self._about(read if replaces is None else [*read, replaces])
+                self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), about)
                 old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
                 dataflow = self._servers[0].installations.reserve()
                 answers = [
@@ -441,7 +432,7 @@ class EmbeddedWorkers:
                 self._others.wake()
                 waited = Answers(answers)
                 try:
-                    if not self._settle(waited, until):
+                    if not self._settle(waited, until, self._about({dataflow, old} - {-1})):
                         raise waited.late()
                     return waited.replies[0]
                 except TimelyError:
@@ -492,7 +483,7 @@ class EmbeddedWorkers:
         return self._crew is None or self._process.is_here
 
     def _check(self) -> None:
-        if self._crew is not None and not self._is_here():
+        if self._crew is not None:
             self._process.check()
         if self._broken is None:
             return
@@ -513,57 +504,53 @@ class EmbeddedWorkers:
             for worker in self._workers:
                 worker.take_in()
 
-    def _work_off(self, until: float = inf, asks_else: bool = False) -> None:
-        """Work until nothing is left to do, or until then. `asks_else`: for who asks for something else than
-        just that. If no rows have come meanwhile, who has loaded before did not wait for what it has left to
-        be given back.
+    def _about(self, asked: Collection[int] | None) -> About:
+        return concerned(self._workers[0], self._servers[0].replacements, asked)
+
+    def _work_off(self, until: float, about: About = None, asks_else: bool = False) -> None:
+        """Work until nothing is left to do in the dataflows `about`, or until then. `asks_else`: for who asks
+        for something else than just that. If no rows have come meanwhile, who has loaded before did not wait
+        for what it has left to be given back.
         """
         if self._broken is None:
             if asks_else and not self._owed.rows:
                 self._giving_back.look_behind()
             self._giving_back.add(self._owed.rows)
-            self._is_late = not self._run_until_idle(until)
-            if self._is_late:
-                return  # what is left is still owed
+            left = self._run_until_done(until, about)
+            if left == "of these":  # it is still owed
+                self._late.update(self._workers[0].instances if about is None else about)
+                return
+            if left == "of others":
+                self._late.difference_update(about or ())
+                self._owed.clear(about)
+                return
             self._giving_back.look()
+        self._late.clear()
         self._owed.clear()
 
-    def _settle(self, answers: Answers, until: float = inf) -> bool:
-        """Work until all answers are known, or there is nothing to do; whether they are. Raises what they
-        are not known for.
+    def _settle(self, answers: Answers, until: float, about: About) -> bool:
+        """Work until all answers are known, or there is nothing to do in the dataflows `about`; whether they
+        are. Raises what they are not known for.
         """
+        pieces = Pieces(until, about is not None)
         while answers.waiting:
-            moved = self._step(until)
+            moved = self._step(pieces.next_until())
             answers.take()
-            if answers.waiting and (not moved or time.monotonic() > until):
+            if not answers.waiting:
+                break
+            if not moved or time.monotonic() > until:
+                return False
+            if about is not None and have_done(self._workers, about):
                 return False
         if answers.failure is not None:
             raise answers.failure
         return True
 
-    def _patience(self, answers: Answers) -> float:
-        """For how long other threads may bring what these wait for. Raises that it is late,
-        at once where nobody could bring it, or what some are not known for.
-        """
-        if answers.failure is not None:
-            raise answers.failure
-        if not self._others.may_ask():
-            late = answers.late()
-            add_note(
-                late,
-                "it was not waited for: these workers work while this program asks them, and no other thread "
-                f"of it does{self._others.why_not()}. Seal first, or ask for what is sealed",
-            )
-            raise late
-        seconds = min(later.deadline for later in answers.waiting.values()) - time.monotonic()
-        if seconds <= 0:
-            raise answers.late()
-        return seconds
-
-    def _run_until_idle(self, until: float) -> bool:
-        """Work until nothing is left to do, or until then; whether nothing is."""
+    def _run_until_done(self, until: float, about: About) -> Literal["nothing", "of others", "of these"]:
+        """Work until nothing is left to do in the dataflows `about`, or until then; what is left."""
         worker, crew = self._workers[0], self._crew
-        while self._step(until):
+        pieces = Pieces(until, about is not None)
+        while self._step(pieces.next_until()):
             # A lone worker knows without another step that nothing is left, and so does a crew that has not
             # paused; those that take turns do not.
             if self.count == 1:
@@ -572,11 +559,13 @@ class EmbeddedWorkers:
                 is_done = crew is not None and not crew.has_paused
             if is_done:
                 break
+            if about is not None and have_done(self._workers, about):
+                return "of others"
             if time.monotonic() > until:
-                return False
-        return True
+                return "of these"
+        return "nothing"
 
-    def _step(self, until: float = inf) -> bool:
+    def _step(self, until: float) -> bool:
         """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was
         anything.
         """
@@ -595,6 +584,6 @@ class EmbeddedWorkers:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
         if self._closer is not None and self._is_closing_elsewhere():
-            self._is_late = True
+            self._late.update(self._workers[0].instances)
             raise MisuseError(_CLOSED)
         return moved or (self.count > 1 and self._network.in_flight() > 0)

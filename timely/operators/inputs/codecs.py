@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgpack
 import pyarrow as pa
@@ -30,10 +30,13 @@ __all__ = [
     "OrderedCodec",
     "PlainCodec",
     "RecordsIn",
+    "as_batch",
     "batches_of",
     "counted",
     "with_diffs",
 ]
+
+W = TypeVar("W")
 
 FOLDED_ROWS_MIN: Final = 1 << 14
 """With fewer rows folding is not worth its calls."""
@@ -216,5 +219,25 @@ def with_diffs(name: str, table: pa.Table) -> Added:
 
 def _encoded(codec: InputCodec, table: pa.Table, diff: int | Int64s, word: int) -> list[Waiting]:
     if table.num_rows >= FOLDED_ROWS_MIN and isinstance(codec, FoldingCodec):
-        return codec.encode_folded(table, diff)
-    return [codec.encode(table, diff, word)]
+        folded = codec.encode_folded(table, diff)
+        if not isinstance(folded, list):
+            raise _no_batch(codec, "encode_folded", folded)
+        return [as_batch(codec, "encode_folded", each) for each in folded]
+    return [as_batch(codec, "encode", codec.encode(table, diff, word))]
+
+
+def as_batch(codec: object, method: str, made: W) -> W:
+    """`made`, which this method of a codec returned. Raises `MisuseError` if it is no batch: before it is
+    kept, and so before anything has changed.
+    """
+    if not isinstance(getattr(made, "rows", None), int):
+        raise _no_batch(codec, method, made)
+    return made
+
+
+def _no_batch(codec: object, method: str, made: object) -> MisuseError:
+    what = "a list of batches" if method == "encode_folded" else "a batch"
+    return MisuseError(
+        f"{type(codec).__qualname__}.{method} returned a {type(made).__name__}: it returns {what}, such as "
+        "timely.Records(…)"
+    )

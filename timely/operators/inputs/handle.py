@@ -35,7 +35,7 @@ from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, STAGED_BYTES_MAX, WORKE
 from ...wire.batch import Batch, Records
 from .appends import AppendId, WriterNumbers, nothing_follows
 from .attempts import Attempts
-from .codecs import InputCodec, OrderedCodec, PlainCodec, batches_of
+from .codecs import InputCodec, OrderedCodec, PlainCodec, as_batch, batches_of
 from .epoch_appends import EpochAppends
 from .folded import Folded, Waiting
 from .plain_rows import PlainRow
@@ -232,7 +232,15 @@ class InputHandle:
         entered = epoch if epoch > self.epoch else self.epoch
         word = self._word if entered == self._word_epoch else self.epoch_word(entered)
         if self._ordered is not None:
-            batches = [self._plain.encode_rows(plain, [diff] * len(plain), word)] if plain else []
+            batches = (
+                [
+                    as_batch(
+                        self.codec, "encode_rows", self._plain.encode_rows(plain, [diff] * len(plain), word)
+                    )
+                ]
+                if plain
+                else []
+            )
             return True, self.insert(epoch, batches, AppendId(writer, sequence))
         few, count = self._few, len(plain)
         if entered != self._few_epoch or len(few) >= FEW_ROWS_MAX:
@@ -254,7 +262,8 @@ class InputHandle:
     def _take_few(self) -> Batch:
         """These rows, at the word of their epoch; they wait no more."""
         assert self._plain is not None
-        batch = self._plain.encode_rows(self._few, self._few_diffs, self._few_word)
+        made = self._plain.encode_rows(self._few, self._few_diffs, self._few_word)
+        batch = as_batch(self.codec, "encode_rows", made)
         self.rows_waiting -= len(self._few)
         self._few, self._few_diffs = [], []
         return batch
@@ -525,5 +534,5 @@ def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place
     made: list[Waiting] = []
     for batch in batches:
         assert not made and not isinstance(batch, Folded), "where order counts a call is one batch"
-        made.append(codec.ordered(batch, order, place))
+        made.append(as_batch(codec, "ordered", codec.ordered(batch, order, place)))
     return made

@@ -147,7 +147,7 @@ class Connector:
             carrier.count(self.location, word, 1)
             carrier.enqueue(self.target, self.port, self.location, word, batch)
             return
-        for peer, part in enumerate(self.route.split(batch, word, self.routing)):
+        for peer, part in enumerate(self.divided(batch, word)):
             if part is None:
                 continue
             if peer == carrier.worker:
@@ -200,7 +200,13 @@ class Connector:
     def divided(self, batch: Batch, word: int) -> list[Batch | None]:
         """The rows of each worker, by index, of a batch as it arrives; None where there are none."""
         assert self.route is not None
-        return self.route.split(batch, word, self.routing)
+        parts = self.route.split(batch, word, self.routing)
+        if type(parts) is not list or len(parts) != self._carrier.workers:
+            raise MisuseError(
+                f"a route to {self.target.title()} divides a batch into a {type(parts).__name__}: `split` "
+                f"returns a list with one batch, or None, for each of the {self._carrier.workers} workers"
+            )
+        return parts
 
     def tell_round(self, word: int, rows: int) -> None:
         """So many rows have gone round, as `carry` counts them where it is asked."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from progress.errors import MisuseError
+
 from ...building.freeze import FrozenDataflow
 from ...operators.constant import ConstantHandle
 from ...operators.imported import Exported, ImportCodec, ImportHandle
 from ...operators.inputs.handle import InputHandle
+from ...operators.vertex import Vertex
 from .vertex_runner import VertexRunner
 
 __all__ = ["Exporter", "make_constants", "make_inputs", "make_vertices", "take_hold"]
@@ -38,14 +41,22 @@ def make_vertices(
         if declaration.vertex is None:
             continue
         runner = runners[stage]
-        runner.vertex = declaration.vertex()
-        runner.wants_frontier = runner.vertex.wants_frontier
-        runner.wants_end = runner.vertex.wants_end
+        vertex = declaration.vertex()
+        if not isinstance(vertex, Vertex):
+            raise MisuseError(
+                f"stage {declaration.name!r} ({declaration.site}): what makes its vertices returned a "
+                f"{type(vertex).__name__}. Give `stage` a subclass of timely.Vertex, or a function that "
+                "returns a new object of one each time"
+            )
+        runner.vertex = vertex
+        # Asked once, here, where what a class says can still be refused.
+        runner.wants_frontier = bool(vertex.wants_frontier)
+        runner.wants_end = bool(vertex.wants_end)
         # Elsewhere all has come by the end of a step. And with other workers a step is at an end whenever it
         # has to wait for them: who stays behind only tells them twice, of rows that are there and of rows
         # that are gone.
-        runner.is_patient = runner.vertex.is_patient and runner.workers == 1 and stage in in_pieces
-        runner.notifies = not runner.vertex.word_times
+        runner.is_patient = bool(vertex.is_patient) and runner.workers == 1 and stage in in_pieces
+        runner.notifies = not vertex.word_times
         for port in range(declaration.inputs):
             feeding = [
                 len(runners) + c.index for c in frozen.connectors if c.target == stage and c.port == port

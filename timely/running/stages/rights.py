@@ -10,14 +10,16 @@ vertex itself, and handing each of them on would be one call more per message.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from threading import get_ident
 from typing import NoReturn
 
 import numpy as np
 
 from progress.arrays import Int64s
-from progress.errors import TimeRegressionError
+from progress.errors import MisuseError, TimeRegressionError
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
@@ -26,7 +28,7 @@ from progress.times.word_antichain import antichain_is_beyond, minimal_words
 from ...wire.batch import Batch
 from .surroundings import Counts
 
-__all__ = ["Rights"]
+__all__ = ["Acting", "Rights"]
 
 _RECENT_EVENTS = 6
 _SHOWN_MAX = 8
@@ -35,16 +37,47 @@ _FEW_MAX = 32
 """Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
 
 
+class Acting:
+    """The thread in which a worker runs its vertices: the one that last began to let it work.
+
+    Counts and inboxes belong to that thread alone. A vertex that sends or asks in another one, such as a
+    thread of its own that waits for an answer, would corrupt them, so that the dataflow never ends.
+    """
+
+    __slots__ = ("thread",)
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
+
+    def refuse(self, who: str, what: str) -> NoReturn:
+        """Raise `MisuseError` for a call of another thread."""
+        mine, theirs = _name_of(get_ident()), _name_of(self.thread)
+        raise MisuseError(
+            f"{who} {what} in the thread {mine}, but its worker runs it in the thread {theirs}: a vertex "
+            "sends, asks and holds in its callbacks only. Nothing has happened. To bring in what another "
+            "thread has found, let the program insert it as rows of an input; or hold a time, call resume() "
+            "in a callback, and look for it in on_resume"
+        )
+
+
+def _name_of(number: int) -> str:
+    named = [thread.name for thread in threading.enumerate() if thread.ident == number]
+    return f"{named[0]!r} ({number})" if named else f"{number}"
+
+
 class Rights:
     """What the vertex of one stage on one worker may act at, and who that is when it may not."""
 
     __slots__ = (
-        "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal", "_surroundings",
-        "code", "events", "name", "site", "stage", "worker", "workers",
+        "_acting", "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal",
+        "_surroundings", "code", "events", "name", "site", "stage", "worker", "workers",
     )  # fmt: skip
 
-    def __init__(self, surroundings: Counts, stage: int, name: str, site: str, code: TimeCode) -> None:
+    def __init__(
+        self, surroundings: Counts, stage: int, name: str, site: str, code: TimeCode, acting: Acting
+    ) -> None:
         self._surroundings = surroundings
+        self._acting = acting
         self.stage = stage
         self.name = name
         self.site = site
@@ -66,6 +99,8 @@ class Rights:
 
     def hold(self, word: int) -> None:
         """One more capability at `word`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked to hold a time")
         held = self._held
         if word >= self._limit:
             self._check_right(self.code.within(word), "asked to hold")
@@ -81,6 +116,8 @@ class Rights:
 
     def release(self, word: int) -> None:
         """One capability at `word` less."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "released a time")
         held = self._held if word < self._limit else self._held_far
         count = held.get(word, 0)
         if count == 0:

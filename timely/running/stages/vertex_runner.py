@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from operator import index
+from threading import get_ident
 
 import numpy as np
 
 from progress.arrays import Int64s
 from progress.errors import MisuseError
 from progress.times.anchor import Rebase
+from progress.times.lasting import LastingCode
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
 from progress.times.word_antichain import minimal_words
 
 from ...dictionaries import Mark
+from ...operators.lasting_words import LastingWords, has_times
 from ...operators.vertex import Feeder, Vertex
 from ...wire.batch import Batch
 from .ahead import Ahead, Follower
 from .connector import Connector
-from .rights import Rights
+from .rights import Acting, Rights
 from .surroundings import Source, Surroundings
 
 __all__ = ["VertexRunner"]
@@ -40,10 +43,10 @@ class VertexRunner(Rights):
     _surroundings: Surroundings[VertexRunner]
 
     __slots__ = (
-        "_ahead", "_has_looked", "_is_begun", "_waiting", "_waiting_in_order", "activations", "due",
-        "followers", "has_frontier_news", "inbox", "is_ahead", "is_patient", "is_queued", "may_resume",
-        "notifies", "opened", "outputs", "ports", "requested", "source", "vertex", "wants_end",
-        "wants_frontier", "wants_resume",
+        "_ahead", "_has_looked", "_has_times", "_is_begun", "_lasting", "_looks_for_times", "_waiting",
+        "_waiting_in_order", "activations", "due", "followers", "has_frontier_news", "inbox", "is_ahead",
+        "is_patient", "is_queued", "may_resume", "notifies", "opened", "outputs", "ports", "requested",
+        "source", "vertex", "vertex_code", "wants_end", "wants_frontier", "wants_resume",
     )  # fmt: skip
 
     def __init__(
@@ -54,8 +57,10 @@ class VertexRunner(Rights):
         site: str,
         code: TimeCode,
         outputs: int,
+        acting: Acting | None = None,
     ) -> None:
-        super().__init__(surroundings, stage, name, site, code)
+        """`acting`: the thread of its worker; by default the one that makes this."""
+        super().__init__(surroundings, stage, name, site, code, Acting() if acting is None else acting)
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
@@ -80,6 +85,25 @@ class VertexRunner(Rights):
         self._ahead: Ahead | None = None
         self._has_looked = self._is_begun = False
         self.is_ahead = False
+        self.vertex_code = code
+        self._lasting: LastingWords | None = None
+        """What stands between the vertex and this, if its words stay when those of the dataflow move."""
+        self._looks_for_times = self._has_times = False
+
+    def bind(self) -> None:
+        """Put the vertex, if there is one, in its place. Called once."""
+        vertex = self.vertex
+        if vertex is None:
+            return
+        if type(vertex).rebase is Vertex.rebase:
+            self.vertex_code = LastingCode.of(self.code)
+            self._looks_for_times = vertex.word_times
+        vertex.bind(self)
+
+    def begin(self) -> None:
+        """The dataflow begins, at whatever epoch words count from now."""
+        if isinstance(self.vertex_code, LastingCode):
+            self.vertex_code.begin()
 
     def follow(self, sources: Sequence[Sequence[VertexRunner]]) -> None:
         """To each port rows come only from these stages, which stand for inputs."""
@@ -100,6 +124,8 @@ class VertexRunner(Rights):
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send `batch` at `word` by every connector of `output`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "sent")
         if word not in self._received and word not in self._held:
             self._check_right(word, "sent")
         if type(output) is not int or not 0 <= output < len(self.outputs):
@@ -109,6 +135,8 @@ class VertexRunner(Rights):
 
     def request(self, word: int) -> None:
         """Ask for a notification at `word`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked for notification")
         if word in self.requested:
             return
         if word not in self._received and word not in self._held:
@@ -124,6 +152,8 @@ class VertexRunner(Rights):
 
     def resume(self) -> None:
         """See `Vertex.resume`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked to be resumed")
         if not self.wants_resume:
             self.wants_resume = True
             self._surroundings.resume_later(self)
@@ -304,13 +334,19 @@ class VertexRunner(Rights):
         vertex = self.vertex
         if vertex is None:
             return
-        if (vertex.word_times or self.held_words()) and type(vertex).rebase is Vertex.rebase:
+        if not isinstance(self.vertex_code, LastingCode):
+            vertex.rebase(by)
+            return
+        if self._has_times:
             raise MisuseError(
-                f"{self.title()} keeps time words, and does not say what becomes of them now that epochs go "
-                f"on beyond {self.code.epoch_of(self._limit - 1 - shift)}: give {type(vertex).__name__} a "
+                f"{self.title()} takes rows that have times of their own, and does not say what becomes of "
+                "those that it keeps now that epochs go on beyond "
+                f"{self.code.epoch_of(self._limit - 1 - shift)}: give {type(vertex).__name__} a "
                 "method `rebase`; `def rebase(self, by): pass` if it keeps none"
             )
-        vertex.rebase(by)
+        if self._lasting is None:
+            self._lasting = LastingWords(self, self.vertex_code)
+            vertex.rebind(self._lasting)
 
     def find_due(self) -> bool:
         """Move to `due` what has become so: no time of a frontier is ≤ it; returns whether there is any.
@@ -362,11 +398,19 @@ class VertexRunner(Rights):
         vertex = self.vertex
         assert vertex is not None
         inbox, self.inbox = self.inbox, []
-        received = self._received
+        if self._looks_for_times and any(has_times(batch) for *_, batch in inbox):
+            self._looks_for_times, self._has_times = False, True
+            if self._lasting is not None:
+                raise MisuseError(
+                    f"{self.title()} takes rows that have times of their own: give {type(vertex).__name__} a "
+                    "method `rebase`, which moves those that it keeps; `def rebase(self, by): pass` if none"
+                )
+        received, lasting = self._received, self._lasting
         if len(inbox) == 1 and not self.notifies:
             port, location, word, batch = inbox[0]
             received.add(word)
-            vertex.recv_all(port, [(word, batch)])
+            alone = [(word, batch)]
+            vertex.recv_all(port, alone if lasting is None else lasting.outward(alone))
             received.clear()
             self._received_minimal = None
             self._surroundings.count(location, word, -1)
@@ -382,7 +426,7 @@ class VertexRunner(Rights):
         for port, messages in by_port.items():
             if self.notifies:
                 self.events.extend(("on_recv", word) for word, _ in messages)
-            vertex.recv_all(port, messages)
+            vertex.recv_all(port, messages if lasting is None else lasting.outward(messages))
         received.clear()
         self._received_minimal = None
         count = self._surroundings.count

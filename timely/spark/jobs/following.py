@@ -110,6 +110,8 @@ class Answers:
     def _held(self, number: int, output: OneOutput, reader: FlowOutput, changes: pa.Table) -> pa.Table:
         if number >= self.wants:
             _, changes = next(reader.follow(snapshot=True))
+            if isinstance(changes, TimelyError):
+                raise changes
         return output.form.of(changes)
 
     def _hand_on(self, epoch: Epoch, tables: list[pa.Table]) -> None:

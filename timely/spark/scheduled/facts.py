@@ -93,8 +93,8 @@ def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
 def unpacked(root: Path, cache: Path | None = None) -> Path:
     """`root` itself if it is a folder; otherwise the zip's content in a folder.
 
-    Machine code of kernels is kept beside the sources, so the folder is one that the next application on this
-    host finds again: in the user's cache, named after what is in it. Where that cannot be written it is the
+    The folder is one that the next application on this host finds again, with what Python has made of the
+    sources: in the user's cache, named after what is in it. Where that cannot be written it is the
     working folder of the executor, which Spark removes.
     """
     if root.is_dir():

@@ -1,8 +1,8 @@
 """Our packages in a zip, for executors that do not have them.
 
 Spark hands a zip that it was given by `addPyFile` to every task that begins from then on, so workers find
-them, and so do the tasks that feed them. Machine code of kernels that this driver has compiled goes along: it
-is taken up by executors with the same processor, and passed over by others.
+them, and so do the tasks that feed them. Machine code of kernels does not go along: the user of each host
+keeps it, for every release (`progress/cache_folder.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from timely.spark.scheduled.facts import digest_of
 __all__ = ["packed", "ship"]
 
 _OWN = ("progress", "timely", "differential")
-_KINDS = ("*.py", "py.typed", "*.nbi", "*.nbc")
+_KINDS = ("*.py", "py.typed")
 _MOMENT = (2020, 1, 1, 0, 0, 0)
 
 
@@ -45,6 +45,6 @@ def ship(context: SparkContext) -> Path:
     archive = packed(Path(context._temp_dir))
     before = list(sys.path)
     context.addPyFile(str(archive))
-    # Spark lets the driver import from the zip, too. It has these packages, and with them their machine code.
+    # Spark lets the driver import from the zip, too. It has these packages, in a folder.
     sys.path[:] = before
     return archive

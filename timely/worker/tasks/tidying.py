@@ -33,8 +33,11 @@ class Tidying:
         if now < self._look_at:
             return
         self._look_at = now + READING_SECONDS_MAX
-        for instance in self._worker.instances.values():
-            for handle in instance.inputs.values():
-                handle.tidy()
-            for name in instance.frozen.outputs:
-                instance.output(name).log.tidy()
+        for number, instance in list(self._worker.instances.items()):
+            try:
+                for handle in instance.inputs.values():
+                    handle.tidy()
+                for name in instance.frozen.outputs:
+                    instance.output(name).log.tidy()
+            except BaseException as error:  # of a log that a user wrote
+                self._worker.fail(number, error)

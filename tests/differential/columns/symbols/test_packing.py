@@ -6,7 +6,11 @@ import datetime as dt
 from decimal import Decimal
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from differential.columns.symbols import packing
 from differential.columns.symbols.packing import pack, symbol_word, unpack
@@ -14,6 +18,7 @@ from differential.errors import SchemaError
 from timely.limits import NESTING_LEVELS_MAX
 
 DAY = dt.date(2020, 2, 29)
+MOMENT = pd.Timestamp("2024-02-29 12:00:00.000001", tz="Europe/Berlin")
 
 
 def test_law_equal_values_of_different_types_have_different_words() -> None:
@@ -36,6 +41,42 @@ def test_law_equal_values_of_different_types_have_different_words() -> None:
         "2020-02-29",
     ]
     assert len({symbol_word(pack(value)) for value in different}) == len(different)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(0, 40))
+def test_law_equal_decimals_are_one_value(value: Decimal, zeros: int) -> None:
+    sign, digits, exponent = value.as_tuple()
+    longer = Decimal((sign, (*digits, *[0] * zeros), int(exponent) - zeros))
+    assert longer == value
+    assert pack(longer) == pack(value) == pack(unpack(pack(value)))
+    assert unpack(pack(value)) == value
+    assert pack([{"price": longer}]) == pack([{"price": value}])
+
+
+def test_law_decimals_are_shown_as_one_would_write_them() -> None:
+    for text, shown in (
+        ("1.00", "1"),
+        ("0.10", "0.1"),
+        ("1E+2", "100"),
+        ("-0.0", "0"),
+        ("12E+40", "1.2E+41"),
+    ):
+        assert str(unpack(pack(Decimal(text)))) == shown
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.datetime64("2024-01-01T00:00:00.000000001"), np.timedelta64(1, "ns"), MOMENT + pd.Timedelta(1)],
+)
+def test_refused_are_times_that_would_lose_something(value: object) -> None:
+    with pytest.raises(
+        SchemaError, match="cannot be stored: a (datetime64|timedelta64|time with nanoseconds)"
+    ):
+        pack([value])
+
+
+def test_law_a_time_of_pandas_is_that_of_python() -> None:
+    assert pack(MOMENT) == pack(MOMENT.to_pydatetime()) and unpack(pack(MOMENT)) == MOMENT
 
 
 def test_law_a_word_is_the_same_in_every_process() -> None:

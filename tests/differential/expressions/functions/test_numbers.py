@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 import pytest
 from expression_values import values_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import differential as dd
@@ -89,3 +89,17 @@ def test_a_rounded_number_that_leaves_its_range_stops_the_dataflow() -> None:
     with pytest.raises(RowError, match="leaves the digits"):
         values_of(col.i.round(-1), [row], NUMBERS)
     assert values_of(col.i.round(-30), [row], NUMBERS) == [0]
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-25, 1))
+@example(2**63 - 1, -19)
+@example(-(2**63), -19)
+@example(5 * 10**18 - 1, -19)
+def test_a_whole_number_is_rounded_or_refused(number: int, digits: int) -> None:
+    expected = int(half_up(Decimal(number), digits).to_integral_value()) if digits < 0 else number
+    row: Row = (number, 0.0, Decimal(0), None)
+    if -(2**63) <= expected < 2**63:
+        assert values_of(col.i.round(digits), [row], NUMBERS) == [expected]
+    else:
+        with pytest.raises(RowError, match=f"leaves the digits.*i={number}"):
+            values_of(col.i.round(digits), [row], NUMBERS)

@@ -30,6 +30,9 @@ def of(expr: Expr, *texts: str | None) -> list[object]:
 def test_against_pythons_strings(rows: list[Row], start: int, length: int, other: str) -> None:
     claims = [
         (col.z.str.length(), lambda s: len(s)),
+        (col.z.str.upper(), str.upper),
+        (col.z.str.lower(), str.lower),
+        (col.z.str.title(), str.title),
         (col.z.str.reverse(), lambda s: s[::-1]),
         (col.z.str.strip(), lambda s: s.strip()),
         (col.z.str.strip("a1"), lambda s: s.strip("a1")),
@@ -42,7 +45,7 @@ def test_against_pythons_strings(rows: list[Row], start: int, length: int, other
         (col.z.str.rpad(length, "é"), lambda s: s.ljust(length, "é")),
         (
             col.z.str.slice(start, length),
-            lambda s: s[(at := max(0, len(s) + start) if start < 0 else start) : at + length],
+            lambda s: s[max(0, at := len(s) + start if start < 0 else start) : max(0, at + length)],
         ),
         (col.z.str.slice(start), lambda s: s[start:]),
     ]
@@ -89,13 +92,19 @@ def test_patterns_match_anywhere_and_give_their_groups() -> None:
     assert of(col.z.str.extract(r"a(b)?"), "a", "x", "ab") == ["", None, "b"]
     assert of(col.z.str.replace_regex(r"(\w)(\w)", r"\2\1"), "ab cd") == ["ba dc"]
     assert of(col.z.str.title(), "ada LOVELACE") == ["Ada Lovelace"]
-    assert of(col.z.str.upper(), "straße é") == ["STRASSE É"] or of(col.z.str.upper(), "é") == ["É"]
+    assert of(col.z.str.upper(), "straße é", "a", None) == ["STRASSE É", "A", None]
+    assert of(col.z.str.lower(), "ΑΣ", "İ", "A") == ["ας", "i̇", "a"]
+    assert of(col.z.str.initcap(), "o'neil MC-donald", "ßa  b", "") == ["O'neil Mc-donald", "Ssa  B", ""]
+    assert of(col.z.str.title(), "o'neil ß") == ["O'Neil Ss"]
+    assert of(dd.trim(col.z), " \tx ", None) == ["\tx", None]
     assert of(col.z.substr(1, 2), "abc") == ["ab"] and of(col.z.substr(-2, 1), "abc") == ["b"]
 
 
 @pytest.mark.parametrize(
     ("expr", "said"),
     [
+        (col.s.str.replace("", "-"), "an empty text is everywhere, and cannot be replaced"),
+        (col.s.str.split(""), "an empty text separates nothing"),
         (col.s.rlike("("), "cannot be computed: Invalid regular expression"),
         (col.s.str.extract("a", 1), "no group 1 in 'a'"),
         (col.s.str.contains(col.z), "takes a constant for 'part'"),

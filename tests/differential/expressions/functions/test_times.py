@@ -7,7 +7,7 @@ import datetime as dt
 
 import pytest
 from expression_values import NOON, values_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from differential import Schema, col, lit
@@ -31,6 +31,42 @@ def month_later(day: dt.date, months: int) -> dt.date:
 
 def monday(day: dt.date) -> dt.date:
     return day - dt.timedelta(days=day.weekday())
+
+
+CODES = [f"%{code}" for code in "aAwdbBmyYHIpMSfzZjUWcxX%GuV"]
+
+
+@given(rows_of_times, st.lists(st.sampled_from([*CODES, "f", ":", "é", " "]), min_size=1, max_size=6))
+@example([(NOON, NOON.date(), None, 0, "")], ["%f", "%f", "%%", "f", "%f"])
+def test_every_code_prints_what_python_prints(
+    rows: list[tuple[dt.datetime, dt.date, dt.date | None, int, str]], parts: list[str]
+) -> None:
+    form = "".join([*parts, "%z"])
+    printed = [t.strftime(form) for t, *_ in rows]
+    assert values_of(col.t.dt.format(form), list(rows), TIMES) == printed
+    assert values_of(col.e.dt.format(form), list(rows), TIMES) == [
+        e and e.strftime(form) for _, _, e, *_ in rows
+    ]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_each_code_alone_is_printed_and_read(code: str) -> None:
+    assert values_of(col.t.dt.format(code), [(NOON, NOON.date(), None, 0, "")], TIMES) == [
+        NOON.strftime(code)
+    ]
+    if code not in ("%G", "%V"):  # which Python reads only together
+        form = f"%Y-%m-%d {code}" if code in "%f%p%I%%" else code
+        (found,) = values_of(
+            col.s.str.to_timestamp(form), [(NOON, NOON.date(), None, 0, NOON.strftime(form))], TIMES
+        )
+        assert isinstance(found, dt.datetime)
+
+
+def test_a_fraction_is_read_back() -> None:
+    form = "%Y-%m-%dT%H:%M:%S.%f%z"
+    rows: list[Row] = [(NOON, NOON.date(), None, 0, "")]
+    assert values_of(col.t.dt.format(form), rows, TIMES) == ["2024-02-29T12:34:56.000789+0000"]
+    assert values_of(col.t.dt.format(form).str.to_timestamp(form), rows, TIMES) == [NOON]
 
 
 @given(rows_of_times)
@@ -96,7 +132,11 @@ def test_what_leaves_the_range_of_times_stops_the_dataflow(count: int) -> None:
         (col.t.dt.date_trunc("fortnight"), "takes one of year, quarter"),
         (col.s.dt.year(), "year takes date or timestamp for 't'"),
         (col.s.str.to_date("yyyy-MM-dd"), "has no codes: they are those of strftime"),
-        (col.t.dt.format("%Q"), "bad directive"),
+        (col.t.dt.format("%Q"), "has the code '%Q'; there are %a %A %w"),
+        (col.t.dt.format("%Y %"), "has the code '%'; there are"),
+        (col.d.dt.format("%-d.%m."), "has the code '%-'; there are"),
+        (col.s.str.to_date("%F"), "has the code '%F'; there are"),
+        (col.s.str.to_date("%G-%V"), "no text is read in the form '%G-%V': ISO year directive"),
         (col.d + 1, "add_days"),
         (col.d == "2024-01-01", r"write dt.date\(2024, 2, 29\)"),
     ],

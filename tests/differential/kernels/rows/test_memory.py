@@ -60,7 +60,7 @@ for outside in (
 def test_rows_outside_their_run_are_refused_when_bounds_are_checked(tmp_path: Path) -> None:
     # Bounds are checked or not for a whole process: it is decided when a kernel is compiled. Code with checks
     # has a folder of its own here, or whoever comes next would have to compile these kernels again.
-    environment = {**os.environ, "NAIAD_CHECK_BOUNDS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "NAIAD_CHECK_BOUNDS": "1", "NAIAD_CACHE": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", OUTSIDE],
         env={**environment, "PYTHONPATH": str(ROOT)},

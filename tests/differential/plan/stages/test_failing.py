@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from reference.collection import Collection as Rows
 from reference.collection import Row
 from reference.dataflow import Cluster
-from reference.failures import answers_of
-from reference.plan import DidNotEnd
+from reference.plan import DidNotEnd, answers_of
 from strategies_collections import examples
 from strategies_plans import draw_collection, read_twice
 
@@ -115,7 +114,7 @@ def check(
     history: Sequence[Epoch],
     seen: Counter[str],
 ) -> None:
-    """Feed epoch by epoch; hold every output against the interpreter, by snapshots and by changes added up."""
+    """Feed epoch by epoch; hold every output against the interpreter, by changes added up."""
     held: dict[str, Rows] = {name: Counter() for name in INPUTS}
     added: dict[str, Rows] = {root.name: Counter() for root in roots}
     was_failing: Counter[str] = Counter()
@@ -200,7 +199,8 @@ def _reciprocal(row: tuple[str, int]) -> tuple[str, int]:
 
 
 KINDS = [
-    _plainly, _by_group, _sums, _in_a_loop, _expression_in_a_loop, _group_in_a_loop, _sum_in_a_loop, _in_a_loop_in_a_loop
+    _plainly, _by_group, _sums,
+    _in_a_loop, _expression_in_a_loop, _group_in_a_loop, _sum_in_a_loop, _in_a_loop_in_a_loop,
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from math import inf
 
 import pytest
 from dataflows import CollectVertex, collatz, fails_on, word_count
@@ -324,10 +325,10 @@ def test_what_is_under_way_in_a_pause_is_taken_in_so_that_something_may_be_forgo
         with monkeypatch.context() as patched:
             patched.setattr(own._crew, "work", pauses)
             patched.setattr(workers, "forget_together", lambda group: resting.append(group.at_rest()))
-            own._step()
+            own._step(inf)
             assert resting == [] and own.at_rest() is None, "nothing is to be forgotten"
             patched.setattr(workers, "is_full", lambda: True)
-            own._step()
+            own._step(inf)
         assert resting == [own._workers]
 
 

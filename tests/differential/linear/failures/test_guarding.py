@@ -15,7 +15,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError, UserFunctionError
-from differential.linear.guarding import Guard, error_texts, guarded, record_text
+from differential.linear.failures.guarding import Guard, error_texts, guarded, record_text
 from differential.plan.nodes.guarded import ERRORS
 
 NUMBERS = Schema.of("n: int")

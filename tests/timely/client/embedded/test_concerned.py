@@ -1,5 +1,8 @@
 """Work that never ends, in the caller's process: who gives a time is heard when it is over, and so is whoever
 asks next. With workers in processes: `tests/processes/clients/test_heard_at_work.py`.
+
+A dataflow that goes round for ever delays a call about another one by a step at most, whether a call about it
+was told that its time is over or not: each call about a neighbour returns, with the right answer.
 """
 
 from __future__ import annotations
@@ -9,10 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import pytest
+from dataflows import word_count
 from failing_flows import spins
 
+import differential as dd
 import timely
 from timely.client import installed
 from timely.client.embedded import owed, workers
@@ -204,3 +210,132 @@ def test_closing_ends_the_wait_of_another_thread(flow: timely.Flow) -> None:
     assert isinstance(error, timely.MisuseError) and str(error) == "this cluster is closed: connect again"
     with pytest.raises(timely.MisuseError, match="closed"):
         flow.wait(timeout=SECONDS)
+
+
+# Beside another dataflow.
+
+STEPS_MAX: Final = 400
+"""Of one call. An endless loop takes some thousands in a second."""
+
+
+def sums(dataflow: timely.Dataflow) -> None:
+    rows = dd.input(dataflow, "rows", "k: int, n: int")
+    rows.group_by("k").agg(n=dd.sum("n")).output("sums")
+
+
+@pytest.fixture(params=["1", "2 in turn", "3 in turn", "2 threads"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
+    count, _, way = str(request.param).partition(" ")
+    cluster = timely.connect(workers=int(count), threads=way == "threads", embedded=True)
+    yield cluster
+    assert isinstance(cluster._workers, EmbeddedWorkers)
+    for server in cluster._workers._servers:
+        server._worker.end(0, timely.UninstalledError("the test is over"))
+    cluster.close()
+
+
+@pytest.fixture
+def endless(cluster: timely.Cluster) -> timely.Flow:
+    """Goes round for ever, on each worker, from now on; dataflow 0."""
+    flow = cluster.install(spins)
+    flow.input("records").insert([f"record {number}" for number in range(8)])
+    flow.seal()
+    return flow
+
+
+def in_few_steps(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> object:
+    """What a call returns; that it takes few steps, and returns at all."""
+    steps: list[int] = []
+    step = Worker.step
+
+    def counted(worker: Worker) -> bool:
+        steps.append(worker.index)
+        assert len(steps) < 100 * STEPS_MAX, "it never returns"
+        return step(worker)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "step", counted)
+        answer = call()
+    assert steps.count(0) < STEPS_MAX, f"{len(steps)} steps"
+    return answer
+
+
+@pytest.mark.parametrize("was_told", [True, False])
+def test_each_call_about_another_dataflow_returns(
+    cluster: timely.Cluster, endless: timely.Flow, was_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def promptly(call: Callable[[], object]) -> object:
+        return in_few_steps(call, monkeypatch)
+
+    if was_told:
+        with pytest.raises(timely.WaitTimeoutError):
+            endless.wait(timeout=0.05)
+    flow = promptly(lambda: cluster.install(sums))
+    assert isinstance(flow, timely.Flow)
+    for epoch in range(3):
+        promptly(lambda: flow.input("rows").insert([(1, 10), (2, 20)]))
+        assert promptly(flow.seal) == epoch
+        assert promptly(flow.wait) == epoch
+        changes = promptly(lambda: flow.output("sums").changes().to_pylist())
+        expected = {(1, 10 * (epoch + 1), 1), (2, 20 * (epoch + 1), 1)}
+        expected |= {(1, 10 * epoch, -1), (2, 20 * epoch, -1)} if epoch else set()
+        assert {(row["k"], row["n"], row["diff"]) for row in changes} == expected
+        rows = promptly(lambda: flow.output("sums").snapshot().to_pylist())
+        assert {(row["k"], row["n"]) for row in rows} == {(1, 10 * (epoch + 1)), (2, 20 * (epoch + 1))}
+    with pytest.raises(timely.WaitTimeoutError, match="it is not sealed yet"):
+        promptly(lambda: flow.wait(7))
+    promptly(lambda: flow.output("sums").forget())
+    promptly(lambda: cluster.flow(flow.index))
+    promptly(lambda: flow.input("rows").close())
+    promptly(flow.uninstall)
+    other = promptly(lambda: cluster.install(word_count))
+    assert isinstance(other, timely.Flow)
+    other.input("lines").insert(["a b a"])
+    other.seal()
+    assert sorted(promptly(lambda: other.output("counts").changes_nowait())) == [  # type: ignore[call-overload]
+        (0, ("a", 2)),
+        (0, ("b", 1)),
+    ]
+
+
+def test_the_endless_one_goes_on_meanwhile_and_what_it_owes_is_not_forgotten(
+    cluster: timely.Cluster, endless: timely.Flow
+) -> None:
+    flow = cluster.install(sums)
+    own = cluster._workers
+    assert isinstance(own, EmbeddedWorkers)
+    before = turns(endless)
+    for _ in range(5):
+        flow.input("rows").insert([(1, 1)])
+        flow.wait(flow.seal())
+    assert turns(endless) > before and own._owed.epochs == 1
+
+
+def test_many_seals_do_not_pay_for_another_dataflow(
+    cluster: timely.Cluster, endless: timely.Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = cluster.install(sums)
+    time.sleep(0.11)  # what the endless one owes has waited for too long
+    for number in range(20):
+        flow.input("rows").insert([(1, number)])
+        in_few_steps(flow.seal, monkeypatch)
+    assert flow.output("sums").snapshot().to_pylist() == [{"k": 1, "n": sum(range(20))}]
+
+
+def test_what_a_dataflow_reads_is_worked_on_for_it_and_the_endless_one_is_not(
+    cluster: timely.Cluster, endless: timely.Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def owner(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int").export("rows")
+
+    def reader(dataflow: timely.Dataflow) -> None:
+        dd.imported(dataflow, owned.index, "rows", "n: int").output("read")
+
+    owned = cluster.install(owner)
+    owned.input("rows").insert([(7,)])
+    owned.seal()
+    reading = cluster.install(reader)
+    owned.input("rows").insert([(8,)])
+    owned.seal()
+    rows = in_few_steps(lambda: reading.output("read").snapshot(1).to_pylist(), monkeypatch)
+    assert isinstance(rows, list) and sorted(row["n"] for row in rows) == [7, 8]

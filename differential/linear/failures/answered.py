@@ -1,7 +1,7 @@
 """The answers of a function of groups, without the groups on which it failed: these are failures.
 
-The function gives its columns and, behind them, the texts of an error (`operators/group_functions.py`), which are empty
-where it did not fail.
+The function gives its columns and, behind them, the texts of an error (`operators/group_functions.py`), which
+are empty where it did not fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ __all__ = ["Answered"]
 
 @dataclass(frozen=True)
 class Answered:
-    """Rows of `schema_in`, whose first columns are those of `schema_out`; `errors` are the columns of the error."""
+    """Rows of `schema_in`, whose first columns are those of `schema_out`; `errors` are the columns of the
+    error.
+    """
 
     schema_in: Schema
     schema_out: Schema
@@ -37,7 +39,9 @@ class Answered:
         return f"answers of {self.text}"
 
     def compile(self, symbols: SymbolTable) -> Callable[[Int64s], Int64s]:
-        """The function that drops the columns of errors, and raises UserFunctionError where they are not empty."""
+        """The function that drops the columns of errors, and raises UserFunctionError where they are not
+        empty.
+        """
         record, stage, line, why = (self.schema_in.words_of(name)[0] for name in self.errors)
         none = constant_word("", self.schema_in[self.errors[1]].type, symbols)
         kept = [*range(self.schema_out.width), self.schema_in.width, self.schema_in.width + 1]
@@ -47,16 +51,16 @@ class Answered:
             if failing.any():
                 error = UserFunctionError(f"{self.text} ({self.site}) failed on {int(failing.sum())} groups")
 
-                def text(word: int) -> Callable[[int], str]:
-                    return lambda row: str(symbols.lookup_one(int(words[word, row])))
+                def texts(word: int) -> Callable[[Int64s], list[str]]:
+                    return lambda indices: [str(text) for text in symbols.lookup(words[word, indices])]
 
                 error.failing = FailingRows(
                     failing,
                     self.text,
-                    text(why),
-                    text(record),
-                    lambda row: words[:-2, row].tolist(),
-                    text(line),
+                    texts(why),
+                    texts(record),
+                    lambda indices: words[:-2, indices],
+                    texts(line),
                 )
                 raise error
             return np.ascontiguousarray(words[kept])

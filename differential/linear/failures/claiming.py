@@ -1,4 +1,4 @@
-"""A claim that there are no rows: it lets all rows pass, and each of them is a failure."""
+"""Steps for claims: that there are no rows, each of which is a failure; and that lets none go on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import NotEmptyError
 
-__all__ = ["Claim"]
+__all__ = ["Claim", "Nothing"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,19 @@ class Claim:
             return words
 
         return claim
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No row, of columns `schema_out`: what is in front is there for what fails in it."""
+
+    schema_out: Schema
+
+    def describe(self) -> str:
+        """Its name."""
+        return "nothing"
+
+    def compile(self, symbols: SymbolTable) -> Callable[[Int64s], None]:
+        """The function that gives no rows."""
+        del symbols
+        return lambda words: None

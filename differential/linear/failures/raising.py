@@ -1,7 +1,7 @@
 """Which expressions have no value for some rows, as a division by zero has none?
 
-Asked before anything runs, from the operators and the types alone. The answer may be yes for an expression that
-never fails; it is never no for one that may.
+Asked before anything runs, from the operators and the types alone. The answer may be yes for an expression
+that never fails; it is never no for one that may.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "//", "%", "negative", "abs"
 
 
 def can_raise(expr: Expr, schema: Schema | None = None) -> bool:
-    """Whether there may be a row for which `expr` has no value: sums that leave 64 bits, division by zero, casts.
+    """Whether there may be a row for which `expr` has no value: sums that leave 64 bits, division by zero,
+    casts.
 
     With the `schema` of the rows, operators that are safe for its types count as safe: floats never fail.
     """

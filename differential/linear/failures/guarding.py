@@ -127,6 +127,10 @@ def error_texts(error: BaseException) -> tuple[str, str, str]:
 
 def record_text(text: str) -> str:
     """Without addresses and places in files, which differ from run to run."""
-    text = _PLACE.sub("", _ADDRESS.sub("0x…", text))
-    text = text.replace(f"{Path.cwd()}/", "")
+    if "0x" in text:
+        text = _ADDRESS.sub("0x…", text)
+    if ":" in text:
+        text = _PLACE.sub("", text)
+    if "/" in text:
+        text = text.replace(f"{Path.cwd()}/", "")
     return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"

@@ -1,0 +1,158 @@
+"""What Python would do with an expression by itself, and the error that says what to write instead.
+
+`if`, `not`, `in`, `len()`, `int()` and f-strings want the value of an object at once. An expression has a
+value in every row, and none before there are rows. Left to Python, some of these would be wrong without an
+error: the f-string would hold the text "col.x", and `col.x is None`, which no class can answer, is False.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn, Protocol
+
+import numpy as np
+
+from differential.errors import ExpressionError
+from timely.user_code.call_site import call_site
+
+__all__ = ["ExprText", "Refusals", "check_no_bool"]
+
+_LOGIC: Final = (
+    "Write & for and, | for or, ~ for not, with parentheses: (col.a > 1) & (col.b < 2). "
+    "For if and else write when(…).then(…).otherwise(…)"
+)
+_EQUALITY: Final = ", for `in` col.x.is_in([1, 2]), for a == b == c (a == b) & (b == c)"
+_ORDER: Final = (
+    ", for a < b < c (a < b) & (b < c), for max() and min() dd.max_of(…) and dd.min_of(…), for sorted() "
+    "order_by(…) of a collection"
+)
+
+
+class _Described(Protocol):
+    def describe(self) -> str: ...
+
+
+class ExprText(str):
+    """What `str(expression)` gives: a text to print. A query that would take it for a constant refuses it."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> NoReturn:
+        self.refuse()
+
+    def __radd__(self, other: object) -> NoReturn:
+        self.refuse()
+
+    def __format__(self, spec: str) -> NoReturn:
+        self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """Raise ExpressionError: the text of an expression was about to become part of a query."""
+        raise ExpressionError(
+            f"str({self[:]}) ({call_site()}) is a text, and not the values of the expression.\n"
+            f"  Their texts are {self[:]}.cast('string'); to print the expression, write repr(x)."
+        )
+
+
+class Refusals:
+    """The methods that Python looks for; base of expressions."""
+
+    __slots__ = ()
+
+    def __bool__(self: _Described) -> NoReturn:
+        op = getattr(self, "op", "")
+        more = _EQUALITY if op in ("==", "!=") else _ORDER if op in ("<", "<=", ">", ">=") else ""
+        raise ExpressionError(
+            f"{self.describe()} ({call_site()}) has a value in every row, so it is neither true nor false.\n"
+            f"  {_LOGIC}{more}."
+        )
+
+    def __iter__(self: _Described) -> NoReturn:
+        raise ExpressionError(
+            f"{self.describe()} ({call_site()}) is an expression; it cannot be iterated over.\n"
+            "  A row for each element of a list is explode('x', type) of a collection; an element is "
+            "col.x.list.get(0)."
+        )
+
+    def __contains__(self: _Described, value: object) -> NoReturn:
+        shown = value.describe() if isinstance(value, Refusals) else repr(value)
+        raise ExpressionError(
+            f"{shown} in {self.describe()} ({call_site()}) has a value in every row, and Python wants one.\n"
+            f"  Of a list write {self.describe()}.list.has({shown}), of a text "
+            f"{self.describe()}.str.contains({shown})."
+        )
+
+    def __len__(self: _Described) -> NoReturn:
+        written = self.describe()
+        raise ExpressionError(
+            f"len({written}) ({call_site()}) has a value in every row, and Python wants one.\n"
+            f"  Of a text write {written}.str.length(), of a list or map {written}.list.size()."
+        )
+
+    def __int__(self: _Described) -> NoReturn:
+        _refuse_number(self.describe(), "int()", "int")
+
+    def __index__(self: _Described) -> int:  # noqa: PLE0305  # it never returns
+        _refuse_number(self.describe(), "an index", "int")
+
+    def __bytes__(self: _Described) -> NoReturn:
+        raise ExpressionError(
+            f"bytes({self.describe()}) ({call_site()}) has a value in every row, and Python wants one.\n"
+            f"  Write {self.describe()}.cast('bytes')."
+        )
+
+    def __float__(self: _Described) -> NoReturn:
+        _refuse_number(self.describe(), "float()", "float")
+
+    def __complex__(self: _Described) -> NoReturn:
+        _refuse_number(self.describe(), "complex()", "float")
+
+    def __format__(self: _Described, spec: str) -> NoReturn:
+        written = self.describe()
+        raise ExpressionError(
+            f"{written} ({call_site()}) has a value in every row, which an f-string cannot hold.\n"
+            f"  Write dd.concat({written}, '…') of a text, or dd.concat({written}.cast('string'), '…'); to "
+            "print the expression itself, {x!r}."
+        )
+
+    def __str__(self: _Described) -> str:
+        return ExprText(self.describe())
+
+    def __xor__(self: _Described, other: object) -> NoReturn:
+        _refuse_operator(self.describe(), "^", "x != y of two conditions, or x ** y for a power")
+
+    __rxor__ = __xor__
+
+    def __divmod__(self: _Described, other: object) -> NoReturn:
+        _refuse_operator(self.describe(), "divmod", "two columns: x // y and x % y")
+
+    __rdivmod__ = __divmod__
+
+    def describe(self) -> str:
+        """The expression as it would be written."""
+        raise NotImplementedError
+
+
+def check_no_bool(call: str, value: object) -> None:
+    """Raise ExpressionError for True or False where `call` takes a condition or a column.
+
+    They most often come of `col.x is None` or `col.x in {1, 2}`, which Python answers by itself.
+    """
+    if isinstance(value, bool | np.bool_):
+        raise ExpressionError(
+            f"{call} ({call_site()}) is given {value!s}, which is the same for every row. Python makes it of "
+            "`col.x is None`, `col.x in {1, 2}` and `isinstance(col.x, int)`.\n"
+            "  Write col.x.is_null(), col.x.is_not_null() or col.x.is_in([1, 2]); if it is meant, "
+            f"lit({value!s})."
+        )
+
+
+def _refuse_number(written: str, call: str, type_: str) -> NoReturn:
+    raise ExpressionError(
+        f"{written} ({call_site()}) has a value in every row, and {call} wants one.\n"
+        f"  Write {written}.cast('{type_}'). Functions as those of math are methods: {written}.sqrt(), "
+        f"{written}.floor(); what there is none for is map(function, schema) of a collection."
+    )
+
+
+def _refuse_operator(written: str, operator: str, instead: str) -> NoReturn:
+    raise ExpressionError(f"{written} ({call_site()}) has no {operator}. Write {instead}.")

@@ -1,0 +1,101 @@
+"""Which dataflows does a call of embedded workers concern, and have these done all that there is to do?
+
+Embedded workers work in the calls that need it. A call waits for its own dataflow only, and for those that
+this one reads: another one may have very much to do, or go round a loop for ever. Workers run all dataflows
+in turn, each for a step, so one dataflow delays a call about another by one step at most.
+
+*Is nothing left to do in some dataflows?* No worker has work in them, and as many of their messages were
+taken as were sent. Both are looked at while nobody works. What workers say to one another apart from data,
+such as that an epoch is sealed, counts for all dataflows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from math import inf
+from typing import Final, TypeAlias
+
+from ...failure import is_interrupt
+from ...running.core import Worker
+from ...wire.requests import Request
+from ...worker.replacing import Replacements
+
+__all__ = ["About", "Pieces", "asked_by", "concerned", "exporting", "have_done"]
+
+About: TypeAlias = frozenset[int] | None
+"""The dataflows that a call is about; None: all that there are."""
+
+_FIRST_SECONDS: Final = 1e-3
+_LAST_SECONDS: Final = 0.05
+
+
+class Pieces:
+    """Until when workers with threads go on before somebody looks whether the dataflows of a call have done
+    all: for longer and longer, since to stop and begin again has its cost.
+    """
+
+    def __init__(self, until: float, is_looked: bool) -> None:
+        self._until = until
+        self._seconds = _FIRST_SECONDS if is_looked else inf
+
+    def next_until(self) -> float:
+        """The end of the next piece, on the monotonic clock."""
+        if self._seconds == inf:
+            return self._until
+        seconds, self._seconds = self._seconds, min(2 * self._seconds, _LAST_SECONDS)
+        return min(self._until, time.monotonic() + seconds)
+
+
+def asked_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | None:
+    """The dataflows that requests name; None if one names none."""
+    asked = [getattr(request, "dataflow", None) for _, request, _ in requests]
+    return None if None in asked else [one for one in asked if one is not None]
+
+
+def concerned(worker: Worker, replacements: Replacements, asked: Collection[int] | None) -> About:
+    """The dataflows `asked`, their new versions, and all that these read; None if there are no others."""
+    if asked is None:
+        return None
+    instances = worker.instances
+    if len(instances) == 1 and all(one in asked for one in instances):  # most often: quickly found
+        return None
+    found: set[int] = set()
+    ahead = list(asked)
+    while ahead:
+        one = ahead.pop()
+        if one in found:
+            continue
+        found.add(one)
+        ahead += [replacements.inputs_of(one), replacements.outputs_of(one), *replacements.beside(one)]
+        if one in instances:
+            ahead += instances[one].reads
+    return None if found.issuperset(instances) else frozenset(found)
+
+
+def exporting(worker: Worker) -> list[int]:
+    """The dataflows that let others read something: what is installed next may read them."""
+    return [number for number, instance in worker.instances.items() if instance.frozen.exports]
+
+
+def have_done(workers: Sequence[Worker], dataflows: Iterable[int]) -> bool:
+    """Whether nothing is left to do in any of these. Requires: nobody is at work."""
+    if sum(worker.controls_sent for worker in workers) != sum(worker.controls_recv for worker in workers):
+        return False
+    for number in dataflows:
+        under_way = 0
+        for worker in workers:
+            instance = worker.instances.get(number)
+            if instance is None:
+                continue
+            try:
+                if not instance.is_at_rest():
+                    return False
+            except BaseException as error:  # a vertex was asked; the next step ends its dataflow
+                if is_interrupt(error):
+                    raise
+                return False
+            under_way += instance.messages_sent - instance.messages_recv
+        if under_way:
+            return False
+    return True
