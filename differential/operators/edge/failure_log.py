@@ -1,8 +1,8 @@
 """The failures of an output: which epochs have no answer, and what is said of them?
 
 Failures come from the connectors on which chains run, in any order and with differences
-(`linear/failures/failing.py`). They are summed up epoch by epoch. While some failure is there a number of times other
-than 0, the output has no answer.
+(`linear/failures/failing.py`). They are summed up epoch by epoch. While some failure is there a number of
+times other than 0, the output has no answer.
 
 Cost: a dictionary entry for each failure that is there, and a line for each epoch in which failures changed,
 until that epoch is forgotten.
