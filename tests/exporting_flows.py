@@ -41,10 +41,10 @@ def asked(edges: Collection, query: str) -> Collection:
 
 
 @timely.builder
-def owner(flow: timely.Dataflow, by: str = "src", query: str = "as it is") -> None:
+def owner(flow: timely.Dataflow, by: str = "src", query: str = "as it is", strict: bool = False) -> None:
     edges = dd.input(flow, "edges", EDGES)
     edges.export("edges", by=by)
-    asked(edges, query).output("out")
+    asked(edges, query).output("out", strict=strict)
 
 
 @timely.builder

@@ -75,9 +75,8 @@ HOLDS_NO_WORDS = {
     "ArrangeVertex": "arrangement",
     "ArrangedBatch": "sequence",
     "Arrivals": "_anchor _enqueue _layout _worker late ways",
-    "AssertEmptyVertex": "_columns _what",
     "Block": "_line _memory",
-    "CaptureVertex": "_complete_before places",
+    "CaptureVertex": "_complete_before _ports places",
     "CheckedMachine": "_guards",
     "CheckedVertex": "_schema",
     "BeatBatch": "said symbol_words",
@@ -92,6 +91,7 @@ HOLDS_NO_WORDS = {
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
     "ExportVertex": "_first _importing _listeners _own keys schema",
+    "FailuresEndVertex": "",
     "FewestMachine": "_column _number",
     "FirstVertex": "_order arrangement",
     "Folded": "",
@@ -134,18 +134,21 @@ HOLDS_NO_WORDS = {
     "Records": "records",
     "ReduceMachine": (
         "_is_sum _least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
-        "aggregate guards input keeps_answers kw output rows_walked vw words"
+        "aggregate fails guards input keeps_answers kw output rows_walked vw words"
     ),
-    "ReduceVertex": "_aggregate _reads _shown _widths arrangement",
+    "ReduceVertex": "_aggregate _reads _shown _widths arrangement failures_output",
     "RegionRunner": (
         "_ahead _closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout "
         "_leaving _members _name _place _ports _since _watched has_frontier_news is_ahead is_queued "
         "may_resume recheck requested stage tracker wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
+    "RowsEndVertex": "",
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
-    "TableLog": "_code _complete _epochs _few_rows _forgotten_before _last _schema",
+    # What is in `_rows` is in `_there`, too.
+    "TableFailures": "_code _complete _out _rows",
+    "TableLog": "_code _complete _epochs _failures _few_rows _forgotten_before _last _schema",
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
         "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "

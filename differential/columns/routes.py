@@ -26,7 +26,7 @@ from progress.errors import PeerError
 from timely.wire.batch import Batch
 from timely.wire.routing import Routing
 
-__all__ = ["KeyRoute", "UnitRoute"]
+__all__ = ["EveryWorkerRoute", "KeyRoute", "UnitRoute"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,25 @@ class UnitRoute:
         """The rows of each worker, by index; None where there are none. Each row's own time counts."""
         by = partition_by_unit, divide_by_unit, self.at
         return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """As of a route by keys."""
+        _check(batch, self.width, peer)
+
+
+@dataclass(frozen=True)
+class EveryWorkerRoute:
+    """Sends each row of `width` words to all workers."""
+
+    width: int
+
+    def describe(self) -> str:
+        """Part of the dataflow's fingerprint."""
+        return "broadcast"
+
+    def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
+        """The same batch for each worker."""
+        return [batch] * routing.workers
 
     def check(self, batch: Batch, peer: int) -> None:
         """As of a route by keys."""

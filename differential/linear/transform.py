@@ -39,14 +39,16 @@ class Failures:
     Attributes:
         places: by operator its number in rows of `FAILURES`.
         shape: of the times in the loops that the chain is in.
+        times: how often each row of a batch is in what the operator gets; its failures are there as often.
         counters: the bits of a time word that count iterations of these loops; known once times have a
             layout.
         readers: how many connectors take the failures of each batch.
     """
 
-    def __init__(self, places: Mapping[bytes, int], shape: TimeShape) -> None:
+    def __init__(self, places: Mapping[bytes, int], shape: TimeShape, times: int = 1) -> None:
         self.places = places
         self.shape = shape
+        self.times = times
         self.counters = 0
         self.readers = 0
         self._batch: Batch | None = None
@@ -84,7 +86,8 @@ class Failures:
         """Rows that failed, as rows of `FAILURES`; where the chain stands, times are later by `rounds`."""
         if not failed:
             return None
-        words = failure_words(self.places, failed, (rounds, self.counters), SYMBOLS)
+        many = [one._replace(diff=one.diff * self.times) for one in failed] if self.times > 1 else failed
+        words = failure_words(self.places, many, (rounds, self.counters), SYMBOLS)
         return UpdateBatch(words, FAILURES.symbol_words)
 
 

@@ -364,6 +364,8 @@ class ReduceMachine:
         """Show all words that it keeps: rows and keys that wait, what it writes, and what only it reads."""
         self._waiting.symbols(mark)
         self._pending.symbols(mark)
+        if self._failed:
+            mark.words(np.array([each.key for each in self._failed], np.int64).T.copy())
         for trace in self.traces:
             trace.symbols(mark)
 

@@ -248,7 +248,7 @@ class TableLog:
         if self._few or self._open.rows:  # which are of later epochs than they were, when somebody last asked
             self._gather()
             self._put_in_order()
-        elif self._unanswered:
+        if self._unanswered:
             self._answer_again(self._complete)
 
     def _put_in_order(self) -> None:
@@ -270,8 +270,6 @@ class TableLog:
         for time, block in _by_time(words):
             self._keep(time, block)
             self._rows.add(block, np.array([time]) if ends else bound)
-        if self._unanswered:
-            self._answer_again(self._complete)
 
     def _keep(self, time: int, changes: Int64s | Run) -> None:
         """Keep the changes at a time word for readers."""
@@ -300,10 +298,8 @@ class TableLog:
         good = self._failures.good_from(last, stop)
         if good is None:
             return
-        words = np.concatenate([changes.words() for _, changes in self._unanswered], axis=1)
+        summed = sort_parts(_at_one_time([changes.words() for _, changes in self._unanswered]))
         self._unanswered = []
-        words[-2] = words[-2, -1]
-        summed = sort_parts([words])
         if summed.shape[1]:
             self._keep_at(good, KeptChanges(summed))
 
@@ -390,11 +386,16 @@ class TableLog:
         difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         later = {done: block for done, block in self._changes.items() if done > epoch}
         self._unanswered = unanswered
-        has_answer = self._failures is None or self._failures.good_from(epoch, epoch + 1) is not None
-        if difference.shape[1] and self._complete > epoch and not has_answer:
-            self._unanswered = [(epoch, KeptChanges(difference)), *unanswered]
-        elif difference.shape[1] and self._complete > epoch:
-            later[epoch] = KeptChanges(difference)
+        good: int | None = epoch
+        if self._failures is not None:
+            good = self._failures.good_from(epoch, max(self._complete, epoch + 1))
+        if difference.shape[1] and self._complete > epoch:
+            if good is None:
+                self._unanswered = [(epoch, KeptChanges(difference)), *unanswered]
+            else:  # which is perhaps a later one, and has changes already
+                parts = [later.pop(good).words(), difference] if good in later else [difference]
+                if (summed := sort_parts(_at_one_time(parts))).shape[1]:
+                    later[good] = KeptChanges(summed)
         elif difference.shape[1]:
             # What comes at `epoch` belongs to the same change; until then it is what it was there.
             self._open.add(difference)
@@ -446,6 +447,13 @@ def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
     starts = np.flatnonzero(np.diff(ordered[-2], prepend=ordered[-2, 0] - 1)).tolist()
     for start, stop in zip(starts, [*starts[1:], ordered.shape[1]], strict=True):
         yield int(ordered[-2, start]), np.ascontiguousarray(ordered[:, start:stop])
+
+
+def _at_one_time(parts: Sequence[Int64s]) -> list[Int64s]:
+    """Copies of these rows, with the time of the last one: they are read as changes of one epoch."""
+    words = np.concatenate(parts, axis=1)
+    words[-2] = words[-2, -1]
+    return [words]
 
 
 def _negated(words: Int64s) -> Int64s:

@@ -45,6 +45,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.regions.run import run_region
 from differential.kernels.regions.slots import least_in, least_of, moved_in_order, put_rows
+from differential.linear.failures.failing import FAILURES
 from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.reduce_vertex import ReduceVertex
@@ -301,17 +302,18 @@ class LoopRegion:
             if not self._slots.rows(slot):
                 continue
             if way != "summed":
+                # What a transform is still to make of the others says by itself which words are symbols.
+                symbol_words = FAILURES.symbol_words if way == "made" else ()
                 for words in each_in(self._slots.take_parts(slot)):
+                    batch: Batch = UpdateBatch(words, symbol_words)
                     for use in uses:
-                        (use.send_made if way == "made" else use.send)(
-                            UpdateBatch(words), int(words[-2].min())
-                        )
+                        (use.send_made if way == "made" else use.send)(batch, int(words[-2].min()))
                 continue
             few = self._slots.take_moved(slot, keep, add)
             if few is not None:
                 words, least = few
                 if words.shape[1]:
-                    batch: Batch = UpdateBatch(words)
+                    batch = UpdateBatch(words)
                     for use in uses:
                         use.send(batch, least)
                 continue

@@ -58,6 +58,7 @@ from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
 from timely.dictionaries import Mark
+from timely.errors import TimelyError
 from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
@@ -229,10 +230,35 @@ class Cluster:
         epoch = min(*(output.complete_before for output in outputs), FOREVER) - 1
         for index, output in enumerate(outputs):
             with self.turn_of(index):
-                table = output.log.snapshot(epoch)
+                table = output.snapshot(epoch)
             for *row, diff in zip(*[column.to_pylist() for column in table.columns], strict=True):
                 total[tuple(row)] += diff
         return collection(total)
+
+    def error(self, name: str, epoch: int | None = None) -> TimelyError:
+        """Why an output has no answer at a complete epoch, by default the last one: all workers say the same."""
+        found: list[TimelyError | None] = []
+        for index, instance in enumerate(self.instances):
+            output = instance.output(name)
+            at = min(output.complete_before, FOREVER) - 1 if epoch is None else epoch
+            assert at < output.complete_before
+            with self.turn_of(index):
+                found.append(None if output.failures is None else output.failures.error_at(at))
+        first = found[0]
+        assert first is not None, f"{name} has an answer"
+        assert len({(type(each), str(each)) for each in found}) == 1, found
+        return first
+
+    def has_answer(self, name: str, epoch: int) -> bool:
+        """Whether an output has an answer at a complete epoch: all workers say the same."""
+        outputs = [instance.output(name) for instance in self.instances]
+        assert epoch < min(output.complete_before for output in outputs)
+        answers: set[bool] = set()
+        for index, output in enumerate(outputs):
+            with self.turn_of(index):
+                answers.add(output.failures is None or output.failures.error_at(epoch) is None)
+        (answer,) = answers
+        return answer
 
     def vertices(self, name: str) -> list[Vertex]:
         """The vertices of the stage called `name`, one per worker."""

@@ -12,7 +12,7 @@ another.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isnan
 from operator import index
@@ -138,14 +138,18 @@ class FlowOutput:
         if snapshot and start is not None:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")
         start = None if start is None else epoch_of(start, "follow(start=…)")
+        told = None  # since when the error that came last holds
         if snapshot:
             while True:
                 with told_shortly():
                     epoch, first = self._first_snapshot(timeout)
-                if epoch >= 0:
-                    yield epoch, first
-                if not isinstance(first, TimelyError):
+                if not isinstance(first, Without):
+                    if epoch >= 0:
+                        yield epoch, first
                     break
+                if empty or told != first.since:
+                    told = first.since
+                    yield epoch, again(first.error)
                 with told_shortly():
                     if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
                         return
@@ -156,20 +160,21 @@ class FlowOutput:
                 complete = self._wait_for_more(timeout)
                 table, failed = self._read_with_failures(self._place, complete, timeout)
             if complete == FOREVER:
-                complete = self._end(table)
+                complete = self._end(table, failed)
                 if complete <= self._place:
                     return
             epochs: Iterable[int] = range(self._place, complete)
             if not empty:
-                with_news = [each.start for each in failed]
+                with_news = [max(each.start, self._place) for each in failed if each.since != told]
                 epochs = sorted({*with_news, *np.unique(int64s_of(table.column("epoch"))).tolist()})
             for epoch in epochs:
                 if epoch < self._place:
                     continue  # `changes` has handed it out meanwhile
                 self._place = epoch + 1
-                error = next((each.error for each in failed if each.start <= epoch < each.stop), None)
-                if error is not None:
-                    yield epoch, again(error)
+                without = next((each for each in failed if each.start <= epoch < each.stop), None)
+                if without is not None:
+                    told = without.since
+                    yield epoch, again(without.error)
                     continue
                 rows = at_epoch(table, epoch)
                 yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
@@ -228,7 +233,7 @@ class FlowOutput:
     def _read_with_failures(
         self, start: int, stop: int, timeout: float | None
     ) -> tuple[pa.Table, list[Without]]:
-        """As `_read`, and the epochs without an answer."""
+        """As `_read`, and the epochs without an answer; of no epochs whether the one in front has one."""
         seconds = seconds_of(timeout)
         request = Changes(
             self._flow.index, self.name, self._reader, start, max(stop, 0), False, seconds, True
@@ -263,17 +268,19 @@ class FlowOutput:
             end = max(stop, self._end(table))
         return table, max(start, end)
 
-    def _end(self, rest: pa.Table | None = None) -> int:
-        """The epoch after the last one, when nothing can come any more and the changes `rest` are left.
+    def _end(self, rest: pa.Table | None = None, failed: Sequence[Without] = ()) -> int:
+        """The epoch after the last one, when nothing can come any more, and the changes `rest` and epochs
+        without an answer are left.
 
         An input that was closed let its rows enter up to epochs that others have not reached, and on each
         worker up to another one.
         """
         sealed = max(reply.integer("epoch") for reply in self._flow.ask_all(Describe(self._flow.index)))
         self._flow.note_epoch(sealed)
-        if rest is None or not rest.num_rows:
-            return sealed
-        return max(sealed, int(int64s_of(rest.column("epoch")).max()) + 1)
+        ends = [sealed, *(each.since + 1 for each in failed)]
+        if rest is not None and rest.num_rows:
+            ends.append(int(int64s_of(rest.column("epoch")).max()) + 1)
+        return max(ends)
 
     def _wait_for_more(self, timeout: float | None) -> int:
         """Wait until the epoch at this client's place is complete on all workers; returns the first that is
@@ -299,7 +306,7 @@ class FlowOutput:
                 continue
             return min(reply.integer("complete") for reply in replies)
 
-    def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table | TimelyError]:
+    def _first_snapshot(self, timeout: float | None) -> tuple[int, pa.Table | Without]:
         """The collection as rows that come in one epoch, with this client's place right behind it; or why it
         has no answer there.
         """
@@ -307,10 +314,9 @@ class FlowOutput:
             # The place comes first: from then on nobody can drop what joins on.
             self._place = max(self._flow.epoch, self.complete_before_capped())
             try:
-                self._read(self._place, self._place, timeout, takes_place=True)
-                _, failed = self._read_with_failures(max(self._place - 1, 0), self._place, timeout)
+                _, failed = self._read_with_failures(self._place, self._place, timeout)
                 if failed:
-                    return self._place - 1, failed[-1].error
+                    return self._place - 1, failed[-1]
                 epoch, tables = self._snapshot(timeout, self._place - 1)
             except ForgottenError:
                 continue
@@ -352,8 +358,8 @@ def _failed(said: Value) -> list[Without]:
     found: list[Without] = []
     for each in said if isinstance(said, list) else []:
         match each:
-            case [int(start), int(stop), [*names], str(message)]:
-                found.append(Without(start, stop, revive([str(name) for name in names], message)))
+            case [int(start), int(stop), int(since), [*names], str(message)]:
+                found.append(Without(start, stop, revive([str(name) for name in names], message), since))
             case _:
                 raise PeerError(f"a worker reports {each!r:.200} for epochs without an answer")
     return found

@@ -382,7 +382,7 @@ class CaptureVertex(Vertex):
         if not self.log.take_over(other.log, epoch):
             return False
         self.places = other.places
-        if self.failures is not None and other.failures is not None:
+        if self.failures is not None:
             self.failures.take_over(other.failures, epoch)
         elif other.failures is not None:
             self.failures = other.failures

@@ -27,11 +27,14 @@ FAILURES_PORT = 1
 
 
 class Without(NamedTuple):
-    """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`."""
+    """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`, which holds from the epoch
+    `since` on: that is before `start` if somebody asks about later ones.
+    """
 
     start: int
     stop: int
     error: TimelyError
+    since: int
 
 
 class FailureLog(Protocol):
@@ -72,8 +75,10 @@ class FailureLog(Protocol):
         """The complete epochs from `start` on and before `stop` that have no answer, in order."""
         ...
 
-    def take_over(self, other: FailureLog, epoch: int) -> None:
-        """Go on at `epoch` where `other`, of an older version of the dataflow, stops."""
+    def take_over(self, other: FailureLog | None, epoch: int) -> None:
+        """Go on at `epoch` where `other`, of an older version of the dataflow, stops; None: in which nothing
+        could fail.
+        """
         ...
 
     def end(self, epoch: int) -> None:

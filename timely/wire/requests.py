@@ -241,10 +241,12 @@ class Changes:
     on.
 
     If the last of these epochs has no answer, the reply is that error; `with_failures`: it is a table all the
-    same, and says which of the epochs have none.
+    same, and says which of the epochs have none; if these are no epochs, whether the one before `start` has
+    none.
 
-    Values: complete; with failures also failed: (first epoch, the one behind the last, names of the error's
-    classes, its message) for each stretch of epochs without an answer. Table: columns, epoch, diff.
+    Values: complete; with failures also failed: (first epoch, the one behind the last, from which epoch on
+    this holds, names of the error's classes, its message) for each stretch of epochs without an answer.
+    Table: columns, epoch, diff.
     """
 
     dataflow: int

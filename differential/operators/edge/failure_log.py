@@ -152,7 +152,10 @@ class TableFailures:
             sample = min(self._there)  # the same on all workers
         if last is not None and last.epoch == epoch:
             self._standing.pop()
-        self._standing.append(_Standing(epoch, len(self._rows), sample, self._out))
+            last = self._standing[-1] if self._standing else None
+        now = _Standing(epoch, len(self._rows), sample, self._out)
+        if last is None or last[1:] != now[1:]:
+            self._standing.append(now)
 
     def _note(self, key: bytes, change: int) -> None:
         count = self._rows.get(key, 0) + change
@@ -193,12 +196,13 @@ class TableFailures:
         for each, end in zip(self._standing, ends, strict=False):
             first, last = max(each.epoch, start), min(end, stop)
             if each.rows and first < last:
-                found.append(Without(first, last, self._error(each, first)))
+                found.append(Without(first, last, self._error(each, first), each.epoch))
         return found
 
     def forget(self, stop: int) -> None:
-        """Nobody asks about epochs before `stop`, but for what holds from there on."""
-        del self._standing[: max(0, self._at(stop))]
+        """Nobody asks for changes of epochs before `stop`; a snapshot may still be of the last of them."""
+        self.settle()
+        del self._standing[: max(0, self._at(stop - 1))]
 
     def rebase(self, by: Rebase) -> None:
         """Times of failures that wait; iterations do not change."""
@@ -207,14 +211,15 @@ class TableFailures:
             words[-2] = by.words(words[-2])
         self._coming = coming
 
-    def take_over(self, other: FailureLog, epoch: int) -> None:
-        """Go on at `epoch` where `other` stops."""
-        assert isinstance(other, TableFailures)
+    def take_over(self, other: FailureLog | None, epoch: int) -> None:
+        """Go on at `epoch` where `other` stops; None: everything had an answer there."""
+        assert other is None or isinstance(other, TableFailures)
         self.settle()
-        other.settle()
+        if other is not None:
+            other.settle()
         at = self._at(epoch)
         here = self._standing[at]._replace(epoch=epoch) if at >= 0 else _Standing(epoch, 0, b"", self._out)
-        before = [each for each in other._standing if each.epoch < epoch]
+        before = [] if other is None else [each for each in other._standing if each.epoch < epoch]
         self._standing = [*before, here, *self._standing[at + 1 :]]
 
     def end(self, epoch: int) -> None:
@@ -268,6 +273,7 @@ def _text(kind: str, expression: str, site: str, record: str, error: str, line: 
     if kind == "SumOverflowError":
         return f"{expression}{where} of the group {record} {error}."
     if kind == "UserFunctionError":
-        return f"{expression}{where} failed on {record}:\n  {error}{f', in {line}' if line else ''}."
+        why = f"{error}, in {line}" if line else error
+        return f"{expression}{where} failed on {record}:\n  {why.removesuffix('.')}."
     row = f" in the row with {record}" if record else ""
     return f"{expression}{where} {error}{row}."

@@ -11,18 +11,18 @@ dataflow without outputs it leads to a stage that ends the dataflow once an epoc
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from progress.times.path_summary import PathSummary
 from timely.building.dataflow import Dataflow
 from timely.building.declarations import StageDeclaration
-from timely.building.exchange import Broadcast
 from timely.building.stream import Feed, Stream
 from timely.operators.failures import EXPORTED_BESIDE, FAILURES_PORT
 
-from ...columns.routes import KeyRoute
+from ...columns.routes import EveryWorkerRoute, KeyRoute
 from ...linear.chain import LinearChain
 from ...linear.failures.failing import FAILURES
 from ...linear.transform import AtPlace, Failures, FailureTransform, LinearTransform
@@ -33,15 +33,29 @@ from ...operators.table_io import TableConstant
 
 __all__ = ["add_failures", "failures_of"]
 
+_ROUTE: Final = EveryWorkerRoute(FAILURES.width)
+"""By which failures go to outputs."""
+
 
 @dataclass
 class _Source:
-    """A chain on one stream, which several connectors may run; `targets` are where these lead."""
+    """A chain on one stream, which several connectors may run; `targets` are where these lead, and how many
+    of them lead there.
+    """
 
     stream: Stream
     chain: LinearChain
     transforms: list[LinearTransform] = field(default_factory=list)
-    targets: set[int] = field(default_factory=set)
+    targets: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    @property
+    def times(self) -> int:
+        """How often its rows are in what the operator gets: a concat of a collection with itself has them
+        twice.
+
+        Several targets are given the same collection, of which each has all connectors.
+        """
+        return max(self.targets.values())
 
 
 def failures_of(export: str) -> str:
@@ -82,7 +96,7 @@ def add_failures(
     left: dict[tuple[int, int], Stream] = {}
     feeds: dict[str, list[Feed]] = defaultdict(list)
     for source in sources:
-        for name in spoiled(source.targets):
+        for name in spoiled(target for target, _ in source.targets):
             feeds[name].append(_feed(dataflow, source, places, left))
     known = [(stream, stream, written) for stream, written in operators]
     known += [(rows, stream, _Imported(title)) for rows, stream, title in imports]
@@ -91,7 +105,7 @@ def add_failures(
         outside = _outside(dataflow, stream)
         for name in spoiled([rows.stage_index]):
             transform, detail = AtPlace(len(sites) - 1), f"failures at {len(sites) - 1}"
-            feeds[name].append(Feed(outside, FAILURES_PORT, Broadcast(), transform, detail))
+            feeds[name].append(Feed(outside, FAILURES_PORT, _ROUTE, transform, detail))
     for name in exports:
         _export(dataflow, name, feeds.pop(name, []))
     for name, given in feeds.items():
@@ -115,7 +129,7 @@ def _sources(dataflow: Dataflow) -> list[_Source]:
             key = feed.stream.stage_index, feed.stream.output, tuple(chain.describe()), chain.origins
             source = found.setdefault(key, _Source(feed.stream, chain))
             source.transforms.append(feed.transform)
-            source.targets.add(stage.index)
+            source.targets[stage.index, feed.port] += 1
     return list(found.values())
 
 
@@ -172,7 +186,7 @@ def _feed(
     first = source.transforms[0]
     if first.failures is None:
         shape = source.stream.scope.shape
-        first.failures = Failures(places, shape)
+        first.failures = Failures(places, shape, source.times)
         for other in source.transforms[1:]:
             other.failures = Failures(places, shape)  # which nobody reads: they are those of the first
     key = source.stream.stage_index, source.stream.output
@@ -181,7 +195,7 @@ def _feed(
     first.failures.readers += 1
     transform = FailureTransform(first, first.failures)
     detail = f"failures of {'; '.join(source.chain.describe())}"
-    return Feed(left[key], FAILURES_PORT, Broadcast(), transform, detail)
+    return Feed(left[key], FAILURES_PORT, _ROUTE, transform, detail)
 
 
 def _outside(dataflow: Dataflow, stream: Stream) -> Stream:

@@ -1,13 +1,14 @@
 """checking.py: what is late, what must not be, what fails.
 
 delay_*     changes come later, in order
-claims_*    what does not hold ends the dataflow, with rows and time
+claims_*    where one does not hold outputs have no answer, but an error with a row
 attempt_*   what fails becomes errors, at its time, and goes with its row
 refused_*   what a user may do wrong, and what he is told
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -86,19 +87,86 @@ def test_claims_that_hold_change_nothing() -> None:
     assert cluster.snapshot("result") == {(2, 2): 2}
 
 
-def test_claims_that_do_not_hold_name_rows_and_time() -> None:
-    with pytest.raises(
-        NotEmptyError, match=r"^no sevens does not hold at time \(1,\): 1 row .*'k': 7, 'v': 2.* \+3"
-    ):
-        _run(
-            lambda c: c.filter(col.k == 7).assert_empty("no sevens"),
-            [((1, 1), 1)],
-            [((7, 2), 3), ((7, 1), 0)],
+def test_claims_that_do_not_hold_name_a_row_and_say_how_many_there_are_more() -> None:
+    cluster = _run(
+        lambda c: c.filter(col.k == 7).assert_empty("no sevens"),
+        [((1, 1), 1)],
+        [((7, 2), 3), ((7, 1), 0)],
+        [((7, 3), 1)],
+        [((7, 2), -3), ((7, 3), -1)],
+    )
+    assert [cluster.has_answer("result", epoch) for epoch in range(4)] == [True, False, False, True]
+    error = cluster.error("result", 1)
+    assert type(error) is NotEmptyError
+    said = (
+        "output 'result' has no answer at epoch 1: no sevens does not hold, for there is the row k=7, v=2.\n"
+    )
+    assert str(error).startswith(said)
+    assert "no sevens does not hold, for there is the row k=7, v=2. (1 more row failed, too)" in str(
+        cluster.error("result", 2)
+    )
+    assert cluster.snapshot("result") == {}
+
+
+def test_claims_of_equality_hold_as_soon_as_both_are_equal_again() -> None:
+    cluster = _run(lambda c: c.assert_equal(c.distinct()), [((1, 1), 2)], [((1, 1), -1)], [((1, 1), 2)])
+    assert [cluster.has_answer("result", epoch) for epoch in range(3)] == [False, True, False]
+    for epoch in (0, 2):
+        error = cluster.error("result", epoch)
+        assert type(error) is NotEmptyError
+        assert re.search(
+            r": assert_equal \(.*test_checking.py:\d+\) does not hold, .* k=1, v=1\.$", str(error), re.M
         )
-    with pytest.raises(
-        NotEmptyError, match=r"assert_equal \(.*test_checking.py:\d+\) does not hold at time \(0,\)"
-    ):
-        _run(lambda c: c.assert_equal(c.distinct()), [((1, 1), 2)])
+    assert cluster.changes("result") == {(1,): {(1, 1): 1}}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_claims_count_a_collection_as_often_as_it_is_there(times: int, workers: int) -> None:
+    """Several connectors that run the same chain into one operator are several times the same rows."""
+
+    def build(flow: Dataflow) -> None:
+        c = dd.input(flow, "numbers", NUMBERS)
+        tripled = c.flat_map(lambda r: [r] * times)
+        tripled.concat(*[c.negate()] * times).assert_empty("as many")
+        c.output("result")
+        tripled.concat(*[c.negate()] * (times - 1)).assert_empty("one more").output("other")
+
+    cluster = Cluster(build, workers)
+    for changes in ([((1, 1), 1), ((2, 2), 2)], [((1, 1), -1)], [((2, 2), -2)]):
+        cluster.change("numbers", changes)
+        cluster.seal()
+        cluster.run()
+    assert cluster.changes("result") == {(0,): {(1, 1): 1, (2, 2): 2}, (1,): {(1, 1): -1}, (2,): {(2, 2): -2}}
+    assert [cluster.has_answer("other", epoch) for epoch in range(3)] == [False, False, True]
+
+
+def test_claims_end_a_dataflow_with_a_strict_output_at_the_first_epoch_in_which_they_do_not_hold() -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", NUMBERS)
+        numbers.filter(col.k == 7).assert_empty("no sevens").output("sevens")
+        numbers.output("result", strict=True)
+
+    cluster = Cluster(build)
+    cluster.change("numbers", [((7, 2), 3)])
+    cluster.seal()
+    cluster.run()
+    assert not cluster.has_answer("sevens", 0)
+    assert cluster.snapshot("result") == {(7, 2): 3}, "from what does not hold nothing leads there"
+
+    def claimed(flow: Dataflow) -> None:
+        dd.input(flow, "numbers", NUMBERS).assert_empty("no sevens").output("result", strict=True)
+
+    cluster = Cluster(claimed)
+    cluster.change("numbers", [((7, 2), 3)], epoch=1)
+    cluster.change("numbers", [((7, 2), -3)], epoch=2)
+    cluster.seal(0)
+    cluster.run()
+    assert cluster.snapshot("result") == {}
+    cluster.seal(2)
+    with pytest.raises(NotEmptyError, match="has no answer at epoch 1: no sevens does not hold") as caught:
+        cluster.run()
+    assert "answers again" not in str(caught.value)
 
 
 def test_claims_are_checked_in_loops_and_without_readers() -> None:
@@ -112,9 +180,15 @@ def test_claims_are_checked_in_loops_and_without_readers() -> None:
         numbers.iterate(body)
 
     cluster = Cluster(build)
-    cluster.change("numbers", [((1, 0), 1)])
-    cluster.seal()
-    with pytest.raises(NotEmptyError, match=r"values stay small does not hold at time \(0, 3\)"):
+    cluster.change("numbers", [((1, 0), 1)], epoch=1)
+    cluster.seal(0)
+    cluster.run()
+    cluster.seal(1)
+    with pytest.raises(
+        NotEmptyError,
+        match=r"the dataflow 'tested' has no answer at epoch 1: values stay small does not hold, for there is "
+        r"the row k=1, v=[34]\. \(1 more row failed, too\)",
+    ):
         cluster.run()
 
 

@@ -8,6 +8,7 @@ effect_*    what consolidate sends, and what inspect shows
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -140,13 +141,15 @@ def test_refused_a_function_of_numbers_that_fails_later_names_the_multiplicity_a
         dd.input(flow, "rows", NUMBERS).threshold(lambda n: 6 // (n - 2) if n else 0).output("out")
 
     cluster = Cluster(build)
-    cluster.change("rows", [((1, 1), 2)])
-    cluster.seal()
-    with pytest.raises(
-        UserFunctionError,
-        match=r"threshold\(.*\) failed on the multiplicity 2:\n  ZeroDivisionError: .*test_sets.py:\d+",
-    ):
+    for changes in ([((1, 1), 2), ((2, 2), 3)], [((1, 1), 1)]):
+        cluster.change("rows", changes)
+        cluster.seal()
         cluster.run()
+    error = cluster.error("out", 0)
+    assert type(error) is UserFunctionError
+    assert re.search(r"threshold\(.*\) .*failed on .*2.*:\n  ZeroDivisionError: .*", str(error)), error
+    assert "test_sets.py:" in str(error)
+    assert cluster.has_answer("out", 1) and cluster.snapshot("out") == {(1, 1): 6, (2, 2): 6}
 
 
 def test_meaning_a_function_of_numbers_is_asked_once_for_each_of_a_batch() -> None:

@@ -307,8 +307,9 @@ def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pyt
         def send(self, batch: UpdateBatch, word: int) -> None:
             sent.append((batch.words[-2:].tolist(), word))
 
-    slot, _, keep, add = region._parts.leaving[0]
-    region._parts.leaving[:] = [(slot, Use(), keep, add)]  # type: ignore[list-item]
+    first = next(each for each in region._parts.leaving if each.way == "summed")
+    slot, keep, add = first.slot, first.keep, first.add
+    region._parts.leaving[:] = [first._replace(uses=[Use()])]  # type: ignore[list-item]
     for iteration in range(3):
         words: Int64s = np.ones((len(slots.look(slot)), 600), np.int64)
         words[-2] = 5 << shift | iteration

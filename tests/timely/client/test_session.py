@@ -27,6 +27,7 @@ from timely.client.posting import Poster, Refusals
 from timely.client.session import Flow
 from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN, WRITERS_MAX
 from timely.operators.capture import OutputLog, check_kept
+from timely.operators.failures import FailureLog
 from timely.operators.inputs.appends import WriterNumbers, place_of
 from timely.wire.batch import Frame
 from timely.wire.requests import Describe, Enter, Insert, Reply, Request, Stage
@@ -75,7 +76,7 @@ class TableLog:
         self.complete_before = 0
         self.kept_from = 0
 
-    def start(self, code: TimeCode) -> None: ...
+    def start(self, code: TimeCode, failures: FailureLog | None = None) -> None: ...
 
     def add(self, epoch: int, batch: Batch) -> None:
         assert isinstance(batch, Rows)

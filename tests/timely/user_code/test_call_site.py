@@ -81,7 +81,8 @@ with timely.connect(workers=1, embedded=True) as cluster:
         try:
             flow = cluster.install(query)
             flow.input("rows").insert([(0,)])
-            flow.wait(flow.seal())
+            flow.seal()
+            flow.output("k").snapshot()
         except timely.TimelyError as error:
             print(error)
 """

@@ -212,7 +212,8 @@ def test_a_query_of_cells_that_is_refused_or_fails_shows_its_lines_and_says_it_o
         assert f'File "{query}", line 6, in misspelt' in shown and "Write instead: group_by" in shown
         assert "builders.py" not in shown and "handle.py" not in shown
         notebook.run("flow = cluster.install(query)\nflow.input('rows').insert([(0,)])")
-        shown, users, ours = notebook.refused("flow.wait(flow.seal())")
+        notebook.run("flow.wait(flow.seal())")
+        shown, users, ours = notebook.refused("flow.output('o').snapshot()")
         assert users == ["<module>"] and ours == [] and shown.count("divides by zero") == 1
         assert f"1 // col.k ({query}:3)" in shown and shown.count("Traceback") == 1
 
@@ -360,7 +361,7 @@ def _refusing(flow: timely.Flow, cluster: timely.Cluster) -> dict[str, Callable[
 @pytest.mark.parametrize("embedded", [True, False])
 def test_whatever_a_flow_refuses_ends_at_the_users_line_and_is_said_once(embedded: bool) -> None:
     def build(flow: timely.Dataflow) -> None:
-        dd.input(flow, "numbers", "n: int").select(x=1 // col.n).output("all")
+        dd.input(flow, "numbers", "n: int").select(x=1 // col.n).output("all", strict=True)
 
     with timely.connect(workers=1, embedded=embedded) as cluster:
         flow = cluster.install(build)

@@ -107,9 +107,16 @@ class Outputs:
             stop = max(complete if request.is_open_ended else request.stop, request.start)
             if not request.with_failures:
                 return Reply({"complete": complete}, capture.changes(request.start, stop))
-            without = [] if capture.failures is None else capture.failures.without(request.start, stop)
+            first = request.start if request.start < stop else max(request.start - 1, 0)
+            without = [] if capture.failures is None else capture.failures.without(first, stop)
             failed: list[Value] = [
-                [each.start, each.stop, list[Value](class_names(each.error)), story_of(each.error)]
+                [
+                    each.start,
+                    each.stop,
+                    each.since,
+                    list[Value](class_names(each.error)),
+                    story_of(each.error),
+                ]
                 for each in without
             ]
             return Reply({"complete": complete, "failed": failed}, capture.log.changes(request.start, stop))

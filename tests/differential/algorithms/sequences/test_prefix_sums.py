@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference.collection import Collection as Rows
 from reference.collection import collection
+from reference.dataflow import Cluster
 from strategies_collections import examples
 from strategies_graphs import OUT, Course, courses, follow, played
 
@@ -87,9 +88,18 @@ def test_change_at_the_front_moves_only_the_answer_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("position", [-1, 16, 2**62, -(2**63)])
-def test_refused_positions_out_of_range_end_the_dataflow(position: int) -> None:
-    with pytest.raises(RowError, match=str(position)):
-        played(lambda values: prefix_sums(values, bits=4), SCHEMAS, [{"values": [((position, 1), 1)]}])
+def test_refused_positions_out_of_range_have_no_sums_until_they_go(position: int) -> None:
+    cluster = Cluster(
+        lambda flow: prefix_sums(dd.input(flow, "values", SCHEMAS["values"]), bits=4).output("out")
+    )
+    for changes in ([((3, 5), 1)], [((position, 1), 1)], [((position, 1), -1)]):
+        cluster.change("values", changes)
+        cluster.seal()
+        cluster.run()
+    error = cluster.error("out", 1)
+    assert type(error) is RowError and str(position) in str(error)
+    assert cluster.has_answer("out", 0) and cluster.has_answer("out", 2)
+    assert cluster.snapshot("out") == {(3, 5): 1}
 
 
 def test_refused_what_is_no_whole_number() -> None:

@@ -240,11 +240,14 @@ def test_refused_pairs_on_which_a_function_fails_are_named_with_its_line() -> No
         a, b = dd.input(flow, "a", "k: int"), dd.input(flow, "b", "x: int")
         a.theta_join(b, _divides).output("pairs")
 
-    cluster = Cluster(build)
-    cluster.change("a", [((6,), 1)])
-    cluster.change("b", [((0,), 1)])
-    cluster.seal()
-    with pytest.raises(UserFunctionError) as caught:
+    cluster = Cluster(build, workers=2)
+    for changes in ([((0,), 1)], [((0,), -1), ((3,), 1)]):
+        cluster.change("a", [((6,), 1)] if not cluster.instances[0].input("a").epoch else [])
+        cluster.change("b", changes)
+        cluster.seal()
         cluster.run()
-    assert "6" in str(caught.value) and "ZeroDivisionError" in str(caught.value)
-    assert "test_theta.py" in str(caught.value)
+    error = cluster.error("pairs", 0)
+    assert type(error) is UserFunctionError
+    assert "failed on" in str(error) and "6" in str(error) and "ZeroDivisionError" in str(error)
+    assert "test_theta.py" in str(error) and "line 2 of _divides" in str(error)
+    assert cluster.has_answer("pairs", 1) and cluster.snapshot("pairs") == {(6, 3): 1}

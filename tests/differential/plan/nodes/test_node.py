@@ -74,6 +74,10 @@ MAKERS = {
     "delay": lambda: n.Delay(AB, 2),
     "assert_empty": lambda: n.AssertEmpty(AB, "nothing is there"),
     "guarded": lambda: n.Guarded(AB, (n.Apply(AB, "map", Function.of(double), AB.schema),), "good"),
+    "answered": lambda: n.Answered(
+        n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int"), collects=True),
+        "reduce(double)",
+    ),
     "consolidate": lambda: n.Consolidate(AB),
     "arrange": lambda: n.Arrange(AB, ("a",)),
     "slide": lambda: n.Slide(AB, "b", (5, 2, 0), ("start", "end")),

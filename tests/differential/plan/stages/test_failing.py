@@ -1,24 +1,27 @@
 """failing.py: failures come to the outputs that they spoil, and to no others.
 
 law_*      random dataflows against an interpreter that treats errors as values, at every epoch
+told_*     every worker can say which row failed, wherever that was
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 from reference.collection import Collection as Rows
 from reference.collection import Row
+from reference.dataflow import Cluster
 from reference.plan import DidNotEnd, answers_of
 from strategies_collections import examples
 from strategies_plans import draw_collection, read_twice
 
 import differential as dd
 import timely
+from differential import Collection, col
 from differential.plan.building import Plan
 from differential.plan.nodes import AssertEmpty, ByPriority, Output
 from differential.plan.rewriting import beneath
@@ -151,6 +154,87 @@ def check(
             assert Counter({row: n for row, n in added[root.name].items() if n}) == wanted
             seen["answer"] += 1
             seen["again"] += bool(was_failing.pop(root.name, 0))
+
+
+def _plainly(rows: Collection) -> Collection:
+    return rows.map(_reciprocal)
+
+
+def _by_group(rows: Collection) -> Collection:
+    return rows.group_by("k").reduce(lambda key, rows: [1 // (rows[0][0][0] - 2)], "v: int")
+
+
+def _sums(rows: Collection) -> Collection:
+    return rows.concat(rows).group_by("k").agg(v=dd.sum(col.v + 2**62))
+
+
+def _in_a_loop(rows: Collection) -> Collection:
+    return rows.iterate(
+        lambda x: x.map(_reciprocal).select(k=col.k, v=dd.min_of(col.v + 2, 2)).concat(rows).distinct()
+    )
+
+
+def _expression_in_a_loop(rows: Collection) -> Collection:
+    step = dd.when(col.v > 2).then(2).otherwise(col.v + 1 + 0 * (1 // (col.v - 2)))
+    return rows.iterate(lambda x: x.select(k=col.k, v=step).concat(rows).distinct())
+
+
+def _group_in_a_loop(rows: Collection) -> Collection:
+    return rows.iterate(
+        lambda x: x.group_by("k").reduce(lambda key, rows: [2 + 0 // (rows[0][0][0] - 2)], "v: int")
+    )
+
+
+def _sum_in_a_loop(rows: Collection) -> Collection:
+    return rows.iterate(lambda x: _sums(x.filter(col.v < 0).concat(rows)))
+
+
+def _in_a_loop_in_a_loop(rows: Collection) -> Collection:
+    return rows.iterate(lambda x: _in_a_loop(x).concat(rows).distinct())
+
+
+def _reciprocal(row: tuple[str, int]) -> tuple[str, int]:
+    key, number = row
+    return key, number + 0 // (number - 2)
+
+
+KINDS = [
+    _plainly,
+    _by_group,
+    _sums,
+    _in_a_loop,
+    _expression_in_a_loop,
+    _group_in_a_loop,
+    _sum_in_a_loop,
+    _in_a_loop_in_a_loop,
+]
+
+
+@pytest.mark.parametrize("monitored", [False, True], ids=["regions", "no regions"])
+@pytest.mark.parametrize("build", KINDS)
+def test_told_by_every_worker_whose_rows_they_were(
+    build: Callable[[Collection], Collection], monitored: bool
+) -> None:
+    """Each has symbols of its own: what one has found the others must be told with its texts."""
+    for key in ("ada", "bob", "cleo", "dora"):
+        cluster = Cluster(
+            lambda flow: build(dd.input(flow, "rows", "k: string, v: int")).output("out"),
+            workers=3,
+            seed=7,
+            own_symbols=True,
+            monitored=monitored,
+        )
+        number = 1 if "loop" in build.__name__ else 2
+        for rows in ([((key, number), 1)], [], [((key, number), -1)]):
+            cluster.change("rows", rows, worker=1)
+            cluster.seal()
+            cluster.run()
+        assert [cluster.has_answer("out", epoch) for epoch in range(3)] == [False, False, True]
+        said = str(cluster.error("out", 1))
+        assert said.startswith("output 'out' has no answer at epoch 1 since epoch 0: ")
+        assert f"{key!r}" in said or build is _expression_in_a_loop, said
+        assert "test_failing.py:" in said
+        assert cluster.changes("out") == {} and cluster.snapshot("out") == {}
 
 
 def rows_of(table: object) -> list[list[object]]:

@@ -14,7 +14,7 @@ from reference.dataflow import Cluster
 import differential as dd
 from differential import Collection, col
 from differential.columns.packed.block import Block
-from differential.columns.routes import KeyRoute, UnitRoute
+from differential.columns.routes import EveryWorkerRoute, KeyRoute, UnitRoute
 from differential.columns.schema import Schema
 from differential.columns.update_batch import PackedBatch
 from differential.plan.nodes import Input, Join
@@ -89,7 +89,7 @@ def test_routes_know_how_many_words_arrive_by_them() -> None:
     routes = [spec.route for spec in cluster.instances[0].frozen.connectors if spec.route is not None]
     assert len(routes) > 12
     for route in routes:
-        assert isinstance(route, KeyRoute | UnitRoute)
+        assert isinstance(route, KeyRoute | UnitRoute | EveryWorkerRoute)
         assert route.width is not None and route.width > 0
     for worker in range(3):
         cluster.change("a", [((k, None if k % 3 else worker), 1) for k in range(9)], 0, worker)
@@ -107,7 +107,7 @@ def test_packed_rows_of_another_width_are_refused_before_they_are_sorted_with_ot
     for spec in instance.frozen.connectors:
         if spec.route is None:
             continue
-        for columns in (2, 9):
+        for columns in (2, 13):
             block = Block(np.ones((columns - 1, 8), np.int64))
             batch = PackedBatch((block,), columns - 2, 0, None)
             header = write_data_header(DataHeader(0, spec.index, 0, batch.KIND, 0))
