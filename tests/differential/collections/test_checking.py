@@ -186,8 +186,8 @@ def test_claims_are_checked_in_loops_and_without_readers() -> None:
     cluster.seal(1)
     with pytest.raises(
         NotEmptyError,
-        match=r"the dataflow 'tested' has no answer at epoch 1: values stay small does not hold, for there is "
-        r"the row k=1, v=[34]\. \(1 more row failed, too\)",
+        match=r"the dataflow 'tested' has no answer at epoch 1: values stay small does not hold, for there "
+        r"is the row k=1, v=[34]\. \(1 more row failed, too\)",
     ):
         cluster.run()
 
