@@ -302,7 +302,7 @@ class LoopRegion:
             if not self._slots.rows(slot):
                 continue
             if way != "summed":
-                # What a transform is still to make of the others says by itself which words are symbols.
+                # Others go through a transform, which says which words of its result are symbols.
                 symbol_words = FAILURES.symbol_words if way == "made" else ()
                 for words in each_in(self._slots.take_parts(slot)):
                     batch: Batch = UpdateBatch(words, symbol_words)

@@ -236,7 +236,7 @@ class Cluster:
         return collection(total)
 
     def error(self, name: str, epoch: int | None = None) -> TimelyError:
-        """Why an output has no answer at a complete epoch, by default the last one, as all workers say."""
+        """Why an output has no answer at a complete epoch, by default the last: all workers say the same."""
         found: list[TimelyError | None] = []
         for index, instance in enumerate(self.instances):
             output = instance.output(name)

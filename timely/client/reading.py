@@ -12,7 +12,7 @@ another.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isnan
 from operator import index
@@ -140,19 +140,7 @@ class FlowOutput:
         start = None if start is None else epoch_of(start, "follow(start=…)")
         told = None  # since when the error that came last holds
         if snapshot:
-            while True:
-                with told_shortly():
-                    epoch, first = self._first_snapshot(timeout)
-                if not isinstance(first, Without):
-                    if epoch >= 0:
-                        yield epoch, first
-                    break
-                if empty or told != first.since:
-                    told = first.since
-                    yield epoch, again(first.error)
-                with told_shortly():
-                    if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
-                        return
+            told = yield from self._follow_to_snapshot(empty, timeout)
         elif start is not None:
             self._place = start
         while True:
@@ -181,6 +169,27 @@ class FlowOutput:
             self._place = max(self._place, complete)
             if forget:
                 self.forget()
+
+    def _follow_to_snapshot(
+        self, empty: bool, timeout: float | None
+    ) -> Generator[tuple[int, pa.Table | TimelyError], None, int | None]:
+        """The snapshot with which `follow` begins, and before it errors of epochs without an answer. Returns
+        since when the last error holds.
+        """
+        told = None
+        while True:
+            with told_shortly():
+                epoch, first = self._first_snapshot(timeout)
+            if not isinstance(first, Without):
+                if epoch >= 0:
+                    yield epoch, first
+                return told
+            if empty or told != first.since:
+                told = first.since
+                yield epoch, again(first.error)
+            with told_shortly():
+                if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
+                    return told  # and no epoch follows
 
     def snapshot(self, timeout: float | None = None) -> pa.Table:
         """The collection as of the last epoch that is sealed by this client or complete, once it is complete,

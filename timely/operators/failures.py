@@ -27,8 +27,9 @@ FAILURES_PORT = 1
 
 
 class Without(NamedTuple):
-    """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`, which holds from the epoch
-    `since` on: that is before `start` if somebody asks about later ones.
+    """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`.
+
+    `since`: from which epoch on it holds. That is before `start` if somebody asks about later epochs.
     """
 
     start: int
@@ -76,8 +77,9 @@ class FailureLog(Protocol):
         ...
 
     def take_over(self, other: FailureLog | None, epoch: int) -> None:
-        """Go on at `epoch` where `other`, of an older version of the dataflow, stops; None: in which nothing
-        could fail.
+        """Go on at `epoch` where `other`, of an older version of the dataflow, stops.
+
+        `other` is None if nothing could fail in that version.
         """
         ...
 

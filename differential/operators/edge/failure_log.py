@@ -21,7 +21,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows
 from differential.columns.worker_symbols import SYMBOLS
 from differential.linear.failures.failing import FAILURES
-from progress.times.anchor import Rebase
+from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.counted import counted
 from timely.dictionaries import Mark
@@ -200,7 +200,7 @@ class TableFailures:
         return found
 
     def forget(self, stop: int) -> None:
-        """Nobody asks for changes of epochs before `stop`; a snapshot may still be of the last of them."""
+        """Nobody asks for changes of epochs before `stop`; perhaps for a snapshot of the last of these."""
         self.settle()
         del self._standing[: max(0, self._at(stop - 1))]
 
@@ -253,8 +253,10 @@ class TableFailures:
         site = out.sites[place].get(expression, "")
         text = _text(str(kind), expression, site, str(record), str(error), str(line))
         more = f" ({counted(standing.rows - 1, 'more row')} failed, too)" if standing.rows > 1 else ""
-        since = f" since epoch {standing.epoch}" if epoch > standing.epoch else ""
-        lines = [f"{out.title} has no answer at epoch {epoch}{since}: {text}{more}"]
+        when = f"at epoch {epoch}" + (f" since epoch {standing.epoch}" if epoch > standing.epoch else "")
+        if epoch > EPOCH_MAX:  # nothing can come any more
+            when = f"from epoch {standing.epoch} on"
+        lines = [f"{out.title} has no answer {when}: {text}{more}"]
         if not out.is_strict:
             lines.append(
                 "  It answers again from the epoch on in which such rows are removed or corrected; others "

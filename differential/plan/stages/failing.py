@@ -39,8 +39,8 @@ _ROUTE: Final = EveryWorkerRoute(FAILURES.width)
 
 @dataclass
 class _Source:
-    """A chain on one stream, which several connectors may run; `targets` are where these lead, and how many
-    of them lead there.
+    """A chain on one stream, which several connectors may run. `targets`: how many of these lead to each port
+    of a stage.
     """
 
     stream: Stream
@@ -50,10 +50,9 @@ class _Source:
 
     @property
     def times(self) -> int:
-        """How often its rows are in what the operator gets: a concat of a collection with itself has them
-        twice.
+        """How often the operator gets each row: twice, where a collection is put together with itself.
 
-        Several targets are given the same collection, of which each has all connectors.
+        Each target gets the whole collection by connectors of its own.
         """
         return max(self.targets.values())
 

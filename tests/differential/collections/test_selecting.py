@@ -95,8 +95,9 @@ def test_refused_what_is_no_function() -> None:
 def _run_one(
     build: Callable[[Collection], Collection], row: Row, error: type[Exception] = UserFunctionError
 ) -> Exception:
-    """The error, of exactly this class, that one row leads to for as long as it is there; and that ends a
-    dataflow with a strict output.
+    """The error, of exactly this class, that one row leads to for as long as it is there.
+
+    With a strict output it ends the dataflow.
     """
     cluster = Cluster(lambda flow: build(dd.input(flow, "numbers", NUMBERS)).output("result"))
     for diff in (1, 0, -1):

@@ -99,10 +99,8 @@ def test_checked_a_removal_of_what_is_not_there_leaves_no_answer_until_it_is_men
     assert type(error) is NotEmptyError
     assert re.match(
         r"output 'rows' has no answer at epoch 2: input 'items' \(.*test_sources.py:\d+\): that what is "
-        r"removed is there does not hold, for there is the row sku='pen'\.$",
-        str(error),
-        re.M,
-    ), error
+        r"removed is there does not hold, for there is the row sku='pen'\.$", str(error), re.M
+    ), error  # fmt: skip
     with pytest.raises(NotEmptyError):
         cluster.snapshot("rows")
     assert cluster.changes("rows") == {(0,): {("pen",): 2}, (1,): {("pen",): -1}}, "nobody sees that epoch"

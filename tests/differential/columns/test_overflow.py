@@ -1,5 +1,5 @@
-"""What leaves 64 bits is an error that names operator and row: of multiplicities it ends the dataflow, of
-sums an output has no answer.
+"""What leaves 64 bits is an error that names operator and row. A multiplicity ends the dataflow; a sum leaves
+outputs without an answer.
 
 loop_*      loops that double rows for ever, with every operator in them
 sum_*       sums and counts of groups: the exact total at a time decides

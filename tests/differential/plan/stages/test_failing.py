@@ -199,15 +199,9 @@ def _reciprocal(row: tuple[str, int]) -> tuple[str, int]:
 
 
 KINDS = [
-    _plainly,
-    _by_group,
-    _sums,
-    _in_a_loop,
-    _expression_in_a_loop,
-    _group_in_a_loop,
-    _sum_in_a_loop,
-    _in_a_loop_in_a_loop,
-]
+    _plainly, _by_group, _sums,
+    _in_a_loop, _expression_in_a_loop, _group_in_a_loop, _sum_in_a_loop, _in_a_loop_in_a_loop,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("monitored", [False, True], ids=["regions", "no regions"])
