@@ -294,7 +294,8 @@ class TableLog:
     def _answer_again(self, stop: int) -> None:
         """If an epoch before `stop` has an answer again, it has all changes of those before that had none."""
         assert self._failures is not None
-        last = self._unanswered[-1][0]
+        # What held before has been forgotten, and with it that these epochs had no answer.
+        last = max(self._unanswered[-1][0], self._forgotten_before)
         good = self._failures.good_from(last, stop)
         if good is None:
             return

@@ -107,6 +107,27 @@ def test_law_an_output_has_no_answer_where_its_input_gives_none(workers: int) ->
     assert seen["again"], "and outputs that answer again"
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_forgets_epochs_without_an_answer_is_given_what_changed_in_them(workers: int) -> None:
+    def query(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int, b: int")
+        rows.select(x=dd.col.a // dd.col.b).output("out")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(query)
+        rows = flow.input("rows")
+        changed = [([(1, 0), (6, 2)], []), ([(2, 0), (8, 2)], []), ([], [(1, 0)]), ([], [(2, 0)])]
+        got: list[object] = []
+        followed = flow.output("out").follow(forget=True, timeout=10)
+        for more, fewer in changed:
+            rows.insert(more)
+            rows.remove(fewer)
+            flow.seal()
+            epoch, table = next(followed)
+            got.append((epoch, None if isinstance(table, TimelyError) else rows_of(table)))
+        assert got == [(0, None), (1, None), (2, None), (3, [[3, 3, 1], [4, 3, 1]])]
+
+
 def check(
     flow: timely.Flow,
     roots: Sequence[Output],
