@@ -128,6 +128,19 @@ def test_who_forgets_epochs_without_an_answer_is_given_what_changed_in_them(work
         assert got == [(0, None), (1, None), (2, None), (3, [[3, 3, 1], [4, 3, 1]])]
 
 
+def test_a_condition_fails_on_rows_as_they_are_told_apart_where_it_is_written() -> None:
+    def query(flow: Dataflow) -> None:
+        rows, others = (dd.input(flow, name, "a: int, b: int") for name in ("rows", "others"))
+        rows.concat(others.negate()).select("a").filter(6 // dd.col.a > 1).output("out")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(query)
+        flow.input("rows").insert([(0, 1), (2, 1)])
+        flow.input("others").insert([(0, 2)])
+        flow.seal()
+        assert rows_of(flow.output("out").changes()) == [[2, 0, 1]]
+
+
 def check(
     flow: timely.Flow,
     roots: Sequence[Output],
