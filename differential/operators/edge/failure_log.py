@@ -26,6 +26,7 @@ from progress.times.time_words import TimeCode
 from timely.counted import counted
 from timely.dictionaries import Mark
 from timely.errors import InternalError, TimelyError, revive
+from timely.operators.capture import FOREVER
 from timely.operators.failures import FailureLog, Without
 from timely.wire.batch import Batch
 
@@ -172,7 +173,10 @@ class TableFailures:
         """Why there is no answer at a complete epoch; None if there is one."""
         self.settle()
         at = self._at(epoch)
-        return self._error(self._standing[at], epoch) if at >= 0 and self._standing[at].rows else None
+        if at < 0 or not self._standing[at].rows:
+            return None
+        # Who asks for all that will ever be is told where it began.
+        return self._error(self._standing[at], epoch if epoch < FOREVER - 1 else self._standing[at].epoch)
 
     def good_from(self, epoch: int, stop: int) -> int | None:
         """The first epoch from `epoch` on and before `stop` that has an answer; None if there is none."""
@@ -198,6 +202,11 @@ class TableFailures:
             if each.rows and first < last:
                 found.append(Without(first, last, self._error(each, first), each.epoch))
         return found
+
+    def changed_before(self) -> int:
+        """See `FailureLog`."""
+        self.settle()
+        return self._standing[-1].epoch + 1 if self._standing else 0
 
     def forget(self, stop: int) -> None:
         """Nobody asks for changes of epochs before `stop`; perhaps for a snapshot of the last of these."""

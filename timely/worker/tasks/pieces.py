@@ -36,7 +36,7 @@ def hold(capture: CaptureVertex, request: Hold) -> None:
 
 def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
     """What there is, from epoch `start` on, in an output that began at `origin`."""
-    kept, last = capture.log.extent()
+    kept, last = capture.extent()
     complete = capture.complete_before
     failures = capture.failures
     failed = [] if failures is None else failures.without(max(start, 0), complete)

@@ -22,6 +22,7 @@ from strategies_plans import draw_collection, read_twice
 import differential as dd
 import timely
 from differential import Collection, col
+from differential.errors import RowError
 from differential.plan.building import Plan
 from differential.plan.nodes import AssertEmpty, ByPriority, Output
 from differential.plan.rewriting import beneath
@@ -139,6 +140,26 @@ def test_a_condition_fails_on_rows_as_they_are_told_apart_where_it_is_written() 
         flow.input("others").insert([(0, 2)])
         flow.seal()
         assert rows_of(flow.output("out").changes()) == [[2, 0, 1]]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_fails_later_than_anything_was_sealed_is_not_overlooked_at_the_end(workers: int) -> None:
+    def query(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int, b: int")
+        rows.delay(lambda epoch: epoch + 10).select(x=dd.col.a // dd.col.b).output("out")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(query)
+        for row in [(4, 2), (1, 0)]:
+            flow.input("rows").insert([row])
+            flow.seal()
+        assert flow.finish() == 12
+        output = flow.output("out")
+        for read in (output.snapshot, output.changes):
+            with pytest.raises(RowError, match="no answer at epoch 11: col.a // col.b"):
+                read()
+        *_, before, (epoch, error) = output.follow(start=0)
+        assert before[0] == 10 and epoch == 11 and isinstance(error, RowError)
 
 
 def check(
