@@ -26,7 +26,6 @@ from progress.times.time_words import TimeCode
 from timely.counted import counted
 from timely.dictionaries import Mark
 from timely.errors import InternalError, TimelyError, revive
-from timely.operators.capture import FOREVER
 from timely.operators.failures import FailureLog, Without
 from timely.wire.batch import Batch
 
@@ -175,8 +174,7 @@ class TableFailures:
         at = self._at(epoch)
         if at < 0 or not self._standing[at].rows:
             return None
-        # Who asks for all that will ever be is told where it began.
-        return self._error(self._standing[at], epoch if epoch < FOREVER - 1 else self._standing[at].epoch)
+        return self._error(self._standing[at], epoch)
 
     def good_from(self, epoch: int, stop: int) -> int | None:
         """The first epoch from `epoch` on and before `stop` that has an answer; None if there is none."""
