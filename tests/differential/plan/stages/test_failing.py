@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import count
 
 import pytest
 from hypothesis import assume, given, note
@@ -23,6 +24,7 @@ import differential as dd
 import timely
 from differential import Collection, col
 from differential.errors import RowError
+from differential.operators.table_io import TableLog, TableOut
 from differential.plan.building import Plan
 from differential.plan.nodes import AssertEmpty, ByPriority, Output
 from differential.plan.rewriting import beneath
@@ -289,3 +291,85 @@ def test_told_by_every_worker_whose_rows_they_were(
 def rows_of(table: object) -> list[list[object]]:
     """The rows of a table, as lists."""
     return [list(row.values()) for row in table.to_pylist()]  # type: ignore[attr-defined]
+
+
+def test_a_failure_goes_with_its_row_even_if_its_function_says_each_time_something_else() -> None:
+    said = count()
+
+    def fails(row: object) -> tuple[int]:
+        raise ValueError(f"attempt number {next(said)}")
+
+    def fails_for_a_group(key: object, rows: object) -> list[tuple[int]]:
+        del key, rows
+        raise ValueError(f"attempt number {next(said)}")
+
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.map(fails, "k: int").output("mapped")
+        numbers.group_by("n").reduce(fails_for_a_group, "k: int").output("reduced")
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(build)
+        numbers, outputs = flow.input("numbers"), [flow.output("mapped"), flow.output("reduced")]
+        rows = [(n, m) for n in range(20) for m in (0, 1)]
+        numbers.insert(rows)
+        flow.seal()
+        for output in outputs:
+            with pytest.raises(timely.TimelyError, match="attempt number"):
+                output.snapshot()
+        numbers.remove(rows[::2])
+        flow.seal()
+        numbers.remove(rows[1::2])
+        flow.seal()
+        for output in outputs:
+            assert output.snapshot().num_rows == 0
+
+
+def test_what_changes_while_something_fails_is_kept_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs: list[TableLog] = []
+    monkeypatch.setattr(TableOut, "new_log", lambda out: logs.append(TableLog(out.schema)) or logs[-1])
+
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.select("n", k=100 // col.m).output("quotients")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        numbers, output = flow.input("numbers"), flow.output("quotients")
+        numbers.insert([(0, 0), (1, 1)])
+        flow.seal()
+        for epoch in range(1, 200):
+            numbers.remove([(epoch, 1)])
+            numbers.insert([(epoch + 1, 1)])
+            flow.seal()
+            output.forget(0)  # which puts all in order
+        with pytest.raises(RowError):
+            output.changes()
+        (log,) = logs
+        assert sum(changes.rows for _, changes in log._unanswered) < 20
+        numbers.remove([(0, 0)])
+        flow.seal()
+        assert [tuple(row.values()) for row in output.changes().to_pylist()] == [(200, 100, 200, 1)]
+
+
+@pytest.mark.parametrize("many", [1, 20_000])
+def test_an_output_answers_again_with_all_changes_whatever_comes_in_that_epoch(many: int) -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.select("n", k=100 // col.m).output("quotients")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        for reads in (True, False):
+            flow = cluster.install(build)
+            numbers, output = flow.input("numbers"), flow.output("quotients")
+            numbers.insert([(n, 1) for n in range(many)])
+            numbers.insert([(-1, 0)])
+            flow.wait(flow.seal())
+            if reads:
+                output.forget(0)  # which puts all in order
+            numbers.remove([(-1, 0)])
+            for comes_and_goes in (numbers.insert, numbers.remove):
+                comes_and_goes([(-2, 1)])
+            flow.wait(flow.seal())
+            assert output.snapshot().num_rows == many
+            assert output.changes()["epoch"].to_pylist() == [1] * many
