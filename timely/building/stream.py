@@ -91,8 +91,8 @@ class Stream:
             route = exchange
         else:
             raise MisuseError(
-                f"stage {name!r:.80}: `exchange` is timely.by(…), a function from a record to a whole number, "
-                f"or a timely.Route, not a {type(exchange).__name__}.\n"
+                f"stage {name!r:.80}: `exchange` is timely.by(…), a function from a record to a whole "
+                f"number, or a timely.Route, not a {type(exchange).__name__}.\n"
                 "  Records with equal entries meet by exchange=timely.by('word'), or timely.by(0) of tuples."
             )
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])
