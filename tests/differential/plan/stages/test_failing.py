@@ -6,6 +6,7 @@ told_*     every worker can say which row failed, wherever that was
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -373,3 +374,31 @@ def test_an_output_answers_again_with_all_changes_whatever_comes_in_that_epoch(m
             flow.wait(flow.seal())
             assert output.snapshot().num_rows == many
             assert output.changes()["epoch"].to_pylist() == [1] * many
+
+
+def test_sums_that_do_not_fit_leave_no_memory_behind() -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.group_by("n").agg(total=dd.sum("m")).output("totals")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        numbers, output = flow.input("numbers"), flow.output("totals")
+        rows = [(n, 2**62) for n in range(40)] * 2
+
+        def pass_epochs(number: int) -> int:
+            for _ in range(number):
+                numbers.insert(rows)
+                flow.wait(flow.seal())
+                numbers.remove(rows)
+                flow.wait(flow.seal())
+                output.changes()
+                output.forget()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            before = pass_epochs(50)
+            assert pass_epochs(100) - before < 400_000
+        finally:
+            tracemalloc.stop()
