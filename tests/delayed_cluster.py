@@ -107,8 +107,12 @@ class DelayedCluster:
         raise AssertionError("never at rest")
 
 
-def answers_to(query: str, history: Mapping[int, Counter[Edge]], epochs: int) -> list[Counter[Row]]:
-    """What the query is at each epoch: asked of a cluster that has it from the beginning."""
+def answers_to(query: str, history: Mapping[int, Counter[Edge]], epochs: int) -> list[Counter[Row] | None]:
+    """What the query is at each epoch, None where it has no answer: asked of a cluster that has it from the
+    beginning.
+    """
+    found: list[Counter[Row] | None] = []
+    total: Counter[Row] = Counter()
     with timely.connect(workers=1, embedded=True) as fresh:
         flow = fresh.install("exporting_flows:owner", query=query)
         for epoch in range(epochs):
@@ -117,5 +121,12 @@ def answers_to(query: str, history: Mapping[int, Counter[Edge]], epochs: int) ->
                 src, dst, diffs = zip(*changed, strict=True)
                 flow.input("edges").append(pa.table({"src": src, "dst": dst, "diff": diffs}))
             flow.seal()
-        changes = flow.output("out").changes(0, epochs)
-    return [sums(changes, epoch) for epoch in range(epochs)]
+        tail = flow.output("out").follow(start=0)
+        for _, (_, changes) in zip(range(epochs), tail, strict=False):
+            if isinstance(changes, timely.TimelyError):
+                found.append(None)
+                continue
+            total.update(sums(changes))
+            found.append(Counter({row: n for row, n in total.items() if n}))
+    assert len(found) == epochs
+    return found

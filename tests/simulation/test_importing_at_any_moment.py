@@ -27,10 +27,14 @@ from timely.wire.requests import Install, Uninstall
 from timely.worker.answers.later import Later
 
 
+FAILS = "fails on 5"
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_same_as_the_owner_from_the_beginning_on(
     workers: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    failed = 0
     for number in range(16 * effort):
         case = seed + number
         rng = random.Random(case)
@@ -43,7 +47,7 @@ def test_same_as_the_owner_from_the_beginning_on(
         cluster.seal()
         cluster.seal()
         cluster.settle()
-        wanted = {query: answers_to(query, cluster.history, cluster.epoch) for query in QUERIES}
+        wanted = {query: answers_to(query, cluster.history, cluster.epoch) for query in (*QUERIES, FAILS)}
         for flow, query in importers.items():
             if flow not in cluster.workers[0].instances:
                 assert isinstance(cluster.workers[0].ended[flow], timely.UninstalledError), f"seed {case}"
@@ -52,8 +56,17 @@ def test_same_as_the_owner_from_the_beginning_on(
             ours = _changes(cluster, flow)
             for epoch in range(cluster.epoch):
                 there = wanted[query][epoch] if epoch >= begin else Counter[Row]()
+                captures = [worker.instance(flow).output("out") for worker in cluster.workers]
+                errors = {str(each.failures and each.failures.error_at(epoch)) for each in captures}
+                assert len(errors) == 1 and (errors == {"None"}) == (there is not None), (
+                    f"seed {case}, {query} of {flow} at {epoch} from {begin}: {errors}, {there}"
+                )
+                if there is None:
+                    failed += 1
+                    continue
                 assert sums(ours, epoch) == there, f"seed {case}, {query} of {flow} at {epoch} from {begin}"
         _nothing_is_held(cluster, f"seed {case}")
+    assert failed > 16, "some had no answer at some epochs"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -84,10 +97,13 @@ def _at_random(cluster: DelayedCluster) -> dict[int, str]:
         elif chance < 0.37:
             cluster.seal()
         elif chance < 0.42:
-            query = rng.choice(QUERIES)
-            # One that imports from an importer gets what that makes of it: as it is, here.
-            of = rng.choice([cluster.owner, *(flow for flow in running if importers[flow] == "as it is")])
-            importers[cluster.install("exporting_flows:importer", query=query, of=of)] = query
+            query = rng.choice((*QUERIES, FAILS))
+            # One that imports from an importer gets what that makes of it: as it is, or without what fails.
+            kinds = ("as it is", FAILS) if query in ("as it is", FAILS) else ("as it is",)
+            of = rng.choice([cluster.owner, *(flow for flow in running if importers[flow] in kinds)])
+            fails = query == FAILS or importers.get(of) == FAILS
+            flow = cluster.install("exporting_flows:importer", query=query, of=of)
+            importers[flow] = FAILS if fails else query
         elif chance < 0.43 and running:
             cluster.ask(Uninstall(rng.choice(running), True))
         else:
