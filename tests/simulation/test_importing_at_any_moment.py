@@ -26,7 +26,6 @@ from timely.wire.handshake import Offer
 from timely.wire.requests import Install, Uninstall
 from timely.worker.answers.later import Later
 
-
 FAILS = "fails on 5"
 
 

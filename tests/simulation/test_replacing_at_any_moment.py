@@ -1,8 +1,8 @@
 """Dataflows that are replaced again and again at random moments of a random history, among workers whose
 messages are delayed at random, while somebody reads; every worker checks its progress tracking, or none.
 
-same_*   at every epoch the answer is that of the version that was in force, or it has none there, to who reads on,
-         to who begins; on all workers, also when a version ends
+same_*   at every epoch the answer is that of the version that was in force, or it has none there, to whoever
+         reads on or begins; on all workers, also when a version ends
 """
 
 from __future__ import annotations
