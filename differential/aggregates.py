@@ -38,6 +38,7 @@ from differential.columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, de
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.expressions.expression import ColumnRef, Expr, Ordering
+from differential.expressions.functions.refusals import check_no_bool
 from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
 from differential.other_spellings import of_another_library, written_as
@@ -133,6 +134,10 @@ class _OfGroup(NoValue):
         __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _computed
 
 
+_CALLS: Final = {"any": "any_of", "all": "all_of"}
+"""What the function is called that makes such an aggregate, if not as its kind."""
+
+
 @dataclass(frozen=True)
 class Aggregate(_OfGroup):
     """One aggregate of a group, of `column` or of what `argument` computes; neither: of whole rows."""
@@ -150,8 +155,9 @@ class Aggregate(_OfGroup):
             return cls(kind, argument, by=by)
         if isinstance(argument, ColumnRef):
             return cls(kind, argument.name, by=by)
+        check_no_bool(_CALLS.get(kind, kind), argument)
         if not isinstance(argument, Expr):
-            raise ExpressionError(_no_argument(kind, argument))
+            raise ExpressionError(_no_argument(_CALLS.get(kind, kind), argument))
         return cls(kind, None, argument, by)
 
     def alias(self, name: str) -> NamedAggregate:

@@ -76,7 +76,7 @@ class FailingRows(NamedTuple):
         rows: bool[n], true where a row fails. n is the number of rows that the expression was given.
         expression: the expression as text, without the place where it is written.
         why: what is wrong with each row, such as "divides by zero"; k texts.
-        show: the columns of each row that the expression reads; k texts.
+        show: each row as text, first the columns that the expression reads; k texts.
         words: all words of the rows, int64[words, k]: rows that look alike may be different ones.
         line: the line of the user's function that failed; None: there is no such function.
     """

@@ -133,7 +133,7 @@ HOLDS_NO_WORDS = {
     "RecordLog": "_complete _done _forgotten_before _open _records",
     "Records": "records",
     "ReduceMachine": (
-        "_is_sum _least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
+        "_asked _is_sum _least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
         "aggregate fails guards input keeps_answers kw output rows_walked vw words"
     ),
     "ReduceVertex": "_aggregate _reads _shown _widths arrangement failures_output",

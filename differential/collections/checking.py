@@ -10,7 +10,7 @@ from timely.user_code.call_site import call_site
 
 from ..errors import ExpressionError
 from ..expressions.expression import col
-from ..plan.nodes import AssertEmpty, Delay, Filter, Node, ReduceFunction, Select
+from ..plan.nodes import AssertEmpty, Consolidate, Delay, Filter, Node, ReduceFunction, Select
 from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded, Provided
 from .handle import Handle, in_one_place
 from .joins import JoinOperators
@@ -45,18 +45,17 @@ class CheckingOperators(JoinOperators):
 
         While there is a row, the outputs behind the collection have no answer, but a NotEmptyError that names
         it. If no output reads what is returned, this holds for all outputs. `what` says what is claimed,
-        for the message. Rust: `assert_empty`. Keeps nothing, but takes Python for each row that comes; if
-        rows cancel within an epoch, write `consolidate()` before it.
+        for the message. Rust: `assert_empty`. Keeps rows until their epoch is complete.
         """
-        node = self.plan.effect(AssertEmpty(self.node, what or f"assert_empty ({call_site()})"))
-        return self.with_node(node)
+        claim = AssertEmpty(self.plan.add(Consolidate(self.node)), what or f"assert_empty ({call_site()})")
+        return self.with_node(Provided(self.node, self.plan.effect(claim)))
 
     def assert_equal(self, other: Self, what: str = "") -> Self:
         """This collection; each row that it and `other` do not have equally often is a failure.
 
-        While there is such a row, no output of the dataflow has an answer, but a NotEmptyError that names
-        it. Rust: `assert_eq`. Keeps nothing, but takes Python for each row of the two, also for rows that
-        both have.
+        While there is such a row, the outputs behind this collection have no answer, but a NotEmptyError
+        that names it. If no output reads what is returned, this holds for all outputs. Rust: `assert_eq`.
+        Keeps rows until their epoch is complete.
         """
         left, right = in_one_place((self, other))
         difference = left.concat(right.conformed(left.schema, "assert_equal").negate())

@@ -53,7 +53,10 @@ from differential.expressions.projection import CONSTANT, Projection
 from differential.expressions.types import constants_of, type_of
 from differential.kernels.overflow import INT64_MIN
 
-__all__ = ["Compiler", "evaluate"]
+__all__ = ["OTHERS_LENGTH_MAX", "Compiler", "evaluate"]
+
+OTHERS_LENGTH_MAX: Final = 300
+"""Characters that are shown of the columns of a failing row that the expression does not read."""
 
 _ORDERS: Final = frozenset(("<", "<=", ">", ">="))
 _SAME_WORDS: Final = frozenset((("int", "timestamp"), ("timestamp", "int"), ("date", "int")))
@@ -322,7 +325,7 @@ class Compiler:
             rows,
             expr.describe(),
             lambda indices: [why] * len(indices),
-            lambda indices: self._texts_of(expr, words, indices),
+            lambda indices: self._rows_shown(expr, words, indices),
             lambda indices: self._rows_at(words, indices)[:-2],
         )
         return error
@@ -330,6 +333,23 @@ class Compiler:
     def _texts_of(self, expr: Operation, words: Int64s, indices: Int64s) -> list[str]:
         """The columns of some rows that the expression reads; empty for an expression of constants."""
         names = [name for name in self.schema.names if name in expr.columns()]
+        return self._columns_shown(names, words, indices)
+
+    def _rows_shown(self, expr: Operation, words: Int64s, indices: Int64s) -> list[str]:
+        """All columns of some rows, first those that the expression reads: the others tell which row it is.
+
+        The others are cut off after `OTHERS_LENGTH_MAX` characters.
+        """
+        read = self._texts_of(expr, words, indices)
+        others = [name for name in self.schema.names if name not in expr.columns()]
+        rest = [
+            text if len(text) <= OTHERS_LENGTH_MAX else text[:OTHERS_LENGTH_MAX] + "…"
+            for text in self._columns_shown(others, words, indices)
+        ]
+        return [", ".join(filter(None, texts)) for texts in zip(read, rest, strict=True)]
+
+    def _columns_shown(self, names: Sequence[str], words: Int64s, indices: Int64s) -> list[str]:
+        """Some columns of some rows; empty texts if there are none."""
         if not names or not words.shape[0]:
             return [""] * len(indices)
         rows = self._rows_at(words, indices)

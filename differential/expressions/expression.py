@@ -13,11 +13,9 @@ side of a comparison in parentheses.
 
     null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
-    int       a row whose result leaves 64 bits fails with a RowError: the outputs behind have no answer while
-              it is there; // and % round down, as in Python
-    zero      // and % of ints by 0 fail, too; / gives inf or nan. Choose by `when(b != 0).then(a // b)`: a
-              value of `when` or `fill_null` is worked out only in rows that take it, both sides of & and |
-              always
+    int       a row whose result leaves 64 bits fails (RowError); // and % round down, as in Python
+    zero      // and % of ints by 0 fail, too; / gives inf or nan. Choose by `when(b != 0).then(a // b)`;
+              `when` and `fill_null` work out a value only in rows that take it, & and | always both sides
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
     any       compared with == != is_in only; cast what is taken out of it

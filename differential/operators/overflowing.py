@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from differential.kernels.rows.sort import sort_consolidate
-from differential.kernels.sums.accumulated import COUNT, answer_word
+from differential.kernels.sums.accumulated import COUNT, answer_and_excess
 from differential.kernels.sums.reduce_sums import reduce_sums
 from progress.arrays import Bools, Int64s
 
@@ -122,9 +122,9 @@ def _by_components(
         totals = np.ascontiguousarray(row[kw : kw + components])
         answer: list[int] = []
         for column in range(words):
-            try:
-                answer.append(int(answer_word(totals, asked, column)))
-            except OverflowError:
+            word, excess = answer_and_excess(totals, asked, column)
+            answer.append(int(word))
+            if excess:
                 failed.append(FailedGroup(key, column, time, diff))
                 break
         else:

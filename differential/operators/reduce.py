@@ -214,6 +214,8 @@ class ReduceMachine:
         self.keeps_answers = answers is None and not self._is_sum
         self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
+        self._asked: Int64s
+        """The same, or with a line more, in which the kernel says whether some answer does not fit."""
         self._least_shape: Int64s | None = None
         self.fails = False
         """Whether groups whose sums do not fit are taken apart; else they are errors."""
@@ -227,12 +229,16 @@ class ReduceMachine:
         if isinstance(aggregate, Accumulation):
             assert vw == 1
             self._parts, self._shape[5] = aggregate.table(), 1
+        self._asked = self._parts
+        if isinstance(aggregate, Accumulation) and aggregate.may_overflow:
+            self._asked = np.concatenate([self._parts, np.zeros((1, aggregate.words), np.int64)])
         if isinstance(aggregate, Aggregates):
             parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
             self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
                 self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1, -1], np.int64)
+            self._asked = self._parts
 
         self._prepare()
 
@@ -296,7 +302,7 @@ class ReduceMachine:
                     raise self._overflow(ready, pending) from None
                 try:
                     corrections, pended, failed = reduce_apart(
-                        ready, pending, self.input.lines, frontier, self._shape, self._parts
+                        ready, pending, self.input.lines, frontier, self._shape, self._asked
                     )
                 except OverflowError:
                     raise self._overflow(ready, pending) from None
@@ -391,7 +397,7 @@ class ReduceMachine:
         if self._least_shape is not None:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
         if self._is_sum:
-            return reduce_sums(ready, pending, tables[0], frontier, self._shape, self._parts)
+            return reduce_sums(ready, pending, tables[0], frontier, self._shape, self._asked)
         assert not isinstance(self.aggregate, Accumulation)
         if isinstance(self.aggregate, Aggregates):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)

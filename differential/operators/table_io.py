@@ -252,6 +252,12 @@ class TableLog:
             self._answer_again(self._complete)
 
     def _put_in_order(self) -> None:
+        self._keep_complete()
+        if self._unanswered:  # also if nothing is left of what has come since
+            self._answer_again(self._complete)
+
+    def _keep_complete(self) -> None:
+        """Keep what is complete, epoch by epoch."""
         epoch = self._complete
         assert self._code is not None and self._rows is not None
         ends = not self._code.holds(epoch)  # it is after every row, then
@@ -280,9 +286,28 @@ class TableLog:
                 self._answer_again(done)
             if self._unanswered or self._failures.good_from(done, done + 1) is None:
                 self._unanswered.append((done, KeptChanges(changes)))
+                self._merge_unanswered()
                 self._answer_again(done + 1)
                 return
         self._keep_at(done, KeptChanges(changes))
+
+    def _merge_unanswered(self) -> None:
+        """Sum up changes of epochs without an answer, which nobody tells apart: as many as are left of the
+        rows are kept, however long something fails. Cost: each row is sorted as often as they double.
+        """
+        while len(self._unanswered) > 1 and self._unanswered[-2][1].rows <= 2 * self._unanswered[-1][1].rows:
+            (_, first), (epoch, second) = self._unanswered[-2:]
+            words = np.concatenate([first.words(), second.words()], axis=1)
+            words[-2] = words[-2, -1]
+            try:
+                summed = sort_parts([words])
+            except OverflowError:
+                return  # not what is asked for: later changes may take it back
+            del self._unanswered[-2:]
+            if summed.shape[1]:
+                self._unanswered.append((epoch, KeptChanges(summed)))
+            elif self._unanswered:
+                self._unanswered[-1] = epoch, self._unanswered[-1][1]  # known to have no answer so far
 
     def _keep_at(self, done: int, changes: KeptChanges) -> None:
         """Keep the changes of an epoch that has an answer."""
@@ -293,8 +318,11 @@ class TableLog:
 
     def _answer_again(self, stop: int) -> None:
         """If an epoch before `stop` has an answer again, it has all changes of those before that had none."""
+        if not self._unanswered:
+            return
         assert self._failures is not None
-        last = self._unanswered[-1][0]
+        # What held before has been forgotten, and with it that these epochs had no answer.
+        last = max(self._unanswered[-1][0], self._forgotten_before)
         good = self._failures.good_from(last, stop)
         if good is None:
             return

@@ -54,14 +54,17 @@ def carrying_of(link: Link) -> Carrying | None:
 
 def failing_of(link: Link) -> list[Carrying]:
     """Connectors for the rows that leave 64 bits at a connector of which `carrying_of` has a form: as they
-    are, one connector for each sum that may.
+    are, one connector for each sum that may. A row of which several sums do goes by the first one's alone.
     """
     assert isinstance(link.transform, LinearTransform) and link.transform.short is not None
     short = link.transform.short
-    return [
-        Carrying(-1, 0, None, 1, np.array([*short.tests.tolist(), beyond], np.int64), (0, 0, FAR), False)
-        for _, beyond in _bounds(short)
-    ]
+    found = []
+    before: list[tuple[int, int, int, int]] = []
+    for within, beyond in _bounds(short):
+        tests = np.array([*short.tests.tolist(), *before, beyond], np.int64)
+        found.append(Carrying(-1, 0, None, 1, tests, (0, 0, FAR), False))
+        before.append(within)
+    return found
 
 
 def _bounds(short: Short) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int]]]:

@@ -81,6 +81,19 @@ def test_type_conditions_are_bool() -> None:
 def test_type_of_what_is_no_column_and_no_expression() -> None:
     with pytest.raises(ExpressionError, match=r"sum\(5\) takes a column.s name"):
         dd.sum(5)  # type: ignore[arg-type]
+    with pytest.raises(ExpressionError, match=r"any_of\(5\) takes a column.s name.*as in any_of\('x'\)"):
+        dd.any_of(5)  # type: ignore[arg-type]
+
+
+def test_type_of_what_python_answers_by_itself_is_refused_with_what_to_write() -> None:
+    for make, name in (
+        (dd.any_of, "any_of"),
+        (dd.all_of, "all_of"),
+        (dd.count_if, "count_if"),
+        (dd.sum, "sum"),
+    ):
+        with pytest.raises(ExpressionError, match=rf"^{name} \(.*is given False.*\n.*col\.x\.is_null\(\)"):
+            make(dd.col.i is None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["i", "s", "maybe"])

@@ -67,6 +67,9 @@ class _Interpreter:
             return self._variables[node.depth][node.index]
         if isinstance(node, n.Leave):
             return self.loop(node.loop)[node.index]
+        if isinstance(node, n.Provided):
+            self.rows(node.claim)
+            return self.rows(node.source)
         if isinstance(node, n.Concat):
             return plainly.concat(*map(self.rows, node.sources))
         if isinstance(node, n.HalfJoin) and node.probing == 1:

@@ -80,7 +80,8 @@ class RecordRoute:
             if not isinstance(number, int):
                 raise MisuseError(
                     f"the exchange function {getattr(self._partition, '__qualname__', self._partition)!r} "
-                    f"must return an int; for {record!r} it returned {number!r}"
+                    f"must return an int; for {record!r} it returned {number!r}.\n"
+                    "  If that is the key by which records meet, write exchange=timely.by(lambda record: …)."
                 )
             parts[owners[number % BUCKETS]].append(record)
         return [Records(part) if part else None for part in parts]

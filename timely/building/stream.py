@@ -91,8 +91,9 @@ class Stream:
             route = exchange
         else:
             raise MisuseError(
-                f"stage {name!r:.80}: `exchange` is a function from a record to a whole number, or a "
-                f"timely.Route, not a {type(exchange).__name__}"
+                f"stage {name!r:.80}: `exchange` is timely.by(…), a function from a record to a whole "
+                f"number, or a timely.Route, not a {type(exchange).__name__}.\n"
+                "  Records with equal entries meet by exchange=timely.by('word'), or timely.by(0) of tuples."
             )
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])
         return output

@@ -84,13 +84,32 @@ class Extent:
 class Held(NamedTuple):
     """What all workers have of an output: the first epoch that is not complete on one of them, the first
     whose changes all keep, and the epoch behind the last that has changes on any. `origins`: where the output
-    began, on each of them.
+    began, on each of them. `without`: the stretches of epochs without an answer, each as the first and the
+    one behind the last, and `why` the last of them has none.
     """
 
     complete: int
     kept: int
     last: int
     origins: tuple[str, ...]
+    without: tuple[tuple[int, int], ...] = ()
+    why: str = ""
+
+    def end_with_answer(self, start: int, stop: int) -> int | None:
+        """The end of a stretch of epochs that begins at `start`, of which the last has an answer: if possible
+        not behind `stop`; None: there is none yet.
+        """
+        end = stop
+        for first, last in reversed(self.without):
+            if first < end <= last:
+                end = first
+        if end > start:
+            return end
+        end = stop + 1
+        for first, last in self.without:
+            if first < end <= last:
+                end = last + 1
+        return end if end <= self.complete else None
 
     @property
     def origin(self) -> str:
@@ -127,7 +146,16 @@ def hold_everywhere(workers: Workers, wanted: Hold, seconds: float = REPLY_SECON
         max(reply.integer("kept") for reply in replies),
         max(reply.integer("last") for reply in replies),
         tuple(reply.text("origin") for reply in replies),
+        tuple(map(_stretch, replies[0].items("without"))),  # all workers know the same of what is complete
+        replies[0].text("why"),
     )
+
+
+def _stretch(said: object) -> tuple[int, int]:
+    match said:
+        case [int(first), int(stop)]:
+            return first, stop
+    raise PeerError(f"a worker says {said!r:.100} of epochs without an answer")
 
 
 def _ask(workers: Workers, worker: int, wanted: OutputSlice, first: int) -> Reply:

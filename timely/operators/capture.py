@@ -363,6 +363,11 @@ class CaptureVertex(Vertex):
             if error is not None:
                 raise error
 
+    def extent(self) -> tuple[int, int]:
+        """See `OutputLog.extent`; an epoch at which something failed is one that had changes."""
+        kept, last = self.log.extent()
+        return kept, last if self.failures is None else max(last, self.failures.changed_before())
+
     def forget(self, stop: int) -> None:
         """Changes of epochs before `stop` will not be asked for again."""
         self._log.forget(stop)

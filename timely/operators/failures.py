@@ -76,6 +76,10 @@ class FailureLog(Protocol):
         """The complete epochs from `start` on and before `stop` that have no answer, in order."""
         ...
 
+    def changed_before(self) -> int:
+        """The epoch behind the last complete one at which something failed, or failed no more; 0: none."""
+        ...
+
     def take_over(self, other: FailureLog | None, epoch: int) -> None:
         """Go on at `epoch` where `other`, of an older version of the dataflow, stops.
 

@@ -45,8 +45,10 @@ class Hold:
     Answered when `complete` is beyond `beyond`, or after `wait_seconds` in any case: who waits for news
     rests.
     Values: complete, kept (the first epoch whose changes are still there), last (the epoch behind the last
-    one that has changes), origin (where this output began, on this worker. One of a dataflow that is
-    installed again has another; one that goes on where its dataflow is replaced has the same).
+    one that has changes), without ([first epoch, the one behind the last] for each stretch of complete epochs
+    from `epoch` on that have no answer), why (what an error says of the last of them), origin (where this
+    output began, on this worker. One of a dataflow that is installed again has another; one that goes on
+    where its dataflow is replaced has the same).
     """
 
     dataflow: int

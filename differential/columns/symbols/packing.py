@@ -91,6 +91,8 @@ def _canonical(value: object) -> object:
         return dict(sorted(items, key=lambda item: pack(item[0])))
     if isinstance(value, list | tuple):
         return [_canonical(entry) for entry in value]
+    if isinstance(value, dt.datetime) and value != value:  # pandas' NaT is a datetime, too
+        raise TypeError("no time; write None")
     if isinstance(value, np.datetime64 | np.timedelta64):
         raise TypeError(f"a {type(value).__name__} of numpy")  # of nanoseconds `item` would make an int
     if isinstance(value, np.generic):

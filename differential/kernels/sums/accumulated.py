@@ -11,6 +11,8 @@ Each word of an answer is asked for by a column of a table:
               spreads, how many there are behind that of the values: 0 but for decimals
     room      components in all, and (the next line) how many of the first ones must be there: the same in
     needed    every column
+    refused   if there is such a line: set in the first column when an answer does not fit. Without it the
+              kernel raises, and then what it has allocated is never given back
 
     COUNT     the multiplicity of a component
     FLAG      1 if there is a value, 0 for null                 FLAG_OF_TWO   1 if there are two or more
@@ -66,6 +68,9 @@ SAMPLE_VARIANCE: Final = 10
 SAMPLE_DEVIATION: Final = 11
 DECIMAL_MEAN: Final = 12
 
+REFUSED: Final = 7
+"""The line of the table in which it is said that an answer does not fit."""
+
 DECIMAL_LARGEST: Final = 10**18 - 1
 """As many digits as a decimal may have: some more would fit the word, but not the type of the column."""
 
@@ -94,20 +99,21 @@ def not_finite(totals: Int64s, at: int) -> int:
 
 
 @kernel
-def total_word(totals: Int64s, at: int, is_decimal: int) -> int:
-    """A whole number in one word; raises if it leaves 64 bits, or has more digits than a decimal."""
+def total_word(totals: Int64s, at: int, is_decimal: int) -> tuple[int, int]:
+    """A whole number in one word, and an excess: not 0 if it leaves 64 bits, or has more digits than a
+    decimal.
+    """
     if magnitude(totals[at]) >> 62 == 0 and magnitude(totals[at + 1]) >> 29 == 0:  # as nearly all are
         total = totals[at] + (totals[at + 1] << 32)
-        refuse(np.int64(is_decimal != 0 and not -DECIMAL_LARGEST <= total <= DECIMAL_LARGEST))
-        return total
+        return total, np.int64(is_decimal != 0 and not -DECIMAL_LARGEST <= total <= DECIMAL_LARGEST)
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
     low = number[0] | (number[1] << 32)
-    refuse(number[2] | number[3])
+    excess = number[2] | number[3]
     if low < 0:  # 2⁶³ and more
-        refuse(np.int64(sign > 0 or low << 1 != 0))
-    refuse(np.int64(is_decimal != 0 and not 0 <= low <= DECIMAL_LARGEST))
-    return low if sign > 0 else -low
+        excess |= np.int64(sign > 0 or low << 1 != 0)
+    excess |= np.int64(is_decimal != 0 and not 0 <= low <= DECIMAL_LARGEST)
+    return low if sign > 0 else -low, excess
 
 
 @kernel
@@ -130,19 +136,19 @@ def mean_word(totals: Int64s, at: int, limbs: int, count: int) -> int:
 
 
 @kernel
-def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> int:
-    """A number of decimals, divided by `count`, with so many `digits` more; raises if it has more than a
-    decimal.
+def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> tuple[int, int]:
+    """A number of decimals, divided by `count`, with so many `digits` more; and an excess: not 0 if it has
+    more than a decimal.
     """
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
     if count < 0:
         sign, count = -sign, -count
-    refuse(np.int64(count < 0))  # the least number has no opposite
+    if count < 0:  # the least number has no opposite
+        return np.int64(0), np.int64(1)
     multiply_by_tens(number, digits)
     mean = divided(number, count, np.int64(DECIMAL_LARGEST))
-    refuse(np.int64(mean > DECIMAL_LARGEST))
-    return mean if sign > 0 else -mean
+    return mean if sign > 0 else -mean, np.int64(mean > DECIMAL_LARGEST)
 
 
 @kernel
@@ -180,31 +186,40 @@ def variance_word(what: int, totals: Int64s, at: int, limbs: int, digits: int, c
 
 
 @kernel
-def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
-    """The word that a column of the table asks for."""
+def answer_and_excess(totals: Int64s, asked: Int64s, column: int) -> tuple[int, int]:
+    """The word that a column of the table asks for, and an excess: not 0 if the answer does not fit it."""
+    excess = np.int64(0)
     what, at, gate = asked[0, column], asked[1, column], asked[2, column]
     limbs, digits = asked[3, column], asked[4, column]
     count = np.int64(1) if gate < 0 else totals[gate]
     if what == FLAG:
-        return np.int64(count != 0)
+        return np.int64(count != 0), excess
     if what in (FLAG_OF_TWO, SAMPLE_VARIANCE, SAMPLE_DEVIATION) and count < 2:
-        return np.int64(0)
+        return np.int64(0), excess
     if what == FLAG_OF_TWO:
-        return np.int64(1)
+        return np.int64(1), excess
     if count == 0:
-        return np.int64(0)
+        return np.int64(0), excess
     if what == COUNT:
-        return totals[at]
+        return totals[at], excess
     if what == ANY:
-        return np.int64(totals[at] > 0)
+        return np.int64(totals[at] > 0), excess
     if what == ALL:
-        return np.int64(totals[at] <= 0)
+        return np.int64(totals[at] <= 0), excess
     if what == TOTAL:
         return total_word(totals, at, limbs)
     if what == FLOAT_TOTAL:
-        return mean_word(totals, at, limbs, np.int64(1))
+        return mean_word(totals, at, limbs, np.int64(1)), excess
     if what == MEAN:
-        return mean_word(totals, at, limbs, count)
+        return mean_word(totals, at, limbs, count), excess
     if what == DECIMAL_MEAN:
         return decimal_mean_word(totals, at, digits, count)
-    return variance_word(what, totals, at, limbs, digits, count)
+    return variance_word(what, totals, at, limbs, digits, count), excess
+
+
+@kernel
+def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
+    """The word that a column of the table asks for; raises if the answer does not fit it."""
+    word, excess = answer_and_excess(totals, asked, column)
+    refuse(excess)
+    return word

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.sums.accumulated import COUNT, answer_word
+from differential.kernels.overflow import refuse
+from differential.kernels.sums.accumulated import COUNT, REFUSED, answer_and_excess
 from progress.kernel import Int64s, kernel, small_kernel
 
 HALF: Final = (1 << 32) - 1
@@ -57,7 +58,12 @@ def answer_words(sums: Int64s, number: int, asked: Int64s, out: Int64s, at: int,
     """Write the answer of one line of components into a column of `out`, from line `at` on."""
     line = sums[number]
     for part in range(asked.shape[1]):
-        out[at + part, column] = answer_word(line, asked, part)
+        word, excess = answer_and_excess(line, asked, part)
+        if asked.shape[0] <= REFUSED:
+            refuse(excess)
+        elif excess != 0:
+            asked[REFUSED, 0] = 1
+        out[at + part, column] = word
 
 
 @small_kernel

@@ -46,6 +46,7 @@ from differential.kernels.rows.probing import KEYS_AT_ONCE
 from differential.kernels.rows.room import room_for, shortened
 from differential.kernels.rows.search import whose_turn
 from differential.kernels.rows.sort import MANY_ROWS
+from differential.kernels.sums.accumulated import REFUSED
 from differential.kernels.sums.corners import HALF, class_of, classes_of, put_corrections, sum_corners
 from differential.kernels.sums.short_way import IS_LONG, IS_OVER, LATER_MAX, go_the_short_way
 from progress.kernel import Int64s, kernel, large_kernel
@@ -280,8 +281,20 @@ def reduce_sums(
     shape            int64[6]: kw, vw, guards, the answer's value words, `exact` of `gathered_complete`, and
                      whether the last value word says which component a row is; else values do not count
     asked            see `corners.py`
+    Raises OverflowError if an answer does not fit.
     Cost: for each key O(history · ready times); nothing is sorted or moved where only one time is ready.
     """
+    found = _reduced(ready, pending, table, frontier, shape, asked)
+    if asked.shape[0] > REFUSED and asked[REFUSED, 0]:
+        asked[REFUSED, 0] = 0
+        raise OverflowError("an answer does not fit")
+    return found
+
+
+def _reduced(
+    ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, asked: Int64s
+) -> tuple[Int64s, Int64s]:
+    """The same, with whatever words in place of answers that do not fit."""
     rows = max(ready.shape[1], pending.shape[1])
     if rows < MANY_ROWS:
         return reduce_few(ready, pending, table, frontier, shape, asked)

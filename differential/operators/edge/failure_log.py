@@ -33,8 +33,11 @@ from ...columns.update_batch import words_of
 
 __all__ = ["FailuresOut", "TableFailures"]
 
-_PLACE: Final = FAILURES.offset("place")
-_ITERATION: Final = FAILURES.offset("iteration")
+_KEY: Final = [FAILURES.offset(name) for name in ("place", "iteration", "row", "kind", "expression")]
+"""What makes a failure. What is said of it does not: the text of a function may name the time, or how often
+something was tried, and be another one when the row is removed.
+"""
+_ROW: Final = [FAILURES.offset(name) for name in ("row", "kind", "expression")]
 
 _MEND: Final = {
     "RowError": "  Filter such rows out before, choose with when(...).then(...).otherwise(...), or take them "
@@ -89,9 +92,11 @@ class TableFailures:
         self._coming: list[Int64s] = []
         """Rows of `FAILURES`, of epochs that may not be complete."""
         self._there: dict[bytes, int] = {}
-        """By the words of a failure how often it is there; never 0."""
+        """By the words that make a failure how often it is there; never 0."""
+        self._said: dict[bytes, bytes] = {}
+        """By these all words of the failure."""
         self._rows: dict[bytes, int] = {}
-        """By these words without place and iteration, of how many of those failures they are."""
+        """By these without place and iteration, of how many of those failures they are."""
         self._standing: list[_Standing] = []
         """Epochs ascending: what holds from each on."""
         self._complete = 0
@@ -137,19 +142,25 @@ class TableFailures:
 
     def _take_in(self, epoch: int, words: Int64s) -> None:
         """The failures that changed in one epoch."""
-        wholes = np.ascontiguousarray(words[:-2].T)
-        alike = wholes.copy()
-        alike[:, [_PLACE, _ITERATION]] = 0
-        for whole, row, diff in zip(wholes, alike, words[-1].tolist(), strict=True):
-            key = whole.tobytes()
+        wholes, keys, rows = (_each(words[which]) for which in (slice(-2), _KEY, _ROW))
+        gone: list[bytes] = []
+        for whole, key, row, diff in zip(wholes, keys, rows, words[-1].tolist(), strict=True):
             before = self._there.pop(key, 0)
             if before + diff:
                 self._there[key] = before + diff
-            self._note(row.tobytes(), bool(before + diff) - bool(before))
+            else:
+                gone.append(key)
+            self._note(row, bool(before + diff) - bool(before))
+            self._said[key] = min(whole, self._said.get(key, whole))  # the same on all workers
+        for key in gone:
+            if key not in self._there:
+                self._said.pop(key, None)
         last = self._standing[-1] if self._standing else None
-        sample = last.sample if last is not None and last.sample in self._there else b""
+        sample = last.sample if last is not None else b""
+        if sample and _key_of(sample) not in self._there:
+            sample = b""
         if not sample and self._there:
-            sample = min(self._there)  # the same on all workers
+            sample = self._said[min(self._there)]  # the same on all workers
         if last is not None and last.epoch == epoch:
             self._standing.pop()
             last = self._standing[-1] if self._standing else None
@@ -172,7 +183,9 @@ class TableFailures:
         """Why there is no answer at a complete epoch; None if there is one."""
         self.settle()
         at = self._at(epoch)
-        return self._error(self._standing[at], epoch) if at >= 0 and self._standing[at].rows else None
+        if at < 0 or not self._standing[at].rows:
+            return None
+        return self._error(self._standing[at], epoch)
 
     def good_from(self, epoch: int, stop: int) -> int | None:
         """The first epoch from `epoch` on and before `stop` that has an answer; None if there is none."""
@@ -198,6 +211,11 @@ class TableFailures:
             if each.rows and first < last:
                 found.append(Without(first, last, self._error(each, first), each.epoch))
         return found
+
+    def changed_before(self) -> int:
+        """See `FailureLog`."""
+        self.settle()
+        return self._standing[-1].epoch + 1 if self._standing else 0
 
     def forget(self, stop: int) -> None:
         """Nobody asks for changes of epochs before `stop`; perhaps for a snapshot of the last of these."""
@@ -225,7 +243,7 @@ class TableFailures:
     def end(self, epoch: int) -> None:
         """From `epoch` on nothing fails any more, since a new version of the dataflow has taken over."""
         self.settle()
-        self._coming, self._there, self._rows = [], {}, {}
+        self._coming, self._there, self._said, self._rows = [], {}, {}, {}
         self._standing = [each for each in self._standing if each.epoch < epoch]
         self._standing.append(_Standing(epoch, 0, b"", self._out))
 
@@ -233,12 +251,16 @@ class TableFailures:
         """Failures that wait, that are there, and that are told of an epoch."""
         for words in self._coming:
             mark.words(words[:-2])
-        keys = [*self._there, *(each.sample for each in self._standing)]
+        keys = [*self._said.values(), *(each.sample for each in self._standing)]
         mark.words(np.frombuffer(b"".join(keys), np.int64).reshape(-1, FAILURES.width).T.copy())
 
     def compared(self) -> object:
         """All that decides what will be said."""
-        return sorted(self._there.items()), [words.tolist() for words in self._coming]
+        return (
+            sorted(self._there.items()),
+            sorted(self._said.items()),
+            [words.tolist() for words in self._coming],
+        )
 
     def _error(self, standing: _Standing, epoch: int) -> TimelyError:
         """The error that a reader of `epoch` gets, at which this holds."""
@@ -265,6 +287,17 @@ class TableFailures:
         if str(kind) in _MEND:
             lines.append(_MEND[str(kind)])
         return revive([str(kind), "MisuseError"], "\n".join(lines))
+
+
+def _each(words: Int64s) -> list[bytes]:
+    """The words of each row."""
+    rows = np.ascontiguousarray(words.T)
+    return [row.tobytes() for row in rows]
+
+
+def _key_of(whole: bytes) -> bytes:
+    """The words that make the failure of which these are all."""
+    return np.frombuffer(whole, np.int64)[_KEY].tobytes()
 
 
 def _text(kind: str, expression: str, site: str, record: str, error: str, line: str) -> str:

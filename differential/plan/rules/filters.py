@@ -6,11 +6,11 @@
     filter(c)(reduce(x))      parts that read keys only; so of the first rows of groups
     filter(c)(not null(x))    not null(filter(c)(x))   which stays above the filter that it was written behind
 
-Half joins are as joins. Not a part that can raise, but past a select: further down it would see rows that are
-dropped now. Not past a function of the user or what is looked at, a loop, or columns that are computed, which
-would be so twice. Not past an operator with state that others read, too: it would be made for each of them.
-Not to a side of a join that is arranged, because somebody asked for that: what is filtered is another
-collection.
+Half joins are as joins. Not a part that can raise: further down it would see rows that are dropped now, or
+that cancel where fewer columns tell them apart. Not past a function of the user or what is looked at, a loop,
+or columns that are computed, which would be so twice. Not past an operator with state that others read, too:
+it would be made for each of them. Not to a side of a join that is arranged, because somebody asked for that:
+what is filtered is another collection.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _past_select(node: Filter, select: Select) -> Node | None:
     columns = dict(select.columns)
     for part in conjuncts(node.condition):
         over = [columns[name] for name in sorted(part.columns())]
-        if not all(isinstance(expr, ColumnRef | LiteralValue) for expr in over):
+        if can_raise(part) or not all(isinstance(expr, ColumnRef | LiteralValue) for expr in over):
             kept.append(part)
         else:
             moving.append(_written_out(part, columns))

@@ -21,8 +21,11 @@ import differential as dd
 import timely
 from differential import Collection, col
 from differential.errors import ExpressionError, NotEmptyError, UserFunctionError
+from differential.operators.edge import failure_log
+from differential.operators.edge.failure_log import TableFailures
 from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
+from timely.wire.batch import Batch
 
 
 def _run(build: Callable[[Collection], Collection], *epochs: list[tuple[tuple[int, int], int]]) -> Cluster:
@@ -190,6 +193,35 @@ def test_claims_are_checked_in_loops_and_without_readers() -> None:
         r"is the row k=1, v=[34]\. \(1 more row failed, too\)",
     ):
         cluster.run()
+
+
+def test_claims_of_rows_that_cancel_within_an_epoch_make_no_failures() -> None:
+    made: list[int] = []
+
+    def build(flow: Dataflow) -> None:
+        left, right = (dd.input(flow, name, NUMBERS) for name in ("left", "right"))
+        left.assert_equal(right, "both are one").output("result")
+        right.output("right")
+
+    class Counting(TableFailures):
+        def add(self, batch: Batch) -> None:
+            made.append(batch.rows)
+            super().add(batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(failure_log, "TableFailures", Counting)
+        cluster = Cluster(build, workers=2)
+    rows = [((key, 7), 1) for key in range(50)]
+    cluster.change("left", rows)
+    cluster.change("right", rows, worker=1)
+    cluster.seal()
+    cluster.run()
+    assert cluster.snapshot("result") == dict(rows) and not made
+    cluster.change("left", [((50, 7), 1)])
+    cluster.seal()
+    cluster.run()
+    assert not cluster.has_answer("result", 1) and cluster.has_answer("right", 1)
+    assert made == [1, 1], "each worker hears of the one row"
 
 
 # attempt_

@@ -6,6 +6,7 @@ against_*   another library
 columns_*   which columns come out
 refused_*   aggregates and schemas that do not fit
 decimals_*  digits of sums and means, spreads
+single_*    collections of one row
 """
 
 from __future__ import annotations
@@ -508,3 +509,40 @@ def test_decimals_a_sum_of_more_than_18_digits_is_an_error_that_names_the_group(
         flow.wait(flow.seal())
         sums = {7: Decimal(sign + "9" * 17 + ".9"), 8: Decimal(1)}
         assert {row["k"]: row["s"] for row in flow.output("sums").snapshot().to_pylist()} == sums
+
+
+# single_
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_single_a_second_row_leaves_what_rests_on_it_without_an_answer_until_it_goes(workers: int) -> None:
+    def build(flow: Dataflow) -> None:
+        rates = dd.input(flow, "rates", "rate: int")
+        amounts = dd.input(flow, "amounts", "amount: int")
+        rate = rates.assert_single("there is one rate")
+        amounts.cross_join(rate).select(sum=col.amount * col.rate).output("sums")
+        amounts.output("amounts")
+
+    cluster = Cluster(build, workers=workers)
+    for epoch, (changes, wanted) in enumerate(
+        [
+            ([], {}),
+            ([((2,), 1)], {(10,): 1}),
+            ([((3,), 1)], None),
+            ([((3,), -1), ((2,), 1)], None),  # the same row twice is two rows
+            ([((2,), -1)], {(10,): 1}),
+            ([((2,), -1), ((4,), 1)], {(20,): 1}),
+        ]
+    ):
+        cluster.change("rates", changes, worker=epoch % workers)
+        cluster.change("amounts", [((5,), 1)] if epoch == 0 else [])
+        cluster.seal()
+        cluster.run()
+        assert cluster.snapshot("amounts") == {(5,): 1}
+        assert cluster.has_answer("sums", epoch) == (wanted is not None)
+        if wanted is None:
+            assert "there is one rate does not hold, for there is the row rows=2" in str(
+                cluster.error("sums")
+            )
+        else:
+            assert cluster.snapshot("sums") == wanted

@@ -21,7 +21,7 @@ from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.expressions.calls import concat
-from differential.expressions.evaluation import Compiler, evaluate
+from differential.expressions.evaluation import OTHERS_LENGTH_MAX, Compiler, evaluate
 from differential.expressions.expression import Expr, col, greatest, least, lit, max_of, min_of, when
 from differential.expressions.projection import CONSTANT, Projection
 
@@ -53,6 +53,19 @@ def test_fail_division_by_zero_shows_the_row_and_where_it_was_written() -> None:
     assert values_of(col.i % 0.0, [ROW])[0] != 0
     with pytest.raises(RowError, match="not a 64-bit number in the row with f=nan"):
         values_of(col.f.cast(int), [(*ROW[:2], math.nan, *ROW[3:])])
+
+
+def test_fail_what_is_shown_of_a_row_ends_with_the_columns_that_are_not_read() -> None:
+    schema = Schema.of("id: int, n: int, text: string")
+    rows: list[Row] = [(1, 1, "x"), (2, 0, "y"), (3, 0, "z" * 2 * OTHERS_LENGTH_MAX)]
+    with pytest.raises(RowError) as raised:
+        values_of(1 // col.n, rows, schema)
+    failing = raised.value.failing
+    assert failing is not None
+    short, long = failing.show(np.array([1, 2]))
+    assert short == "n=0, id=2, text='y'"
+    assert long.startswith("n=0, id=3, text='zzz") and long.endswith("z…")
+    assert len(long) == len("n=0, ") + OTHERS_LENGTH_MAX + 1
 
 
 def test_fail_when_keeps_the_other_rows_away() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import cast
 
+import numpy as np
 import pytest
 
 from differential import col
+from differential.kernels.regions.edges import passes
 from differential.kernels.regions.layout import FAR
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
-from differential.regions.carrying import carrying_of
+from differential.regions.carrying import carrying_of, failing_of
 from timely.operators.region import Link, LinkUse
 
 
@@ -47,3 +49,15 @@ def test_a_short_chain_is_carried_with_its_tests_and_sign() -> None:
 def test_the_others_are_for_python(link: Link) -> None:
     """Of what goes round the rows are told as they are ahead of the transform, or in its middle."""
     assert carrying_of(link) is None
+
+
+def test_a_row_that_fails_in_several_columns_is_one_row_that_fails() -> None:
+    by = 1 << 62
+    chain = LinearChain.over("a: int, b: int").select({"x": col.a + by, "y": col.b - by, "z": col.a + by})
+    link = _link(LinearTransform(chain))
+    numbers = [-(1 << 63), -by - 1, -by, 0, by - 1, by, (1 << 63) - 1]
+    for a in numbers:
+        for b in numbers:
+            row = np.array([[a], [b], [0], [1]], np.int64)
+            fails = a + by >= 1 << 63 or b - by < -(1 << 63)
+            assert sum(passes(row, 0, edge.tests) for edge in failing_of(link)) == fails, (a, b)

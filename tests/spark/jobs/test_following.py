@@ -162,3 +162,22 @@ def test_closing_lets_go_of_all_sinks_and_tells_the_first_failure_unless_somethi
         close_all(outputs, is_failing=False)
     assert last.committed
     close_all(outputs, is_failing=True)
+
+
+def test_the_error_of_an_epoch_without_an_answer_says_how_the_job_goes_on() -> None:
+    def divides(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "k: int").select(k=6 // dd.col.k).output("rows")
+
+    sink = Listed()
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(divides)
+        answers = Answers(flow, [OneOutput("rows", form(), [sink])], Screen(False))  # type: ignore[list-item]
+        flow.input("rows").insert([(2,)])
+        answers.seal(0, "a", EpochSize(1, 0), ())
+        flow.input("rows").insert([(0,)])
+        with pytest.raises(
+            timely.TimelyError, match="no answer at epoch 1: .* in the row with k=0"
+        ) as raised:
+            answers.seal(1, "b", EpochSize(1, 0), ())
+        assert "start the job again with the same outputs" in "".join(raised.value.__notes__)
+        assert sink.given == [(0, 1)], "epoch 1 is not committed"

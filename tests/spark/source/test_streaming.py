@@ -180,6 +180,38 @@ def test_offsets_are_bounded_by_epochs_per_batch_and_by_what_was_there_at_the_st
     assert only_committed.latestOffset() == at(flow, 3), "or where a driver that is gone had come to"
 
 
+def test_offsets_end_behind_epochs_with_an_answer_and_a_stream_goes_on_once_there_is_one(
+    cluster: timely.Cluster,
+) -> None:
+    def inverses(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "rows", "n: int").select(n=60 // dd.col.n).output("rows")
+
+    flow = cluster.install(inverses)
+
+    def give_rows(come: Sequence[int], go: Sequence[int] = ()) -> None:
+        flow.input("rows").insert([(n,) for n in come])
+        flow.input("rows").remove([(n,) for n in go])
+        flow.wait(flow.seal())
+
+    give_rows([1])
+    give_rows([2, 0])
+    reader = reader_of(flow, startingEpoch=0)
+    assert reader.latestOffset(at(flow, 0)) == at(flow, 1), "the last one with an answer"
+    with pytest.raises(MisuseError, match=r"no answer at epoch 1: 60 // col\.n \(.*\) divides by zero"):
+        reader.latestOffset(at(flow, 1))
+    give_rows([3])
+    with pytest.raises(MisuseError, match="no answer"):
+        reader.latestOffset(at(flow, 1))
+    give_rows([4], [0])
+    assert reader.latestOffset(at(flow, 1)) == at(flow, 4)
+    assert read(reader, at(flow, 1), at(flow, 4)) == [(3, 15, 1), (3, 20, 1), (3, 30, 1)]
+    bounded = reader_of(flow, 1, startingEpoch=0)
+    assert bounded.latestOffset(at(flow, 1)) == at(flow, 4), (
+        "the next one with an answer, if none is in front"
+    )
+    reader.stop()
+
+
 @pytest.mark.parametrize("word", ["latest", "earliest"])
 def test_offsets_of_the_first_batch_stay_though_the_next_driver_would_begin_elsewhere(
     flow: Flow, word: str

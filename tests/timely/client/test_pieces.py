@@ -99,12 +99,22 @@ class Workers:
 
 def test_told_is_what_holds_for_all_workers() -> None:
     apart = Workers(
-        Reply({"complete": 9, "kept": 2, "last": 5, "origin": "a/0"}),
-        Reply({"complete": 7, "kept": 3, "last": 7, "origin": "b/0"}),
+        Reply({"complete": 9, "kept": 2, "last": 5, "without": [[3, 4]], "why": "bad", "origin": "a/0"}),
+        Reply({"complete": 7, "kept": 3, "last": 7, "without": [], "why": "", "origin": "b/0"}),
     )
     wanted = Hold(0, "rows", "", 0, 0.0)
     there = hold_everywhere(apart, wanted)
-    assert there == Held(complete=7, kept=3, last=7, origins=("a/0", "b/0")) and there.origin == "a/0"
+    assert there == Held(7, 3, 7, ("a/0", "b/0"), ((3, 4),), "bad") and there.origin == "a/0"
+
+
+def test_an_end_has_an_answer_in_front_of_it_if_there_is_one() -> None:
+    there = Held(10, 0, 10, ("a/0",), ((2, 4), (4, 5), (8, 10)), "bad")
+    for start in range(10):
+        for stop in range(start + 1, 11):
+            answered = [end for end in range(start + 1, 11) if end - 1 not in (2, 3, 4, 8, 9)]
+            in_front = [end for end in answered if end <= stop]
+            wanted = in_front[-1] if in_front else answered[0] if answered else None
+            assert there.end_with_answer(start, stop) == wanted, (start, stop)
 
 
 def test_told_a_worker_that_does_not_go_on_is_no_endless_read() -> None:

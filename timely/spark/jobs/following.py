@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import timely
 from timely.client.reading import FlowOutput
-from timely.errors import TimelyError
+from timely.errors import MisuseError, TimelyError
 from timely.operators.inputs.appends import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
 from timely.spark.errors import OutputError
@@ -49,6 +49,12 @@ __all__ = [
 ]
 
 _CHANGES_COLUMNS = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64())]
+
+_GOING_ON = (
+    "The job has committed neither this epoch nor later ones. Correct the row where the job reads it, and "
+    "start the job again with the same outputs; or change the query, and choose another folder."
+)
+"""Added to the error of an epoch without an answer."""
 
 _Call: TypeAlias = Callable[[Epoch, pa.Table], object]
 
@@ -90,7 +96,11 @@ class Answers:
         self.flow.seal(expected, through=number)
         read = [self.flow.output(output.name) for output in self.outputs]
         since = 0 if number < self.wants else number
-        tables = [output.changes(since, number + 1) for output in read]
+        try:
+            tables = [output.changes(since, number + 1) for output in read]
+        except MisuseError as error:
+            error.add_note(_GOING_ON)
+            raise
         seconds = time.perf_counter() - begin
         self._check_before(number, read, tables)
         for output in (*read, *map(self.flow.output, self.unread)):

@@ -102,8 +102,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(
         self, start: Mapping[str, object] | None = None, limit: object = None
     ) -> dict[str, object]:
-        """Where a micro-batch that begins at `start` may end: before the first epoch that is not complete.
-        PySpark 4.1 does not say where it begins.
+        """Where a micro-batch that begins at `start` may end: before the first epoch that is not complete,
+        and behind one that has an answer. Without any the query ends with the error of the last epoch: Spark
+        has noted no end then, so that it goes on where the rows that fail are corrected, when it is started
+        again. PySpark 4.1 does not say where the micro-batch begins.
         """
         del limit  # of rows, files or bytes; ours is of epochs
         with plainly():
@@ -114,6 +116,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 complete = min(complete, self._target)
             if self._epochs_max and begin.epoch >= 0:
                 complete = min(complete, begin.epoch + self._epochs_max)
+            if complete > begin.epoch:
+                answered = there.end_with_answer(max(begin.epoch, 0), complete)
+                if answered is None:
+                    raise MisuseError(there.why)
+                complete = answered
             if start is not None and complete <= begin.epoch:
                 return dict(start)  # nothing new; what is written in another way Spark takes for news
             told = max(begin.epoch, complete)

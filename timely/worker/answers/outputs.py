@@ -135,7 +135,7 @@ class Outputs:
             capture = self._output(dataflow, output)  # perhaps of a new version by now
             if capture.complete_before <= request.beyond and self._clock() < until:
                 return None
-            return held(capture, self._origin(dataflow, output))
+            return held(capture, self._origin(dataflow, output), request.epoch)
 
         def late() -> TimelyError:
             return WaitTimeoutError(f"output {output!r} has nothing behind epoch {request.beyond}")

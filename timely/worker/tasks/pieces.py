@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ...errors import RequestError
+from ...failure import story_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import CaptureVertex, check_kept
 from ...operators.conditions import columns_of, fulfilling
@@ -16,7 +17,7 @@ from ...operators.pieces import Wanted
 from ...wire.arrow import int64s_of
 from ...wire.claims import shown
 from ...wire.requests import Reply
-from ...wire.task_requests import Hold, Piece
+from ...wire.task_requests import Hold, Piece, Value
 
 __all__ = ["check_origin", "held", "hold", "piece"]
 
@@ -33,10 +34,23 @@ def hold(capture: CaptureVertex, request: Hold) -> None:
         capture.places.come(request.reader, request.epoch, seconds)
 
 
-def held(capture: CaptureVertex, origin: str) -> Reply:
-    """What there is, in an output that began at `origin`."""
-    kept, last = capture.log.extent()
-    return Reply({"complete": capture.complete_before, "kept": kept, "last": last, "origin": origin})
+def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
+    """What there is, from epoch `start` on, in an output that began at `origin`."""
+    kept, last = capture.extent()
+    complete = capture.complete_before
+    failures = capture.failures
+    failed = [] if failures is None else failures.without(max(start, 0), complete)
+    stretches: list[Value] = [[each.start, each.stop] for each in failed]
+    return Reply(
+        {
+            "complete": complete,
+            "kept": kept,
+            "last": last,
+            "without": stretches,
+            "why": story_of(failed[-1].error) if failed else "",
+            "origin": origin,
+        }
+    )
 
 
 def check_origin(request: Piece, origin: str) -> None:

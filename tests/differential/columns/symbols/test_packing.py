@@ -103,6 +103,12 @@ def test_refused_is_what_msgpack_cannot_hold(value: object) -> None:
         pack(value)
 
 
+@pytest.mark.parametrize("value", [pd.NaT, [1, pd.NaT], {"at": pd.NaT}])
+def test_refused_is_the_missing_time_of_pandas_with_what_to_write(value: object) -> None:
+    with pytest.raises(SchemaError, match="no time; write None"):
+        pack(value)
+
+
 def test_refused_are_values_nested_deeper_than_the_limit() -> None:
     value: object = "x"
     for _ in range(NESTING_LEVELS_MAX):

@@ -72,6 +72,7 @@ MAKERS = {
     "keys": lambda: n.Keys(AB, ("a",)),
     "weigh": lambda: n.Weigh(AB, "a"),
     "delay": lambda: n.Delay(AB, 2),
+    "provided": lambda: n.Provided(AB, n.AssertEmpty(AB, "nothing is there")),
     "assert_empty": lambda: n.AssertEmpty(AB, "nothing is there"),
     "guarded": lambda: n.Guarded(AB, (n.Apply(AB, "map", Function.of(double), AB.schema),), "good"),
     "answered": lambda: n.Answered(

@@ -53,6 +53,14 @@ def test_parts_that_can_raise_stay_where_rows_are_dropped() -> None:
     )
 
 
+def test_parts_that_can_raise_stay_where_rows_are_told_apart_by_less() -> None:
+    fewer = n.Select(AB, (("x", col.b), ("y", col.b)))
+    assert pushed(fewer, (6 // col.x > 1) & (col.y > 1)) == (
+        "filter(6 // col.x > 1) of [select(x=col.b, y=col.b) of [filter(col.b > 1) of [input ab]]]"
+    )
+    assert pushed(fewer, 6 // col.x > 1) == "stays"
+
+
 def test_only_keys_go_below_a_reduce() -> None:
     counts = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
     assert pushed(counts, (col.a > 1) & (col.n > 1)) == (

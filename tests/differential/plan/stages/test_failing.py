@@ -6,8 +6,10 @@ told_*     every worker can say which row failed, wherever that was
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import count
 
 import pytest
 from hypothesis import assume, given, note
@@ -22,6 +24,8 @@ from strategies_plans import draw_collection, read_twice
 import differential as dd
 import timely
 from differential import Collection, col
+from differential.errors import RowError
+from differential.operators.table_io import TableLog, TableOut
 from differential.plan.building import Plan
 from differential.plan.nodes import AssertEmpty, ByPriority, Output
 from differential.plan.rewriting import beneath
@@ -105,6 +109,60 @@ def test_law_an_output_has_no_answer_where_its_input_gives_none(workers: int) ->
     holds()
     assert seen["answer"] and seen["error"], "both were tried"
     assert seen["again"], "and outputs that answer again"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_who_forgets_epochs_without_an_answer_is_given_what_changed_in_them(workers: int) -> None:
+    def query(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int, b: int")
+        rows.select(x=dd.col.a // dd.col.b).output("out")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(query)
+        rows = flow.input("rows")
+        changed = [([(1, 0), (6, 2)], []), ([(2, 0), (8, 2)], []), ([], [(1, 0)]), ([], [(2, 0)])]
+        got: list[object] = []
+        followed = flow.output("out").follow(forget=True, timeout=10)
+        for more, fewer in changed:
+            rows.insert(more)
+            rows.remove(fewer)
+            flow.seal()
+            epoch, table = next(followed)
+            got.append((epoch, None if isinstance(table, TimelyError) else rows_of(table)))
+        assert got == [(0, None), (1, None), (2, None), (3, [[3, 3, 1], [4, 3, 1]])]
+
+
+def test_a_condition_fails_on_rows_as_they_are_told_apart_where_it_is_written() -> None:
+    def query(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int, b: int")
+        rows.select("a").filter(6 // dd.col.a > 1).output("out")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(query)
+        flow.input("rows").insert([(0, 1), (2, 1)])
+        flow.input("rows").remove([(0, 2)])
+        flow.seal()
+        assert rows_of(flow.output("out").changes()) == [[2, 0, 1]]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_fails_later_than_anything_was_sealed_is_not_overlooked_at_the_end(workers: int) -> None:
+    def query(flow: Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int, b: int")
+        rows.delay(lambda epoch: epoch + 10).select(x=dd.col.a // dd.col.b).output("out")
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(query)
+        for row in [(4, 2), (1, 0)]:
+            flow.input("rows").insert([row])
+            flow.seal()
+        assert flow.finish() == 12
+        output = flow.output("out")
+        for read in (output.snapshot, output.changes):
+            with pytest.raises(RowError, match="no answer at epoch 11: col.a // col.b"):
+                read()
+        *_, before, (epoch, error) = output.follow(start=0)
+        assert before[0] == 10 and epoch == 11 and isinstance(error, RowError)
 
 
 def check(
@@ -234,3 +292,113 @@ def test_told_by_every_worker_whose_rows_they_were(
 def rows_of(table: object) -> list[list[object]]:
     """The rows of a table, as lists."""
     return [list(row.values()) for row in table.to_pylist()]  # type: ignore[attr-defined]
+
+
+def test_a_failure_goes_with_its_row_even_if_its_function_says_each_time_something_else() -> None:
+    said = count()
+
+    def fails(row: object) -> tuple[int]:
+        raise ValueError(f"attempt number {next(said)}")
+
+    def fails_for_a_group(key: object, rows: object) -> list[tuple[int]]:
+        del key, rows
+        raise ValueError(f"attempt number {next(said)}")
+
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.map(fails, "k: int").output("mapped")
+        numbers.group_by("n").reduce(fails_for_a_group, "k: int").output("reduced")
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(build)
+        numbers, outputs = flow.input("numbers"), [flow.output("mapped"), flow.output("reduced")]
+        rows = [(n, m) for n in range(20) for m in (0, 1)]
+        numbers.insert(rows)
+        flow.seal()
+        for output in outputs:
+            with pytest.raises(timely.TimelyError, match="attempt number"):
+                output.snapshot()
+        numbers.remove(rows[::2])
+        flow.seal()
+        numbers.remove(rows[1::2])
+        flow.seal()
+        for output in outputs:
+            assert output.snapshot().num_rows == 0
+
+
+def test_what_changes_while_something_fails_is_kept_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs: list[TableLog] = []
+    monkeypatch.setattr(TableOut, "new_log", lambda out: logs.append(TableLog(out.schema)) or logs[-1])
+
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.select("n", k=100 // col.m).output("quotients")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        numbers, output = flow.input("numbers"), flow.output("quotients")
+        numbers.insert([(0, 0), (1, 1)])
+        flow.seal()
+        for epoch in range(1, 200):
+            numbers.remove([(epoch, 1)])
+            numbers.insert([(epoch + 1, 1)])
+            flow.seal()
+            output.forget(0)  # which puts all in order
+        with pytest.raises(RowError):
+            output.changes()
+        (log,) = logs
+        assert sum(changes.rows for _, changes in log._unanswered) < 20
+        numbers.remove([(0, 0)])
+        flow.seal()
+        assert [tuple(row.values()) for row in output.changes().to_pylist()] == [(200, 100, 200, 1)]
+
+
+@pytest.mark.parametrize("many", [1, 20_000])
+def test_an_output_answers_again_with_all_changes_whatever_comes_in_that_epoch(many: int) -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.select("n", k=100 // col.m).output("quotients")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        for reads in (True, False):
+            flow = cluster.install(build)
+            numbers, output = flow.input("numbers"), flow.output("quotients")
+            numbers.insert([(n, 1) for n in range(many)])
+            numbers.insert([(-1, 0)])
+            flow.wait(flow.seal())
+            if reads:
+                output.forget(0)  # which puts all in order
+            numbers.remove([(-1, 0)])
+            for comes_and_goes in (numbers.insert, numbers.remove):
+                comes_and_goes([(-2, 1)])
+            flow.wait(flow.seal())
+            assert output.snapshot().num_rows == many
+            assert output.changes()["epoch"].to_pylist() == [1] * many
+
+
+def test_sums_that_do_not_fit_leave_no_memory_behind() -> None:
+    def build(flow: Dataflow) -> None:
+        numbers = dd.input(flow, "numbers", "n: int, m: int")
+        numbers.group_by("n").agg(total=dd.sum("m")).output("totals")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(build)
+        numbers, output = flow.input("numbers"), flow.output("totals")
+        rows = [(n, 2**62) for n in range(40)] * 2
+
+        def pass_epochs(number: int) -> int:
+            for _ in range(number):
+                numbers.insert(rows)
+                flow.wait(flow.seal())
+                numbers.remove(rows)
+                flow.wait(flow.seal())
+                output.changes()
+                output.forget()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            before = pass_epochs(50)
+            assert pass_epochs(100) - before < 400_000
+        finally:
+            tracemalloc.stop()
