@@ -50,10 +50,10 @@ def not_marked(dataflow: timely.Dataflow) -> None:
 
 
 @timely.builder
-def divides(dataflow: timely.Dataflow) -> None:
+def divides(dataflow: timely.Dataflow, strict: bool = False) -> None:
     """Fails directly behind the input, for rows with x = 0."""
     rows = dd.input(dataflow, "rows", "id: int, x: int")
-    rows.select(id=col.id, y=100 // col.x).output("quotients")
+    rows.select(id=col.id, y=100 // col.x).output("quotients", strict=strict)
     rows.group_by("id").agg(n=count()).output("counts")
 
 

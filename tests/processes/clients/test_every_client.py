@@ -202,7 +202,7 @@ def test_ended_by_a_row_a_dataflow_has_ended_for_all_with_that_error_and_others_
     cluster: timely.Cluster,
 ) -> None:
     """The row meets an integer division directly behind the input: that is while its epoch is sealed."""
-    flow, other = (cluster.install("failing_flows:divides") for _ in range(2))
+    flow, other = (cluster.install("failing_flows:divides", strict=True) for _ in range(2))
     with another_client(cluster) as second:
         theirs = second.flow(flow.index)
         for mine in (flow, other):
@@ -244,6 +244,50 @@ def test_ended_by_a_row_a_dataflow_has_ended_for_all_with_that_error_and_others_
         assert all(flow.index not in worker["dataflows"] for worker in cluster.stats()), "on every worker"
         seal_and_wait(other)
         assert pairs(other.output("counts").snapshot(), "id", "n") == {(n, 1): 1 for n in range(1, 60)}
+
+
+def test_without_an_answer_an_output_is_the_same_to_all_and_nothing_else_is_different(
+    cluster: timely.Cluster,
+) -> None:
+    flow = cluster.install("failing_flows:divides")
+    with another_client(cluster) as second:
+        theirs = second.flow(flow.index)
+        flow.input("rows").insert([(n, n) for n in range(1, 40)])
+        seal_and_wait(flow)
+        assert pairs(theirs.output("quotients").changes(), "id") == {(n,): 1 for n in range(1, 40)}
+        flow.input("rows").insert([(60, 0), (61, 0), *((n, n) for n in range(40, 60))])
+        seal_and_wait(flow)
+        errors = []
+        for client in (flow, theirs):
+            output = client.output("quotients")
+            client.input("rows").insert([])
+            assert client.refresh() == 2 and client.wait(1) == 1
+            calls: list[Callable[[], object]] = [
+                lambda output=output: output.changes(0, 2),
+                output.changes_nowait,
+                output.snapshot,
+                output.changes_nowait,
+            ]
+            for call in calls:
+                with pytest.raises(timely.TimelyError) as caught:
+                    call()
+                errors.append(caught.value)
+            epoch, error = next(output.follow(start=1))
+            assert epoch == 1 and isinstance(error, timely.TimelyError)
+            errors.append(error)
+            assert pairs(client.output("counts").snapshot(), "id", "n") == {(n, 1): 1 for n in range(1, 62)}
+            assert pairs(output.changes(0, 1), "id") == {(n,): 1 for n in range(1, 40)}
+        assert {type(error).__name__ for error in errors} == {"RowError"}
+        (said,) = {str(error).splitlines()[0] for error in errors}
+        assert "'quotients' has no answer at epoch 1: 100 // col.x (" in said and "(1 more row failed" in said
+        assert "failing_flows.py:" in said
+        flow.input("rows").remove([(60, 0), (61, 0)])
+        seal_and_wait(flow)
+        for client in (flow, theirs):
+            assert pairs(client.output("quotients").changes(1), "id", "epoch") == {
+                (n, 2): 1 for n in range(40, 60)
+            }
+            assert pairs(client.output("quotients").snapshot(), "id") == {(n,): 1 for n in range(1, 60)}
 
 
 @pytest.mark.parametrize(
