@@ -108,7 +108,36 @@ def loops(flow: Dataflow) -> None:
     more.select(k=col.k, v=col.k).distinct().iterate(outer).output("names")
 
 
-BUILDS: list[Build] = [joins, groups, loops]
+def fails(flow: Dataflow) -> None:
+    """Rows, groups and claims that fail, in loops and outside: what is said of them is text."""
+    first, second = _two(flow)
+    first.select("k", n=col.v.cast("int")).output("casts")
+    second.group_by("k").reduce(_refuses, "all: string").output("groups")
+    second.filter(col.k < "t5").assert_empty("nothing is small").output("claimed")
+    edges = second.select("k", v=col.w)
+
+    def step(reached: Collection) -> Collection:
+        onward = reached.join(edges.rename({"k": "v", "v": "to"}), on="v").select(k=col.k, v=col.to)
+        return onward.map(_reached).concat(edges).distinct()
+
+    edges.iterate(step).output("reached")
+    large = edges.select(k=col.k, n=dd.lit(2**62)).concat(edges.select(k=col.v, n=dd.lit(2**62)))
+    large.group_by("k").agg(n=dd.sum("n")).output("large")
+
+
+def _refuses(key: Row, rows: list[tuple[Row, int]]) -> list[str]:
+    if len(rows) > 1:
+        raise ValueError(f"several at {key[0]}")
+    return [str(rows[0][0][0])]
+
+
+def _reached(row: tuple[str, str]) -> tuple[str, str]:
+    if row[0] == row[1]:
+        raise ValueError(f"round and round at {row[0]}")
+    return row[0], row[1]
+
+
+BUILDS: list[Build] = [joins, groups, loops, fails]
 
 
 def some_changes(rng: random.Random) -> Iterator[tuple[str, Row, int]]:
@@ -175,6 +204,8 @@ class Reads:
         self.cluster = cluster
         self.found: dict[str, list[Change]] = {name: [] for name in cluster.instances[0].frozen.outputs}
         self._read = dict.fromkeys(self.found, 0)
+        self.errors: dict[str, dict[tuple[int, int], str]] = {}
+        """By output, worker and epoch, why there is no answer."""
 
     def go_on(self) -> None:
         """What is complete everywhere."""
@@ -184,9 +215,18 @@ class Reads:
             for index, output in enumerate(outputs):
                 with self.cluster.turn_of(index):
                     table = output.log.changes(self._read[name], stop)
+                    if output.failures is not None:
+                        without = output.failures.without(self._read[name], stop)
+                        self.errors.setdefault(name, {}).update(
+                            {
+                                (index, epoch): str(each.error)
+                                for each in without
+                                for epoch in range(each.start, each.stop)
+                            }
+                        )
                     if stop > 0:  # what is laid out for that stays for a while
                         output.log.piece(Wanted(-1, stop, 0, 0, 1, tuple(table.column_names)))
-                    output.log.forget(stop)
+                    output.forget(stop)
                 columns = [column.to_pylist() for column in table.columns]
                 changes += [(tuple(row), (epoch,), diff) for *row, epoch, diff in zip(*columns, strict=True)]
             self._read[name] = stop
@@ -216,6 +256,8 @@ def run(
         reads.go_on()
     cluster.run()
     reads.go_on()
+    failed = {name for name, said in reads.errors.items() if said}
+    assert failed == ({"casts", "groups", "claimed", "reached", "large"} if build is fails else set())
     return cluster, {name: history(changes) for name, changes in reads.found.items()}
 
 
