@@ -106,7 +106,7 @@ HOLDS_NO_WORDS = {
     "InspectVertex": "_function _schema",
     "Instance": (
         "_awaiting _changes _owner _port_owner anchor checker connectors constants count enqueue far "
-        "first_epoch frozen index is_standby lender messages_recv messages_sent recheck resume_later routing "
+        "first_epoch frozen index is_standby messages_recv messages_sent recheck resume_later routing "
         "tracker turns wake worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
