@@ -106,8 +106,8 @@ HOLDS_NO_WORDS = {
     "InspectVertex": "_function _schema",
     "Instance": (
         "_awaiting _changes _owner _port_owner anchor checker connectors constants count enqueue far "
-        "first_epoch frozen index is_standby lender recheck resume_later routing tracker turns wake worker "
-        "workers"
+        "first_epoch frozen index is_standby messages_recv messages_sent recheck resume_later routing "
+        "tracker turns wake worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
@@ -147,7 +147,7 @@ HOLDS_NO_WORDS = {
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
     # What is in `_rows` is in `_there`, too.
-    "TableFailures": "_code _complete _out _rows",
+    "TableFailures": "_code _complete _out _rows _there",
     "TableLog": "_code _complete _epochs _failures _few_rows _forgotten_before _last _schema",
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
@@ -160,18 +160,20 @@ HOLDS_NO_WORDS = {
     "UpdateBatch": "moved symbol_words",
     "Vertex": "_bound",
     "VertexRunner": (
-        "_ahead _has_looked _held _held_far _held_in_order _is_begun _limit _received _received_minimal "
-        "_surroundings _waiting _waiting_in_order activations code due events followers "
-        "has_frontier_news is_ahead is_patient is_queued may_resume name notifies opened ports requested "
-        "site source stage wants_end wants_frontier wants_resume worker workers"
+        "_acting _ahead _has_looked _has_times _held _held_far _held_in_order _is_begun _lasting _limit "
+        "_looks_for_times _received _received_minimal _surroundings _waiting _waiting_in_order activations "
+        "code due events followers has_frontier_news is_ahead is_patient is_queued may_resume name notifies "
+        "opened ports requested site source stage vertex_code wants_end wants_frontier wants_resume worker "
+        "workers"
     ),
     "View": "table",
     "WaitingByOrigin": "_guards _order _origin _times",
     "WaitingRows": "_rows _times columns guards show",
     "WaitingVertex": "_machine",
     "Worker": (
-        "_broadcasters _checks_progress _ended _ended_by _lends _lets_regions _transport forgetting index "
-        "messages_recv messages_sent on_control on_failure on_step steps workers"
+        "_broadcasters _checks_progress _ended _ended_by _lends _lets_regions _transport acting "
+        "controls_recv controls_sent forgetting index messages_recv messages_sent on_control on_failure "
+        "on_step steps workers"
     ),
     "_CopiedValues": "",
 }
