@@ -282,8 +282,16 @@ class Replacements:
         # It begins with an epoch that has the whole state, which is to be computed, too; owners of what it
         # imports may hold it back, however far it has come.
         done = old.epochs_done()
-        if not new.imports and new.epochs_done() < min(done, max(new.first_epoch + 1, done - 1)):
-            return False
+        if not new.imports:
+            wanted = min(done, max(new.first_epoch + 1, done - 1))
+            if new.epochs_done() < wanted:
+                return False
+            # An output that ends the dataflow where it has no answer has its turn after all else is done.
+            outputs = [
+                new.output(name) for name, declared in new.frozen.outputs.items() if declared.is_strict
+            ]
+            if any(output.complete_before < wanted for output in outputs):
+                return False
         order = Switched(old.index, new.index, epoch)
         self._worker.send_control(encode_control(order))
         self.switch(order)

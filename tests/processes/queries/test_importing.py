@@ -258,6 +258,7 @@ def test_ends_with_an_error_of_the_owner_that_it_tells(cluster: timely.Cluster) 
     def fails(flow: timely.Dataflow) -> None:
         edges = dd.input(flow, "edges", EDGES).select("src", dst=100 // col.dst)
         edges.export("edges", by="src")
+        edges.output("out", strict=True)
 
     first = cluster.install(fails)
     flow, stays = cluster.install(importer, of=first.index), cluster.install(owner)
@@ -273,9 +274,44 @@ def test_ends_with_an_error_of_the_owner_that_it_tells(cluster: timely.Cluster) 
     assert sums(until(stays, 0)) == {(1, 2): 1}
 
 
+def test_reads_no_answer_where_the_owner_has_none_until_that_has_one(cluster: timely.Cluster) -> None:
+    def fails(flow: timely.Dataflow) -> None:
+        edges = dd.input(flow, "edges", EDGES)
+        edges.select("src", dst=100 // col.dst).export("edges", by="src")
+        edges.export("all", by="src")
+
+    def both(flow: timely.Dataflow) -> None:
+        dd.imported(flow, first.index, "edges", EDGES).output("edges")
+        dd.imported(flow, first.index, "all", EDGES).output("all")
+
+    first = cluster.install(fails)
+    begun = cluster.install(both)
+    first.input("edges").insert([(1, 0), (1, 50)])
+    first.wait(first.seal(), timeout=60)
+    late = cluster.install(both)
+    for _ in range(2):
+        first.wait(first.seal(), timeout=60)
+    for flow in (begun, late):
+        flow.wait(2, timeout=60)
+        with pytest.raises(dd.errors.RowError) as caught:
+            flow.output("edges").changes(0, 3)
+        said = str(caught.value)
+        assert "'edges' has no answer at epoch 2" in said and "dst=0" in said and "divides by zero" in said
+        assert f"in the import 'edges' of {first.index}" in said
+        assert sums(flow.output("all").changes(0, 3)) == {(1, 0): 1, (1, 50): 1}
+    first.input("edges").remove([(1, 0)])
+    first.wait(first.seal(), timeout=60)
+    for flow in (begun, late):
+        flow.wait(3, timeout=60)
+        assert flow.output("edges").changes(0, 4).to_pylist() == [{"src": 1, "dst": 2, "epoch": 3, "diff": 1}]
+        with pytest.raises(dd.errors.RowError):
+            flow.output("edges").changes(0, 3)
+
+
 def test_ends_alone_when_it_fails_itself(cluster: timely.Cluster) -> None:
     def fails(flow: timely.Dataflow) -> None:
-        dd.imported(flow, "owner", "edges", EDGES).select("src", dst=100 // col.dst).output("out")
+        fractions = dd.imported(flow, "owner", "edges", EDGES).select("src", dst=100 // col.dst)
+        fractions.output("out", strict=True)
 
     first = cluster.install(owner)
     flow, well = cluster.install(fails), cluster.install(importer)
@@ -331,6 +367,8 @@ def test_reads_asked_queries_written_here_and_there(processes: timely.Cluster) -
     text = asked(dd.imported(here, "owner", "edges", EDGES), "with itself").explain()
     assert "import edges of owner" in text and text.count("import edges of owner") >= 3
     beside(here)
-    assert len(here.imports) == 2
+    imported = [(declared.owner, declared.export) for declared in here.imports]
+    hidden = ("owner", "edges (failures)")
+    assert imported.count(("owner", "edges")) == imported.count(hidden) == len(imported) // 2 == 2
     flow.uninstall()
     first.uninstall()

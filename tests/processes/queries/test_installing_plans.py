@@ -80,7 +80,10 @@ def test_installed_it_is_listed_by_its_name_and_errors_name_the_users_line(clust
         edges = dd.input(flow, "edges", "src: int, dst: int")
         edges.map(lambda row: (row[0], 1 // (row[1] - 2))).output("out")
 
-    said = r"(?s)map\(.*plans.py:\d+.*ZeroDivisionError.*built at .*test_installing_plans.py"
+    said = (
+        r"map\(.*test_installing_plans.py:\d+\) failed on src=1, dst=2:\n"
+        r"  ZeroDivisionError: .*, in line 1 of <lambda>"
+    )
     with pytest.raises(dd.errors.UserFunctionError, match=said):
         answers(cluster, divides)
     flow = cluster.install(queries()["plain"])  # type: ignore[arg-type]

@@ -332,7 +332,7 @@ def test_fails_while_it_catches_up_and_nothing_is_different(cluster: timely.Clus
     def fails(flow: timely.Dataflow) -> None:
         edges = dd.input(flow, "edges", EDGES)
         edges.export("edges")
-        edges.select("src", dst=100 // (col.dst - 2)).output("out")
+        edges.select("src", dst=100 // (col.dst - 2)).output("out", strict=True)
 
     old = cluster.install(owner)
     insert(old, (1, 2))
@@ -359,7 +359,7 @@ def test_refused_is_a_builder_in_the_place_of_the_dataflow(cluster: timely.Clust
 def _overflows(dataflow: timely.Dataflow) -> None:
     edges = dd.input(dataflow, "edges", EDGES)
     edges.export("edges")
-    edges.group_by().agg(n=dd.sum("dst")).select(src=col.n, dst=col.n).output("out")
+    edges.group_by().agg(n=dd.sum("dst")).select(src=col.n, dst=col.n).output("out", strict=True)
 
 
 def _raises(dataflow: timely.Dataflow) -> None:
@@ -368,14 +368,14 @@ def _raises(dataflow: timely.Dataflow) -> None:
 
     edges = dd.input(dataflow, "edges", EDGES)
     edges.export("edges")
-    edges.group_by("src").reduce(refuse, "dst: int").output("out")
+    edges.group_by("src").reduce(refuse, "dst: int").output("out", strict=True)
 
 
 def _has_one_input_more(dataflow: timely.Dataflow) -> None:
     edges = dd.input(dataflow, "edges", EDGES)
     edges.export("edges")
     dd.input(dataflow, "names", "name: int").export("names")
-    edges.consolidate().select("src", dst=1 // (col.dst - 2**62)).output("out")
+    edges.consolidate().select("src", dst=1 // (col.dst - 2**62)).output("out", strict=True)
 
 
 @pytest.mark.parametrize("build", [_overflows, _raises, _has_one_input_more])
@@ -391,6 +391,41 @@ def test_fails_on_the_rows_that_it_begins_with_and_nothing_is_different(
     insert(old, (4, 4))
     old.wait(old.seal(), timeout=20)
     assert old.output("out").snapshot().num_rows == 4
+
+
+def test_without_an_answer_a_new_version_takes_over_and_has_one_when_rows_are_corrected(
+    cluster: timely.Cluster,
+) -> None:
+    def fails(flow: timely.Dataflow) -> None:
+        edges = dd.input(flow, "edges", EDGES)
+        edges.export("edges")
+        edges.select("src", dst=100 // (col.dst - 2)).output("out")
+
+    old = cluster.install(owner)
+    insert(old, (1, 2))
+    old.seal()
+    reader = cluster.flow(old.index).output("out")
+    assert sums(reader.changes(stop=1)) == {(1, 2): 1}
+    new = cluster.replace(old, fails)
+    insert(old, (1, 3))
+    old.wait(old.seal(), timeout=60)
+    for output in (reader, new.output("out")):
+        for call in (output.changes_nowait, output.snapshot):
+            with pytest.raises(dd.errors.RowError, match=r"'out' has no answer at epoch 1\b.*dst=2"):
+                call()
+        assert sums(output.changes(0, 1)) == {(1, 2): 1}, "of the version before"
+    new.input("edges").remove([(1, 2)])
+    old.wait(old.seal(), timeout=60)
+    assert reader.changes_nowait().to_pylist() == [
+        {"src": 1, "dst": 2, "epoch": 2, "diff": -1},
+        {"src": 1, "dst": 100, "epoch": 2, "diff": 1},
+    ]
+    last = cluster.replace(new, owner)
+    old.wait(old.seal(), timeout=60)
+    assert sums(reader.changes_nowait()) == {(1, 100): -1, (1, 3): 1}
+    assert outcome(last) == {(1, 3): 1}
+    with pytest.raises(dd.errors.RowError, match=r"'out' has no answer at epoch 1\b"):
+        reader.changes(0, 2)
 
 
 def test_fails_to_catch_up_in_time_and_nothing_is_different() -> None:
@@ -438,7 +473,7 @@ def test_fails_afterwards_as_any_dataflow_does(cluster: timely.Cluster) -> None:
     def fails(flow: timely.Dataflow) -> None:
         edges = dd.input(flow, "edges", EDGES)
         edges.export("edges")
-        edges.select("src", dst=100 // (col.dst - 2)).output("out")
+        edges.select("src", dst=100 // (col.dst - 2)).output("out", strict=True)
 
     old = cluster.install(owner)
     insert(old, (1, 1))
