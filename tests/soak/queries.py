@@ -4,7 +4,8 @@ Every collection has the columns `key`, `value` and `tag`; a tag names the inser
 Every dataflow has, beside its answers, an output per input that repeats the input: what it says is the truth
 from which the answers are computed anew, by the plain definition.
 
-A row with the value 0 is an error in the middle of the work; of records one with -1 ends the process.
+A row with the value 0 fails in the middle of the work, and ends the dataflow, whose answers are strict; of records
+one with -1 ends the process.
 """
 
 from __future__ import annotations
@@ -85,9 +86,9 @@ def filtered(dataflow: timely.Dataflow) -> None:
     """A filter, a projection, and the different keys."""
     rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
-    rows.filter(col.value > 50).select("key", half=lit(1_000) // col.value).output("answer")
+    rows.filter(col.value > 50).select("key", half=lit(1_000) // col.value).output("answer", strict=True)
     shares = rows.select("key", share=lit(1_000) // col.value)
-    shares.filter(col.share > _LEAST_SHARE).select("key").distinct().output("keys")
+    shares.filter(col.share > _LEAST_SHARE).select("key").distinct().output("keys", strict=True)
 
 
 def _filtered(rows: Inputs) -> Rows:
@@ -108,7 +109,9 @@ def grouped(dataflow: timely.Dataflow) -> None:
     rows = input(dataflow, "rows", SCHEMA)
     rows.output("same rows")
     shares = rows.with_columns(share=lit(1_000) // col.value)
-    shares.group_by("key").agg(total=sum("value"), n=count(), least=min("share")).output("answer")
+    shares.group_by("key").agg(total=sum("value"), n=count(), least=min("share")).output(
+        "answer", strict=True
+    )
 
 
 def _grouped(rows: Inputs) -> Rows:
@@ -138,7 +141,7 @@ def joined(dataflow: timely.Dataflow) -> None:
     rows.output("same rows")
     more.output("same more")
     left = rows.select("key", share=lit(1_000) // col.value)
-    left.join(more.select("key", other=lit(1_000) // col.value), on="key").output("answer")
+    left.join(more.select("key", other=lit(1_000) // col.value), on="key").output("answer", strict=True)
 
 
 def _joined(rows: Inputs) -> Rows:
@@ -166,7 +169,7 @@ def reached(dataflow: timely.Dataflow) -> None:
             .concat(edges)
             .distinct()
         )
-    ).output("answer")
+    ).output("answer", strict=True)
 
 
 def _reached(rows: Inputs) -> Rows:
