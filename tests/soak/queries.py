@@ -4,8 +4,8 @@ Every collection has the columns `key`, `value` and `tag`; a tag names the inser
 Every dataflow has, beside its answers, an output per input that repeats the input: what it says is the truth
 from which the answers are computed anew, by the plain definition.
 
-A row with the value 0 fails in the middle of the work, and ends the dataflow, whose answers are strict; of records
-one with -1 ends the process.
+A row with the value 0 fails in the middle of the work, and ends the dataflow, whose answers are strict. Of
+records one with -1 ends the process.
 """
 
 from __future__ import annotations
