@@ -114,7 +114,7 @@ class Target:
         self.tables.append((epoch, writer, sequence, table.to_pylist()))
 
 rows = {"epoch": int64_array([0, 2, 2, 3]), "n": int64_array([7, 8, 9, 10])}
-task = _Task("numbers", lambda: contextlib.nullcontext(Target()), "spark/1x100", 100)
+task = _Task("numbers", ("epoch", "n"), lambda: contextlib.nullcontext(Target()), "spark/1x100", 100)
 told = pa.Table.from_batches(task(iter([pa.RecordBatch.from_pydict(rows)]))).to_pylist()
 assert Target.tables == [(0, "spark/1x100/0", 0, [{"n": 7}]), (2, "spark/1x100/0", 0, [{"n": 8}, {"n": 9}])]
 assert [(row["epoch"], row["rows"]) for row in told] == [(0, 1), (2, 2), (None, None)], told

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import any_value, boolean, integer, string
 from differential.expressions.functions.function import Arrow, Function, Gives, Param, always
-from timely.wire.arrow import pc
+from timely.wire.arrow import pc, text_array
 
 __all__ = ["STRINGS"]
 
@@ -139,7 +139,10 @@ def _cased(kernel: _Kernel, python: Callable[[str], str]) -> _Kernel:
     def cased(array: pa.Array) -> pa.Array:
         if pc.all(pc.string_is_ascii(array)).as_py() is not False:
             return kernel(array)
-        return pa.array([None if text is None else python(text) for text in array.to_pylist()], array.type)
+        made = text_array([python(text or "") for text in array.to_pylist()]).cast(array.type)
+        return (
+            pc.if_else(array.is_valid(), made, pa.nulls(len(made), made.type)) if array.null_count else made
+        )
 
     return cased
 

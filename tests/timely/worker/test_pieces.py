@@ -49,7 +49,7 @@ def ask(flow: Flow, request: Request) -> Reply:
 
 
 def test_hold_keeps_what_others_forget_and_says_what_there_is(flow: Flow) -> None:
-    there = {"complete": 2, "kept": 0, "last": 2, "origin": "/0"}
+    there = {"complete": 2, "kept": 0, "last": 2, "origin": "/0", "without": [], "why": ""}
     assert ask(flow, Hold(0, "rows", "us", 1, 60.0)).values == there
     assert ask(flow, Forget(0, "rows", "", 2)).integer("kept") == 1
     assert ask(flow, Hold(0, "rows", "", 0, 0.0)).integer("kept") == 1

@@ -152,12 +152,12 @@ def test_law_a_chain_fails_on_what_its_steps_fail_on_one_by_one(
 def test_law_rows_that_look_alike_and_are_others_are_other_failures(
     rows: list[tuple[tuple[int, int | None], int, int]],
 ) -> None:
-    """An expression shows the columns that it reads; the hash is that of the whole row."""
+    """The columns that the expression reads are shown first; the hash is that of the whole row."""
     symbols = SymbolTable()
     chain = LinearChain.over(SCHEMA).select({"x": 1 // (0 * col.a)})
     failed = apart(chain.passes(symbols), _words(rows, symbols), symbols).failed
     assert len({one.row for one in failed}) == len({row for row, _, _ in rows})
-    assert {one.record for one in failed} == {f"a={row[0]}" for row, _, _ in rows}
+    assert {one.record for one in failed} == {f"a={row[0]}, b={row[1]}" for row, _, _ in rows}
 
 
 # told_
