@@ -75,7 +75,7 @@ class GroupOperators(OrderOperators):
         return self.group_by(*keys, balance=balance, **named)
 
     def assert_single(self, what: str = "") -> Self:
-        """The same collection, of which what is read has no answer while it has more than one row.
+        """The same collection. While it has more than one row, outputs behind it have no answer.
 
         For scalars: a total, a threshold, the one row of settings. `what` says what is claimed, for the
         message. State: one counter.

@@ -357,7 +357,7 @@ class Compiler:
         return [", ".join(values) for values in zip(*columns, strict=True)]
 
     def _rows_at(self, words: Int64s, indices: Int64s) -> Int64s:
-        """Some rows with all columns: int64[width + 2, k], of which the last two lines say nothing."""
+        """Some rows with all columns: int64[width + 2, k]. The last two lines have no meaning."""
         rows = np.zeros((self.schema.width + 2, len(indices)), dtype=np.int64)
         if words.shape[0]:
             for word, (source, fixed) in enumerate(

@@ -1,10 +1,10 @@
 """Groups whose sums do not fit their columns: which are they, and what is said of the others?
 
-A kernel that finds such a group stops. Then its keys are divided until the groups that fit are by themselves;
-they are reduced as ever. Of the others the same kernel is asked for the sums as they are kept, as components
-that always fit. What it says of these is what has to be said of the answers, row for row, for an answer is a
-function of the components: the rows for which the function has no value are failures, each with its time and
-its difference.
+A kernel that finds such a group notes it, and its result is dropped. Then its keys are divided until the
+groups that fit are by themselves; they are reduced as ever. Of the others the same kernel is asked for the
+sums as they are kept, as components that always fit. What it says of these is what has to be said of the
+answers, row for row, for an answer is a function of the components: the rows for which the function has no
+value are failures, each with its time and its difference.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ SAMPLE_DEVIATION: Final = 11
 DECIMAL_MEAN: Final = 12
 
 REFUSED: Final = 7
-"""The line of the table in which it is said that an answer does not fit."""
+"""The line of the table in which a kernel notes that an answer does not fit."""
 
 DECIMAL_LARGEST: Final = 10**18 - 1
 """As many digits as a decimal may have: some more would fit the word, but not the type of the column."""
