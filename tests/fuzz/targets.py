@@ -53,6 +53,7 @@ from timely.wire.handshake import (
     Committed,
     Control,
     Ended,
+    EndHeard,
     Entered,
     Farewell,
     Greeting,
@@ -264,6 +265,7 @@ def _controls() -> list[Frames]:
         Switched(0, 1, 5),
         TakenOver(1),
         Ended(0, "why", ("VertexError", "TimelyError")),
+        EndHeard(1),
     ]
     return [[encode_control(one)] for one in said]
 

@@ -14,6 +14,7 @@
     Switched    worker 0 to all: a new version of a dataflow has its inputs from this epoch on
     TakenOver   to worker 0: the new version has its outputs on this worker, too
     Ended       anybody to all: a dataflow has ended with this error
+    EndHeard    the answer to that, to the worker that said it
 
 Worker 0 decides, the others obey: messages between two workers arrive in order, so all of them carry out the
 same decisions in the same order, and a client that asks worker 0 once has asked all or none. Since it is one
@@ -45,6 +46,7 @@ __all__ = [
     "Closed",
     "Committed",
     "Control",
+    "EndHeard",
     "Ended",
     "Entered",
     "Farewell",
@@ -61,7 +63,7 @@ __all__ = [
     "own_hashing",
 ]
 
-PROTOCOL_VERSION = 10
+PROTOCOL_VERSION = 11
 
 
 @dataclass(frozen=True)
@@ -210,16 +212,23 @@ class Ended:
         return revive(list(self.classes), self.reason)
 
 
+@dataclass(frozen=True)
+class EndHeard:
+    """This worker has ended a dataflow because the receiver said `Ended`."""
+
+    dataflow: int
+
+
 Control = (
     Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Committed | Closed | Switched |
-    TakenOver | Ended
+    TakenOver | Ended | EndHeard
 )  # fmt: skip
 
 _KINDS: dict[str, type[Control]] = {
     known.__name__.lower(): known
     for known in (
         Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Committed, Closed, Switched,
-        TakenOver, Ended,
+        TakenOver, Ended, EndHeard,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}

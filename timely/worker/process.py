@@ -39,6 +39,7 @@ from ..errors import InternalError, MisuseError, PeerError, RefusedError, Timely
 from ..failure import as_refused, as_told, bear_interrupts, story_of
 from ..giving_back import GivingBack
 from ..limits import (
+    ANSWER_SECONDS_MAX,
     CALLERS_MAX,
     IDLE_SECONDS_MAX,
     POSTED_COUNT_MAX,
@@ -308,7 +309,7 @@ class WorkerProcess:
                 self._answer(client, number, frames, head)
             except BaseException as error:  # whatever a client sends, and a codec raises, is no reason to end
                 told = error if isinstance(error, TimelyError) else self._unexpected(error, "read a request")
-                self._send(client, encode_error(number, told))
+                self._send_error(client, number, told)
         if self._kept and self._worker.has_work():
             self._send_kept()
         return bool(requests)
@@ -326,6 +327,19 @@ class WorkerProcess:
     def _send(self, client: bytes, frames: list[Frame]) -> None:
         """Answer, behind what was kept for this client."""
         self._clients.send(client, *self._kept.pop(client, ()), frames)
+
+    def _send_error(self, client: bytes, number: int, error: TimelyError) -> None:
+        """Answer with `error`. The end of a dataflow is told once all workers have ended it."""
+        if not (error.ends_dataflow and self._server.is_telling_an_end):
+            self._send(client, encode_error(number, error))
+            return
+
+        def ready() -> None:
+            if not self._server.is_telling_an_end:
+                raise error
+
+        deadline = time.monotonic() + ANSWER_SECONDS_MAX
+        self._waiting.append((client, number, Later(ready, lambda: error, deadline)))
 
     def _keep(self, client: bytes, frames: list[Frame]) -> None:
         """Send an answer later (`_send_kept`). Nobody posts more than so many without having heard of them:
@@ -395,7 +409,10 @@ class WorkerProcess:
             except BaseException as error:
                 if not isinstance(error, TimelyError) or isinstance(error, PeerError):
                     error = self._unexpected(error, "answered")
-                self._send(client, encode_error(number, error))
+                if error.ends_dataflow and self._server.is_telling_an_end and now < later.deadline:
+                    still.append((client, number, later))
+                else:
+                    self._send(client, encode_error(number, error))
                 continue
             if frames is None:
                 still.append((client, number, later))

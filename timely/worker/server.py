@@ -40,6 +40,7 @@ from ..wire.handshake import (
     Closed,
     Committed,
     Ended,
+    EndHeard,
     Entered,
     Farewell,
     Greeting,
@@ -135,6 +136,8 @@ class Server:
             own_hashing(),
         )
         self._addresses = {worker.index: address}
+        self._ends_unheard: dict[int, set[int]] = {}
+        """The dataflows that failed here, each with the workers that have not heard of it."""
         self.is_stopping = False
         worker.on_control = self._on_control
         worker.on_failure = self._on_failure
@@ -165,6 +168,9 @@ class Server:
                 self.is_stopping = True
             case Ended() as ended:
                 self._worker.end(ended.dataflow, ended.error(), peer)
+                self._worker.send_control(encode_control(EndHeard(ended.dataflow)), to=peer)
+            case EndHeard(dataflow):
+                self._note_end_heard(dataflow, peer)
             case Offer() as offer if self._worker.index == 0:
                 self.installations.receive(peer, offer)
             case TakenOver() as news if self._worker.index == 0:
@@ -192,6 +198,20 @@ class Server:
 
     def _on_failure(self, dataflow: int, error: TimelyError) -> None:
         self._worker.send_control(encode_control(Ended(dataflow, story_of(error), tuple(class_names(error)))))
+        self._ends_unheard[dataflow] = {peer for peer in self._addresses if peer != self._worker.index}
+
+    def _note_end_heard(self, dataflow: int, peer: int) -> None:
+        unheard = self._ends_unheard.get(dataflow, set())
+        unheard.discard(peer)
+        if not unheard:
+            self._ends_unheard.pop(dataflow, None)
+
+    @property
+    def is_telling_an_end(self) -> bool:
+        """Whether a dataflow has failed here and not all workers have heard of it. Until they have, no client
+        is told: it could ask another worker at once, and that would still accept its rows.
+        """
+        return bool(self._ends_unheard)
 
     # For clients.
 

@@ -14,6 +14,7 @@ from timely.wire.handshake import (
     Closed,
     Control,
     Ended,
+    EndHeard,
     Entered,
     Farewell,
     Greeting,
@@ -45,6 +46,7 @@ CONTROLS = st.one_of(
     st.builds(Switched, st.integers(0, 99), st.integers(0, 99), st.integers(0, 2**62)),
     st.builds(TakenOver, st.integers(0, 99)),
     st.builds(Ended, st.integers(0, 99), st.text(), TEXTS),
+    st.builds(EndHeard, st.integers(0, 99)),
 )
 
 

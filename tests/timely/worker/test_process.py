@@ -16,7 +16,8 @@ from timely.client.tables import InputForm
 from timely.limits import POSTED_COUNT_MAX
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import FAREWELL, decode_reply, encode_request, number_of
-from timely.wire.requests import Describe, Insert, Reply, Request, Seal, Wait
+from timely.wire.handshake import Ended, EndHeard, decode_control, encode_control
+from timely.wire.requests import Describe, Hello, Insert, Reply, Request, Seal, Wait
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.answers.later import Later
 from timely.worker.process import WorkerProcess
@@ -206,3 +207,53 @@ def test_what_is_kept_leaves_before_a_key_is_told_to_be_taken_away(
     clients.gone = [A]
     process._serve()
     assert clients.sent == [(A, [1, FAREWELL]), (B, [1])]
+
+
+def _fail_unheard(process: WorkerProcess) -> None:
+    """A dataflow fails, and worker 1 has not heard of it."""
+    process._worker.fail(0, ValueError("a bad row"))
+    process._server._ends_unheard[0] = {1}
+
+
+def test_the_end_of_a_dataflow_is_told_once_all_workers_have_ended_it(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    """A client that was told could ask another worker at once, which would still accept its rows."""
+    clients.asks(A, (1, Wait(0, "", 5, 60.0)))
+    process._serve()
+    _fail_unheard(process)
+    clients.asks(B, (1, Describe(0)), (2, Hello()))
+    process._serve()
+    process._answer_waiting()
+    assert clients.sent == [(B, [2])]
+    process._server._on_control(1, memoryview(encode_control(EndHeard(0))))
+    process._answer_waiting()
+    assert clients.sent == [(B, [2]), (A, [1]), (B, [1])]
+    for client in (A, B):
+        error = clients.answers[client, 1]
+        assert isinstance(error, timely.TimelyError) and error.ends_dataflow and "a bad row" in str(error)
+
+
+def test_the_end_of_a_dataflow_is_told_in_time_though_another_worker_is_busy(
+    process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timely.worker.process.ANSWER_SECONDS_MAX", 0.0)
+    clients.asks(A, (1, Wait(0, "", 5, 0.0)))
+    _fail_unheard(process)
+    clients.asks(B, (1, Describe(0)))
+    process._serve()
+    process._answer_waiting()
+    assert sorted(clients.sent) == [(A, [1]), (B, [1])]
+
+
+def test_who_ends_a_dataflow_that_failed_elsewhere_says_so(
+    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[object, int | None]] = []
+    monkeypatch.setattr(
+        process._worker,
+        "send_control",
+        lambda payload, to=None: sent.append((decode_control(payload, 0), to)),
+    )
+    process._server._on_control(0, memoryview(encode_control(Ended(0, "a bad row", ("RowError",)))))
+    assert 0 in process._worker.ended and sent == [(EndHeard(0), 0)]
