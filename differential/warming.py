@@ -1,17 +1,17 @@
 """Compiling the kernels before worker processes start: once, and not in each of them at the same time.
 
 A run of a small dataflow in this process calls every kernel that most queries use, and what is compiled is
-kept in the user's cache folder (`progress/cache_folder.py`). A list of these files is kept beside
+kept in the user's cache folder (`progress/compiled/cache_folder.py`). A list of these files is kept beside
 them, so that later starts only look whether all of them are there.
 
 Most of the time goes into four kernels and what these alone call. So the first process that has to compile,
 here or because of a query of its own, starts two *helpers*: other processes that begin with those, and end
-with the one that started them. Who comes to a kernel that another has in hand waits for it, see
-`progress/one_process.py`. So helpers begin at different ends: the largest kernel, which runs loops, has two
-halves, joins and gates, and each is first compiled by another. Both are large kernels, as are the reduces in
-the second: so three processes make the machine code of that one. Two helpers, though there may be but two
-cores: the process that started them soon waits for what they have in hand. What few queries need comes last,
-when nobody else wants the core.
+with the one that started them. A process that needs a kernel which another one is compiling waits for it
+(`progress/compiled/one_process.py`). So helpers begin at different ends: the largest kernel, which runs
+loops, has two halves, joins and gates, and each is first compiled by another process. Both are large kernels,
+as are the reduces in the second: so three processes make the machine code of that one. There are two helpers
+even on two cores, because the process that started them soon waits for what they compile. Kernels that few
+queries need come last, when nobody else wants the core.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.joint import run_joint
 from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import go_the_long_way, reduce_few, reduce_into
-from progress.kernel import (
+from progress.compiled.kernel import (
     COMPILE_NOTICE,
     compile_for,
     compile_part_for,

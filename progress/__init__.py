@@ -1,8 +1,11 @@
 """Progress tracking: which times can still be seen, and where.
 
-Pure: no sockets, threads or clocks. Imports nothing else of this repository, and numba in `machine_code/`
-only, when a kernel has to be compiled. What needs kernels is imported when it is first asked for, because
-everybody who imports `timely` comes by here, and who describes a dataflow or talks to workers runs none.
+Pure: no sockets, threads or clocks. Imports nothing else of this repository. Modules that need kernels are
+imported at first use: everybody who imports `timely` imports this package, and a program that only describes
+a dataflow or talks to workers runs no kernel.
+
+`compiled/` is a tenant: it compiles, keeps and calls kernels for all packages, and knows nothing of progress.
+It imports numba only when it has to compile.
 
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
 `broadcast.py`, in that order. What `could_result_in.py` defines on tuples the tracker looks up in

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, NoReturn
 import pyarrow as pa
 
 import timely
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 from timely.building.builders import Builder

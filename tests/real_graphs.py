@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from house import ROOT
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["GRAPHS", "distinct_edges"]
 

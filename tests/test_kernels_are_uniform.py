@@ -17,7 +17,7 @@ import pytest
 from compiled_kernels import SEVERAL_SIGNATURES, SOURCES, compiled_twice, loaded_kernels
 from house import Module, report
 
-from progress.kernel import Kernel
+from progress.compiled.kernel import Kernel
 
 ALLOWED_TYPES = ("int", "bool", "None", "Int64s", "Int32s", "Bools")
 """Names that a kernel's annotations are made of; tuples of them are fine. Narrow integers are for storage
@@ -86,7 +86,7 @@ def test_shape_kernels_use_no_narrow_integers_and_no_inexact_arithmetic() -> Non
 
 
 def test_shape_the_decorator_compiles_without_fastmath_and_without_the_interpreter_lock() -> None:
-    source = Module(Path("progress/machine_code/compiling.py"))
+    source = Module(Path("progress/compiled/machine_code/compiling.py"))
     calls = [
         part
         for part in ast.walk(source.tree)

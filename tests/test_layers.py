@@ -29,16 +29,15 @@ IMPURE = {"asyncio", "multiprocessing", "queue", "random", "select", "selectors"
     "time",
 }
 """What `progress` may not import: it takes counts and returns frontiers, others talk to the world."""
-PURE_BUT_FOR = {("progress/cache_folder.py", "time")}
+PURE_BUT_FOR = {("progress/compiled/cache_folder.py", "time")}
 """Files in the cache are of some age."""
-MAY_PICKLE = {"progress/machine_code/compiling.py"}
+MAY_PICKLE = {"progress/compiled/machine_code/compiling.py"}
 """What numba has made of a kernel, and the cache gives back: whole, and written by this user or by root."""
 
 ROOMS = {
     "progress": [
-        "arrays cache_folder errors one_process records",
-        "machine_code",
-        "kernel",
+        "errors records",
+        "compiled",
         "times",
         "graph",
         "tracking checking",
@@ -87,7 +86,7 @@ ASSERTIONS_PER_FUNCTION_MIN = 0.5
 it, never lower it. The present figure: `pytest tests/test_layers.py -k asserts -s`."""
 
 WITHOUT_A_TEST_FILE = {
-    "progress/kernel.py": "test_kernels_are_uniform.py",
+    "progress/compiled/kernel.py": "test_kernels_are_uniform.py",
     "timely/operators/region.py": "timely/running/stages/test_regions.py",
     "timely/running/stages/region_making.py": "timely/running/stages/test_regions.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
@@ -214,14 +213,16 @@ def test_layer_progress_is_pure() -> None:
 
 
 def test_layer_no_package_uses_private_names_of_another() -> None:
-    """`progress.kernel` is the exception: the decorator for our own kernels, not part of what users see."""
+    """`progress.compiled.kernel` is the exception: it has the decorator for our own kernels, which users do
+    not see.
+    """
     report(
         f"{module.where(used.line)}: {used.module}.{used.name or ''}"
         for module in _ours()
         for used in module.imports
         if used.top in PACKAGES and used.top != module.path.parts[0]
         if any(part.startswith("_") for part in [*used.module.split("."), used.name or ""])
-        if used.module != "progress.kernel"
+        if used.module != "progress.compiled.kernel"
     )
 
 
@@ -249,7 +250,9 @@ def test_only_six_files_import_numba() -> None:
     bits) that Python has no words for."""
     users = {module.path.as_posix() for module, _ in _imports(_ours(), "numba")}
     kernels = {"differential/kernels/rows/memory.py", "differential/kernels/overflow.py"}
-    compiler = {f"progress/machine_code/{name}.py" for name in ("calling", "compiling", "parts", "shortcuts")}
+    compiler = {
+        f"progress/compiled/machine_code/{name}.py" for name in ("calling", "compiling", "parts", "shortcuts")
+    }
     assert users <= compiler | kernels, users
 
 
@@ -259,7 +262,7 @@ def test_only_the_kernel_decorator_compiles() -> None:
     report(
         f"{module.where(part.lineno)}: numba.{part.attr}"
         for module in _ours()
-        if module.path.as_posix() != "progress/machine_code/compiling.py"
+        if module.path.as_posix() != "progress/compiled/machine_code/compiling.py"
         for part in ast.walk(module.tree)
         if isinstance(part, ast.Attribute) and part.attr in ways and ast.unparse(part.value) == "numba"
     )

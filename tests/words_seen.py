@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 
 class Seen:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["Dictionary", "Holder", "Mark", "Marking", "dictionaries", "register_dictionary"]
 

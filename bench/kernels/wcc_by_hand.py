@@ -19,7 +19,7 @@ from bench.workloads import Check, check_wcc, expected, graph
 from differential.kernels.history.times import shift_times
 from differential.operators.join import LEFT, RIGHT, JoinMachine
 from differential.operators.reduce import Aggregates, ReduceMachine
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import TimeShape
 

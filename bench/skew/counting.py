@@ -19,7 +19,7 @@ from differential.skew.placements.matrix import input_load
 from differential.skew.placements.placement import Placement, Rows, Visits
 from differential.skew.planning.controller import PlanSettings, plan, plan_grid
 from differential.skew.planning.loads import Counts, Loads, excess, imbalance
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.routing.announcement import BUCKET, KEY, Place
 from timely.routing.table import RoutingTable
 from timely.wire.routing import BUCKETS

@@ -29,7 +29,7 @@ import timely
 from bench.machine import versions
 from differential import Collection, col
 from differential.skew.balance import Scheme
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.routing.announcement import BUCKET, Changes, Place
 from timely.routing.grid import Grid
 from timely.wire.routing import BUCKETS

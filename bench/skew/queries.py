@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 from .streams import Stream, linear_road, stream, table, zipf_orderkeys
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.errors import MisuseError
 
 __all__ = ["CHECKSUMS", "EPOCHS", "Stream", "hashed", "linear_road", "stream", "table", "zipf_orderkeys"]

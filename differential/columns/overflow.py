@@ -15,7 +15,7 @@ import numpy as np
 
 from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.overflow import negate_all
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = [
     "ShowRow",

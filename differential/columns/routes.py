@@ -21,7 +21,7 @@ from differential.kernels.rows.hashing import (
     partition_by_unit,
 )
 from differential.kernels.rows.room import room_for
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from timely.wire.batch import Batch
 from timely.wire.routing import Routing

@@ -33,7 +33,7 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.records import record
 from timely.dictionaries import Mark
 from timely.errors import InternalError, PeerError

@@ -1,7 +1,7 @@
 """Compiled heart of the operators: sorting, merging, matching and aggregating rows of 64-bit words.
 
-Free functions over int64 arrays, all through `progress.kernel.kernel`; they import `progress` and numpy,
-nothing else, and never call back into Python. Every one has a slow twin in `tests/reference/words.py`.
+Free functions over int64 arrays, all through `progress.compiled.kernel.kernel`. They import `progress` and
+numpy, nothing else, and never call back into Python. Every one has a slow twin in `tests/reference/words.py`.
 
 A table of n updates with `kw` key words and `vw` value words is one array, column after column:
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.overflow import excess, wide_multiply, wrapped_add, wrapped_subtract
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 ADD: Final = 0
 SUBTRACT: Final = 1

@@ -51,7 +51,7 @@ from differential.kernels.rows.sort import (
     sum_packed,
 )
 from differential.kernels.sums.components import components_of
-from progress.kernel import compile_unless_kept, load_kept
+from progress.compiled.kernel import compile_unless_kept, load_kept
 from progress.times.word_order import word_glb, word_lub
 
 __all__ = ["MERGES", "load_kernels", "prepare"]

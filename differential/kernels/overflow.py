@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.kernel import Int64s, intrinsic, kernel, small_kernel
+from progress.compiled.kernel import Int64s, intrinsic, kernel, small_kernel
 
 INT64_MIN: Final = -(1 << 63)
 SMALL_BITS: Final = 31

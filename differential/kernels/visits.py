@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from differential.kernels.rows.hashing import hash_of_key, hashes_of
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 
 class TableColumns(NamedTuple):

@@ -29,7 +29,7 @@ from differential.kernels.overflow import INT64_MIN
 from differential.kernels.regions.edges import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, NOT_EQUAL
 from differential.kernels.regions.layout import CONSTANT_WORD, SUM_WORD
 from differential.linear.passes import Filter, Negate, NotNull, Select, Step, schema_of
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["Short", "short_of"]
 

@@ -20,7 +20,7 @@ from differential.linear.chain import LinearChain
 from differential.linear.failures.failing import FAILURES, Apart, Failed, apart, failure_words
 from differential.linear.passes import as_one
 from differential.linear.short import Short, short_of
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import TimeShape
 from timely.wire.batch import Batch

@@ -27,7 +27,7 @@ from differential.operators.reduce_vertex import ReduceVertex, Shown
 from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
 from timely.dictionaries import Mark

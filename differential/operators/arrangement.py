@@ -14,7 +14,7 @@ from differential.columns.overflow import ShowRow, show_words
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.trace.readers import Path, Reader
 from differential.trace.shared import SharedTrace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.errors import InternalError
 from timely.wire.batch import Batch, Frame

@@ -15,7 +15,7 @@ from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, split_ready
 from differential.kernels.rows.sort import PackedRows, is_consolidated
 from differential.operators.waiting.pile import Pile
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import not_beyond

@@ -42,7 +42,7 @@ from differential.trace.readers import Path, Reader, delayed
 from differential.trace.run import PACKED_ROWS_MIN, Run
 from differential.trace.trace import Trace
 from differential.trace.view import View
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark

@@ -17,7 +17,7 @@ import numpy as np
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import COUNT, answer_and_excess
 from differential.kernels.sums.reduce_sums import reduce_sums
-from progress.arrays import Bools, Int64s
+from progress.compiled.arrays import Bools, Int64s
 
 __all__ = ["FailedGroup", "Reduced", "reduce_apart"]
 

@@ -53,7 +53,7 @@ from differential.operators.waiting.portions import portions
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

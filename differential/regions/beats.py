@@ -25,7 +25,7 @@ from differential.columns.packed.block import BLOCK_ROWS, Block, Column
 from differential.columns.packed.parts import Part, rows_in
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Mark
 from timely.operators.region import Said

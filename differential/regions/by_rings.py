@@ -50,7 +50,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.regions.steps import Gate
 from differential.regions.tables import Parts
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.operators.region import Going, Said, Stop, Went
 from timely.wire.transport.ring import L_IN_SIZE, RECORD_PARTS
 

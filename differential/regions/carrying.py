@@ -11,7 +11,7 @@ from differential.kernels.regions.edges import AT_LEAST, AT_MOST, GREATER, LESS
 from differential.kernels.regions.layout import FAR, SUM_WORD
 from differential.linear.short import Short
 from differential.linear.transform import LinearTransform
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.operators.region import Link
 
 __all__ = ["Carrying", "carrying_of", "failing_of"]

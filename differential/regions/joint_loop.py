@@ -30,7 +30,7 @@ from differential.regions.beats import BeatBatch, column_of
 from differential.regions.by_rings import STOPS, ByRings
 from differential.regions.loop_region import LoopRegion
 from differential.regions.tables import Parts
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from timely.operators.region import Going, Said, Went
 from timely.wire.batch import Batch

@@ -79,7 +79,7 @@ from differential.regions.steps import (
 from differential.regions.tables import Leaving, Out, Parts, Routed
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.operators.region import Link, LinkUse, Member, Region, RegionSite
 from timely.wire.batch import Composed
 

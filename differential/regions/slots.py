@@ -28,7 +28,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.regions.slots import least_in, least_of, moved_in_order, put_rows
 from differential.kernels.rows.room import lengthened, shortened
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 
 __all__ = ["LOOSE_ROWS_MAX", "Slots"]

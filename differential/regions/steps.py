@@ -23,7 +23,7 @@ from differential.operators.loops.priority import PriorityVertex
 from differential.operators.reduce_vertex import ReduceVertex
 from differential.regions.slots import Slots
 from differential.trace.shared import SharedTrace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.operators.region import LinkUse
 from timely.wire.batch import Batch
 

@@ -43,7 +43,7 @@ from differential.regions.carrying import Carrying
 from differential.regions.slots import Slots
 from differential.regions.steps import Gate, Look, Step
 from differential.regions.traces import Traces
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.operators.region import LinkUse
 from timely.operators.vertex import Vertex
 

@@ -21,7 +21,7 @@ from differential.kernels.regions.layout import (
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["SUMMED_ROWS_MIN", "Traces"]
 

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.errors import MisuseError
 from timely.routing.grid import Grid
 from timely.routing.table import RoutingTable

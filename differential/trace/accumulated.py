@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.rows.sort import MANY_ROWS, PackedRows, sort_blocks, sort_consolidate
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["BLOCK_ROWS", "Accumulated", "accumulate"]
 

@@ -18,7 +18,7 @@ from differential.kernels.merging.merge_words import merge_words
 from differential.kernels.rows.memory import LUB, ROWS
 from differential.trace.run import Run
 from differential.trace.tightening import Tightening
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.word_order import word_glb, word_lub
 
 PACKED_BITS: Final = 63

@@ -23,7 +23,7 @@ import numpy as np
 from differential.kernels.history.times import earlier_times, minimal_times
 from differential.kernels.rows.memory import HEADER, LUB
 from differential.trace.view import View
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 
 KEEP_ALL: Final = (1 << 63) - 1

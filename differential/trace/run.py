@@ -36,7 +36,7 @@ from differential.kernels.rows.memory import (
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.search import fill_directory
 from differential.kernels.rows.sort import PackedRows
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.word_order import word_lub
 from timely.dictionaries import Mark
 

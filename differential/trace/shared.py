@@ -38,7 +38,7 @@ from differential.trace.readers import Path, Reader, ReaderReport, TraceReport
 from differential.trace.tail import TailPiece
 from differential.trace.trace import Trace
 from differential.trace.view import View
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError
 from progress.times.anchor import Rebase
 from progress.times.word_order import word_less_equal

@@ -12,7 +12,7 @@ import numpy as np
 from differential.kernels.merging.merge import merge
 from differential.kernels.rows.columns import column_ranges
 from differential.kernels.rows.memory import HEADER, LUB, describe_words
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 
 

@@ -19,7 +19,7 @@ from differential.columns.packed.block import reserve
 from differential.kernels.rows.columns import column_bounds, copy_column
 from differential.kernels.rows.memory import HEADER, LUB, ROWS
 from differential.kernels.rows.room import give_back
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["SAVED_SHARE", "Tightening"]
 

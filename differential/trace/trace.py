@@ -34,7 +34,7 @@ from differential.trace.accumulated import BLOCK_ROWS, Accumulated, accumulate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.view import View
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from progress.times.word_order import word_less_equal, words_are_beyond
 from timely.dictionaries import Mark
@@ -150,7 +150,7 @@ class Trace:
         return made
 
     def compared(self) -> object:
-        """All that decides what will be read of it: see `timely/running/comparable.py`."""
+        """All that decides what will be read of it: see `timely/running/checking/comparable.py`."""
         try:
             rows = sort_consolidate(self.words())
         except OverflowError:

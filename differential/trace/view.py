@@ -16,7 +16,7 @@ from differential.kernels.rows.memory import HEADER, describe_words
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.run import Run
 from differential.trace.tail import TailPiece
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

@@ -33,9 +33,10 @@ Decova, Lattuada, Traytel (ITP 2021). What differs here, and why it is the same 
   * Statements "for every t" are evaluated at finitely many: each function says which, and why that suffices.
 
 Every function returns its counterexamples, sorted: none means that the predicate holds. All are slow and
-obvious. Who evaluates them: the simulations, on all workers at once (`tests/reference/monitor.py`), each
-worker on itself if it is told to (`timely/running/checking.py`), and the model of the protocol among the
-tests. All stand here, also those that take more than one worker to see: together they are the specification.
+obvious. Three evaluate them: the simulations, on all workers at once (`tests/reference/monitor.py`); each
+worker on itself, if it is told to (`timely/running/checking/checker.py`); and the model of the protocol among
+the tests. All stand here, also those that take more than one worker to see: together they are the
+specification.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from typing import Final
 
 import numpy as np
 
+from progress.compiled.kernel import Int32s, Int64s, kernel
 from progress.errors import GraphError
 from progress.graph.graph import Graph
-from progress.kernel import Int32s, Int64s, kernel
 from progress.times.path_summary import PathSummary
 from progress.times.word_order import word_less_equal
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError
 
 __all__ = ["EPOCH_MAX", "Anchor", "Rebase"]

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.word_antichain import antichain_is_beyond, floor_of, minimal_words, not_beyond
 
 BLOCK_MAX: Final = 512

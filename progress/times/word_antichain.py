@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_glb, word_less_equal
 
 

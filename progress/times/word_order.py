@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from progress.kernel import Bools, Int64s, kernel, small_kernel
+from progress.compiled.kernel import Bools, Int64s, kernel, small_kernel
 
 # -- one time --
 

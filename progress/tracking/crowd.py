@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.graph.summary_table import SummaryTable
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import minimal_words

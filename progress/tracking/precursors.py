@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.kernel import Int32s, Int64s, kernel
+from progress.compiled.kernel import Int32s, Int64s, kernel
 from progress.times.word_antichain import insert_word
 from progress.times.word_order import word_less_equal
 

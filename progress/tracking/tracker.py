@@ -53,7 +53,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, TimeOverflowError
 from progress.graph.graph import Graph
 from progress.graph.summary_table import SummaryTable

@@ -21,7 +21,7 @@ import differential as dd, timely
 from differential.algorithms import connected_components
 from differential.expressions.expression import col
 from differential.kernels import loading
-from progress import kernel
+from progress.compiled import kernel
 
 named, later = set(), set()
 name, compile_one, prepare = loading.compile_unless_kept, kernel.Kernel._compile, kernel.Kernel.prepare

@@ -16,9 +16,9 @@ import pytest
 from house import ROOT
 
 from differential import warming
-from progress import cache_folder, kernel
-from progress.kernel import COMPILE_NOTICE, Kernel
-from progress.machine_code import kept
+from progress.compiled import cache_folder, kernel
+from progress.compiled.kernel import COMPILE_NOTICE, Kernel
+from progress.compiled.machine_code import kept
 from timely.client.installed import after_work
 
 
@@ -136,7 +136,7 @@ def test_helpers_give_way_before_they_compile_what_few_queries_need(
 HELPER = """
 import sys, time
 from differential import warming
-from progress.kernel import Kernel
+from progress.compiled.kernel import Kernel
 warming._compile_gates = lambda: (print("here", flush=True), time.sleep(1000))
 warming.help_to_warm(sys.stdin, 0)
 """

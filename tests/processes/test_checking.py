@@ -14,7 +14,7 @@ import pytest
 from house import ROOT
 
 import timely
-from timely.running.checking import SWITCH
+from timely.running.checking.checker import SWITCH
 
 CAUGHT = (
     r"progress predicate B2, own share does not hold at worker 1 of 2, dataflow 0: .* fails at "

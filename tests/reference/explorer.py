@@ -2,8 +2,8 @@
 
 A *scenario* is a dataflow, how many workers run it, and what clients do at each of them. A *state* is what
 all workers, the wires between them and the clients are in; from it leads every action that some worker
-could perform now (`timely/running/actions.py`), and every next act of a client. The explorer goes to each
-state that can be reached, and looks at it once:
+could perform now (`timely/running/checking/actions.py`), and every next act of a client. The explorer goes to
+each state that can be reached, and looks at it once:
 
     every state       the predicates of progress tracking (`protocol_state.py`), on what is there by looking;
                       trackers and frontiers against their definitions
@@ -43,12 +43,12 @@ from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.times.timestamp import Timestamp
 from timely import Dataflow
 from timely.building.freeze import FrozenDataflow
-from timely.running.actions import Action, Activate, Receive
-from timely.running.comparable import comparable
+from timely.running.checking.actions import Action, Activate, Receive
+from timely.running.checking.comparable import comparable
+from timely.running.checking.snapshot import counted, owned, view
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
-from timely.running.snapshot import counted, owned, view
 from timely.wire.batch import Frame
 from timely.wire.transport import Lent
 

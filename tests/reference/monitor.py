@@ -39,11 +39,11 @@ from progress.times.timestamp import Timestamp
 from progress.tracking.broadcast import changes_in
 from progress.tracking.count_changes import Change
 from timely.building.freeze import FrozenDataflow
-from timely.running.actions import Action
+from timely.running.checking.actions import Action
+from timely.running.checking.snapshot import counted, first_epochs, owned, view
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
-from timely.running.snapshot import counted, first_epochs, owned, view
 from timely.running.stages.regions import RegionRunner
 from timely.running.stages.vertex_runner import VertexRunner
 from timely.wire.batch import Batch

@@ -24,7 +24,7 @@ from differential.trace import trace as trace_module
 from differential.trace.shared import SharedTrace
 from timely import Dataflow
 from timely.operators.capture import FOREVER
-from timely.running.comparable import comparable
+from timely.running.checking.comparable import comparable
 from timely.running.core import Worker
 
 # copy_

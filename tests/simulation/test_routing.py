@@ -16,7 +16,7 @@ from reference.monitor import Monitor
 from differential.columns.routes import KeyRoute
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.kernels.rows.hashing import hash_of_key
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely import Batch, Dataflow, Records, Vertex
 from timely.client.tables import records_of
 from timely.running.core import Worker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.wire.batch import Records
 

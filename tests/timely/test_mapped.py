@@ -21,7 +21,7 @@ from house import ROOT
 from hypothesis import given
 
 from bench.memory import resident_mib
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely import mapped as module
 from timely.limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_BYTES_MIN, KEPT_MEMORY_COUNT_MAX
 from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of, release_kept

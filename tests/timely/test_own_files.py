@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgpack
 
 import differential.columns.schema
-import progress.kernel
+import progress.compiled.kernel
 import timely.worker.launcher
 from timely.own_files import OWN_FOLDERS, ROOT
 
 
 def test_files_of_the_packages_are_ours() -> None:
-    for module in (differential.columns.schema, progress.kernel, timely.worker.launcher):
+    for module in (differential.columns.schema, progress.compiled.kernel, timely.worker.launcher):
         assert module.__file__.startswith(OWN_FOLDERS), module.__file__
     assert (ROOT / "timely" / "own_files.py").is_file()
 

@@ -19,7 +19,7 @@ from house import ROOT
 import differential as dd
 import timely
 
-HEAVY = ("progress.kernel", "numba", "llvmlite", "pandas", "scipy", "rich", "pyarrow.compute")
+HEAVY = ("progress.compiled.kernel", "numba", "llvmlite", "pandas", "scipy", "rich", "pyarrow.compute")
 pytestmark = pytest.mark.timeout(300)  # on a fresh machine kernels are compiled
 
 
@@ -152,4 +152,4 @@ with timely.connect(embedded=True) as cluster:
     flow.seal()
     assert flow.output("lines").changes() == [(0, "a")]
 """
-    assert "progress.kernel" in loaded(program)
+    assert "progress.compiled.kernel" in loaded(program)

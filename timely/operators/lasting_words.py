@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import TimeRegressionError
 from progress.times.lasting import LastingCode
 

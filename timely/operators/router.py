@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, MisuseError
 from progress.times.anchor import Rebase
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, MisuseError
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 from .grid import Grid
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
 from timely.limits import UNITS_COUNT_MAX
 from timely.wire.routing import BUCKETS

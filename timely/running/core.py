@@ -36,8 +36,8 @@ from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
 from ..wire.batch import Batch, Frame, absorb, decode, frames_of, is_of_user
 from ..wire.transport import Lent, Transport
-from .actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
-from .checking import ProgressChecker, is_switched_on
+from .checking.actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
+from .checking.checker import ProgressChecker, is_switched_on
 from .forgetting import Forgetting
 from .importing import exported_by, importers_of, lost_owner
 from .instance import Instance

@@ -33,8 +33,8 @@ from ..operators.vertex import Feeder
 from ..wire.batch import Batch
 from ..wire.routing import Routing
 from ..wire.transport import Lent
-from .actions import Activate, Idle, Notify, Publish, Resume
 from .arrivals import Arrivals
+from .checking.actions import Activate, Idle, Notify, Publish, Resume
 from .owner import Owner
 from .stages.joint_regions import JointRegionRunner
 from .stages.making import make_constants, make_inputs, make_vertices, take_hold

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 
 __all__ = ["BUCKETS", "Routing"]

@@ -19,7 +19,7 @@ from differential.kernels.rows.columns import decode_column, encode_words
 from differential.kernels.rows.memory import HEADER, ROWS
 from differential.kernels.rows.packing import survey
 from differential.kernels.rows.room import mapped_bytes, room_for
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
 __all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "Column", "reserve"]

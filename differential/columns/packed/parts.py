@@ -16,7 +16,7 @@ import numpy as np
 from differential.columns.packed.block import Block
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_parts, sort_still_packed
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["PACKED_ROWS", "Part", "each_in", "in_order", "joined", "packed", "rows_in", "words_in"]
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from differential.kernels.merging.merge import copy_rows
 from differential.kernels.rows.search import same_key
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_glb, word_is_beyond, word_less_equal, word_lub
 
 ADDED: Final = -2

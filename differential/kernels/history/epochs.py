@@ -13,7 +13,7 @@ from differential.kernels.history.history import consolidate_key, gathered, more
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import checked_add
 from differential.kernels.rows.search import cursors_of, same_key
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 
 @kernel

@@ -39,7 +39,7 @@ from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import SMALL_BITS, is_positive, wide_add
 from differential.kernels.rows.memory import DIRECTORY, LUB, describe_words, read
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 NO_RANK: Final = 0

@@ -35,7 +35,7 @@ from differential.kernels.history.history import (
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import excess, is_positive, refuse, wide_add
 from differential.kernels.rows.search import cursors_of, whose_turn
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond
 
 COUNT: Final = 0

@@ -18,7 +18,7 @@ from differential.kernels.overflow import SMALL_BITS, excess, magnitude, refuse,
 from differential.kernels.rows.memory import HEADER, LUB, load
 from differential.kernels.rows.search import locate
 from differential.kernels.rows.sort import sort_words
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 INSERTION_ROWS: Final = 24

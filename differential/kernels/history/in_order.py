@@ -31,7 +31,7 @@ from differential.kernels.history.history import more_rows
 from differential.kernels.rows.memory import read
 from differential.kernels.rows.search import first_from
 from differential.kernels.rows.sort import sort_words
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 
 @kernel

@@ -16,7 +16,7 @@ from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
 from differential.kernels.rows.search import cursors_of
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
 FROM_DELTA: Final = 0

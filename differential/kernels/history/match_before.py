@@ -15,7 +15,7 @@ from differential.kernels.history.match import write_matches
 from differential.kernels.overflow import refuse
 from differential.kernels.rows.memory import LUB, ROWS, load
 from differential.kernels.rows.search import cursors_of, locate, same_key
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 _LOOKS_PER_PAIR = 8
 """So many rows that are looked at and not seen count as a pair, so that a piece has an end."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.rows.sort import sort_packed
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_antichain import (
     after_in_order,
     antichain_is_beyond,

@@ -37,7 +37,7 @@ from differential.kernels.merging.merge import copy_rows, first_rows
 from differential.kernels.overflow import is_positive, wide_add
 from differential.kernels.rows.memory import LUB, read
 from differential.kernels.rows.search import cursors_of, locate, whose_turn
-from progress.kernel import Int64s, kernel, large_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 

@@ -21,7 +21,7 @@ from differential.kernels.overflow import wrapped_add, wrapped_multiply
 from differential.kernels.rows.memory import read
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
 from differential.kernels.rows.search import compare_keys
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_less_equal
 
 SHORT_ROWS_MIN: Final = 32

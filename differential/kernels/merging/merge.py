@@ -9,7 +9,7 @@ import numpy as np
 
 from differential.kernels.overflow import checked_add
 from differential.kernels.rows.memory import LUB, ROWS, SIDE, copy_words, describe_column
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
+from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from differential.kernels.overflow import excess, refuse, wide_add
 from differential.kernels.rows.columns import decode_column, encode_column
 from differential.kernels.rows.memory import HEADER, ROWS
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_advance, word_lub
 
 BLOCK_ROWS: Final = 512

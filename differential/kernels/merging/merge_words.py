@@ -19,7 +19,7 @@ import numpy as np
 from differential.kernels.merging.merge_runs import BLOCK_ROWS
 from differential.kernels.overflow import refuse, wrapped_add
 from differential.kernels.rows.memory import HEADER, ROWS, load, store
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
+from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 FROM: Final = 0
 SHIFTED: Final = 1

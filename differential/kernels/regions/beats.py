@@ -45,7 +45,7 @@ from differential.kernels.regions.layout import (
 from differential.kernels.regions.rings import RECORD_WORDS, begin_record, end_record, padded, start_of
 from differential.kernels.rows.memory import load, store, table_at
 from differential.kernels.sums.components import are_components
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 FRAMES: Final = 3
 HEADER_BYTES: Final = 30

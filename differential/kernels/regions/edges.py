@@ -45,7 +45,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.rows.hashing import hash_of_key
 from differential.kernels.rows.memory import table_at
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 EQUAL, LESS, AT_MOST = 0, 1, 2
 NOT_EQUAL, AT_LEAST, GREATER = 3, 4, 5

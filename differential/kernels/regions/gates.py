@@ -51,7 +51,7 @@ from differential.kernels.regions.slots import drop_rows_at, next_of, rows_at
 from differential.kernels.rows.memory import table_at
 from differential.kernels.rows.sort import sort_words
 from differential.kernels.sums.reduce_sums import reduce_few
-from progress.kernel import Int64s, kernel, large_kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 
 @small_kernel

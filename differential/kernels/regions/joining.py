@@ -46,7 +46,7 @@ from differential.kernels.regions.layout import (
 from differential.kernels.regions.slots import rows_of
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, table_at
 from differential.kernels.rows.sort import sort_words
-from progress.kernel import Int64s, kernel, large_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel
 
 
 @kernel

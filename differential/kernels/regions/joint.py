@@ -80,7 +80,7 @@ from differential.kernels.regions.rings import (
 )
 from differential.kernels.regions.run import run_region
 from differential.kernels.rows.memory import pause, table_at
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from timely.wire.transport.ring import L_PEER
 
 T_STEPS, T_MATCHES, T_EDGES, T_TRACES, T_SLOTS, T_FIELDS, T_STATE, T_TOLD = range(8)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.rows.memory import fence, load, load_acquire, store, store_release
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from timely.wire.transport.ring import (
     ASLEEP,
     DATA,

@@ -33,7 +33,7 @@ from differential.kernels.regions.layout import (
     X_TOLD,
     X_TURNS,
 )
-from progress.kernel import Int64s, kernel, large_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel
 
 
 @kernel

@@ -18,7 +18,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.rows.memory import table_at
 from differential.kernels.rows.sort import sort_words
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.rows.memory import HEADER, ROWS, load, store
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel
+from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel
 from progress.times.word_order import word_lub
 
 COPIED_ROWS: Final = 2048

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 
 @small_kernel

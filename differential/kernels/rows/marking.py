@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 __all__ = ["SymbolMarking", "bits_of", "mark_words", "met_and_not", "slots_of"]
 

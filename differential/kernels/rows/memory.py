@@ -22,7 +22,7 @@ import platform
 from collections.abc import Callable
 from typing import Final, cast
 
-from progress.kernel import CHECK_BOUNDS, Int64s, intrinsic, kernel, small_kernel
+from progress.compiled.kernel import CHECK_BOUNDS, Int64s, intrinsic, kernel, small_kernel
 
 HEADER: Final = 7
 ROWS: Final = 0

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.overflow import wrapped_subtract
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 BLOCK_ROWS: Final = 1024
 SEGMENTS_MAX: Final = 4

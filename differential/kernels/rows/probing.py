@@ -25,7 +25,7 @@ from differential.kernels.rows.memory import (
     prefetch,
 )
 from differential.kernels.rows.search import bucket_of, find, find_within, same_key
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
+from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 KEYS_MIN: Final = 8
 KEYS_AT_ONCE: Final = 128

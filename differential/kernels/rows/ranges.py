@@ -6,7 +6,7 @@ import numpy as np
 
 from differential.kernels.rows.memory import HEADER, ROWS, load
 from differential.kernels.rows.search import cursors_of, locate
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 
 @kernel

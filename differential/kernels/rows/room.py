@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of
 
 __all__ = ["MAPPED_BYTES_MIN", "give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]

@@ -28,7 +28,7 @@ from differential.kernels.rows.memory import (
     load_count,
     store_count,
 )
-from progress.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
+from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 FEW_ROWS: Final = 8
 """So many rows are looked at one by one: as many as are in most buckets."""

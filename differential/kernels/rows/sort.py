@@ -28,7 +28,7 @@ from differential.kernels.rows.packing import (
     varying_bits,
 )
 from differential.kernels.rows.room import give_back, room_for
-from progress.kernel import Int64s, kernel, large_kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 HANDFUL: Final = 6
 TINY: Final = 24

@@ -52,7 +52,7 @@ from differential.kernels.sums.limbs import (
     set_word,
     settle,
 )
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 COUNT: Final = 0
 FLAG: Final = 1

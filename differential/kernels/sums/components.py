@@ -22,7 +22,7 @@ import numpy as np
 
 from differential.kernels.merging.merge import copy_rows, first_rows
 from differential.kernels.overflow import excess, magnitude, refuse, wide_multiply
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 ROWS: Final = 0
 VALUES: Final = 1

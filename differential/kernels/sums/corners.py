@@ -14,7 +14,7 @@ import numpy as np
 
 from differential.kernels.overflow import refuse
 from differential.kernels.sums.accumulated import COUNT, REFUSED, answer_and_excess
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 HALF: Final = (1 << 32) - 1
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from differential.kernels.overflow import wrapped_subtract
 from differential.kernels.rows.packing import bit_length
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 LIMB: Final = (1 << 32) - 1
 HEADROOM: Final = 2

@@ -49,7 +49,7 @@ from differential.kernels.rows.sort import MANY_ROWS
 from differential.kernels.sums.accumulated import REFUSED
 from differential.kernels.sums.corners import HALF, class_of, classes_of, put_corrections, sum_corners
 from differential.kernels.sums.short_way import IS_LONG, IS_OVER, LATER_MAX, go_the_short_way
-from progress.kernel import Int64s, kernel, large_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 

@@ -25,7 +25,7 @@ from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
 from differential.kernels.rows.search import whose_turn
 from differential.kernels.sums.corners import class_of, put_corrections, sum_corners
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.time_words import LEVELS_MAX
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 

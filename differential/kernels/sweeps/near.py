@@ -31,7 +31,7 @@ from differential.kernels.history.history import more_rows
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.rows.memory import HEADER, LUB, read
 from differential.kernels.rows.search import cursors_of, first_from, locate
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_glb, word_less_equal
 
 SESSIONS: Final = 0

@@ -14,7 +14,7 @@ import numpy as np
 from differential.kernels.history.history import more_rows
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.overflow import wrapped_subtract
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 
 @kernel

@@ -20,7 +20,7 @@ from differential.columns.schema import Schema
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.arrange import ArrangeVertex
 from differential.trace.readers import Reader
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
 __all__ = ["ExportVertex", "Listener"]

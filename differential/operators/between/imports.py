@@ -21,7 +21,7 @@ from differential.columns.update_batch import UpdateBatch
 from differential.errors import SchemaError
 from differential.operators.between.exports import ExportVertex
 from differential.trace.readers import Reader
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.errors import MisuseError

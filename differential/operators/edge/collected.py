@@ -21,7 +21,7 @@ from differential.kernels.rows.sort import are_modest, sort_parts
 from differential.trace.accumulated import Accumulated
 from differential.trace.run import Run
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

@@ -19,7 +19,7 @@ from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import PackedBatch
 from differential.expressions.projection import TRAILING_WORDS
 from differential.kernels.rows.room import room_for
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 from timely.operators.inputs.folded import Folded
 

@@ -12,7 +12,7 @@ import numpy as np
 from differential.columns.packed.block import BLOCK_ROWS, Block
 from differential.kernels.rows.room import room_for
 from differential.trace.run import Run
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
 __all__ = ["PACKED_ROWS_MIN", "KeptChanges"]

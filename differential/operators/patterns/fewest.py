@@ -19,7 +19,7 @@ import numpy as np
 from differential.kernels.history.match_before import note_fewest
 from differential.operators.patterns.lookups import Lookup, LookupMachine, Work
 from differential.trace.readers import Reader
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["FewestMachine"]
 

@@ -12,7 +12,7 @@ from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
 from differential.operators.join import MATCHED_ROWS_MAX
 from differential.operators.patterns.lookups import Looked, Lookup, LookupMachine, Work
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 __all__ = ["HalfJoinMachine"]
 

@@ -42,7 +42,7 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
 from differential.operators.join import MATCHED_ROWS_MAX
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

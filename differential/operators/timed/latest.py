@@ -33,7 +33,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
 from differential.operators.vertices import WaitingVertex, show_schema
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.operators.consolidate import WaitingRows
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

@@ -20,7 +20,7 @@ from differential.columns.overflow import ShowRow, row_overflow
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import PACKED_ROWS, Part, in_order, packed, words_in
 from differential.kernels.rows.sort import PackedRows
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
 __all__ = ["LOOSE_ROWS_MAX", "SUMMED_ROWS_MIN", "Pile"]

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.history.ready import work_at_once
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 ROWS_MIN: Final = 512
 """Fewer rows than this are never divided: the square of them is no more than some milliseconds."""

@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from differential.kernels.visits import TableColumns, placed_rows, visits_of
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
 from timely.routing.announcement import Announcement
 from timely.routing.table import SIDES, RoutingTable

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
 
 __all__ = ["CAPACITY_DEFAULT", "KeySummary"]

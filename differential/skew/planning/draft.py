@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
 from timely.routing.announcement import BUCKET, KEY, Changes, Place
 from timely.routing.grid import HASH_MAX, Grid

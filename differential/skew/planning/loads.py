@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.routing.announcement import Place
 
 __all__ = ["Counts", "Loads", "Measure", "excess", "imbalance", "thetas"]

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from differential.columns.schema import Schema
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import EPOCH_MAX, Anchor, Rebase
 from timely.errors import MisuseError
 from timely.operators.capture import FOREVER

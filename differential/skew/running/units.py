@@ -55,7 +55,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.patterns.half_join import HalfJoinMachine
 from differential.operators.patterns.lookups import Lookup
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.operators.capture import FOREVER

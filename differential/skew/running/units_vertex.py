@@ -12,7 +12,7 @@ from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.wire.batch import Batch

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from differential.kernels import loading
-from progress.kernel import Kernel, compile_for
+from progress.compiled.kernel import Kernel, compile_for
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -19,7 +19,7 @@ PROGRAM = """
 from differential.kernels.merging.merge_runs import merge_runs
 from differential.kernels.rows.sort import sort_words
 from differential.trace.trace import Trace
-from progress.kernel import kernels_compiled
+from progress.compiled.kernel import kernels_compiled
 assert not merge_runs.signatures
 trace = Trace(1, 0, 1 << 62)
 print(bool(merge_runs.signatures), bool(sort_words.signatures), kernels_compiled() > 0)

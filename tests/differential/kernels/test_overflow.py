@@ -32,7 +32,7 @@ from differential.kernels.sums.reduce_sums import reduce_sums
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace
-from progress.kernel import kernel
+from progress.compiled.kernel import kernel
 
 CODE = CODES[2]
 GUARDS = CODE.guards

@@ -18,7 +18,7 @@ from differential.errors import SumOverflowError
 from differential.kernels.rows.sort import MANY_ROWS
 from differential.linear import accumulating
 from differential.linear.accumulating import Accumulate
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 SCHEMA = Schema.of("key: int, component: int")
 COUNT_AND_SUM = ((0, 0, -1, 0), (4, 1, -1, 1))

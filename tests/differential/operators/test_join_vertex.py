@@ -36,7 +36,7 @@ from differential.operators import join_vertex as join_vertex_module
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.waiting import gathered as gathered_module
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
 

@@ -21,7 +21,7 @@ from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.operators.reduce_vertex import ReduceVertex
 from differential.operators.vertices import OperatorVertex
 from differential.trace.shared import SharedTrace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from timely.building.dataflow import Dataflow
 from timely.running.core import Worker

@@ -13,7 +13,7 @@ import differential as dd
 import timely
 from differential import col
 from differential.operators.reduce_vertex import ReduceVertex
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeLayout
 
 

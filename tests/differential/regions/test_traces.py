@@ -17,7 +17,7 @@ from differential.regions import traces as traces_module
 from differential.regions.traces import Traces
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 GUARDS = 1 << 62
 

@@ -22,7 +22,7 @@ from differential.errors import MultiplicityOverflowError
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace.accumulated import Accumulated, accumulate
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 GUARDS = 1 << 62
 

@@ -26,7 +26,7 @@ from differential.trace import trace as trace_module
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.view import View
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError
 from progress.times.anchor import Rebase
 from progress.times.timestamp import Timestamp

@@ -19,7 +19,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
 from differential.trace.trace import GROWTH, SMALL_GROWTH, SMALL_ROWS, Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 

@@ -19,7 +19,7 @@ import pytest
 from dataflows import word_count
 
 import timely
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode
 from timely import Batch, Records
 from timely.client import session

@@ -11,8 +11,8 @@ from reference.monitor import Monitor
 
 import timely
 from progress.times.timestamp import Timestamp
+from timely.running.checking.snapshot import first_epochs, owned
 from timely.running.core import Worker
-from timely.running.snapshot import first_epochs, owned
 from timely.wire.batch import Records
 from timely.wire.transport.memory import MemoryNetwork
 

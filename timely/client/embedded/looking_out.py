@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 __all__ = ["CALLS", "looks_within", "new_words", "sees_another"]
 

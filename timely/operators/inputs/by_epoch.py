@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from progress.arrays import Bools, Int64s
+from progress.compiled.arrays import Bools, Int64s
 from progress.errors import MisuseError
 
 from ...limits import APPEND_EPOCHS_MAX

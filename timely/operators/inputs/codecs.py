@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 import msgpack
 import pyarrow as pa
 
-from progress.arrays import Bools, Int64s
+from progress.compiled.arrays import Bools, Int64s
 from progress.errors import MisuseError
 
 from ...failure import add_note

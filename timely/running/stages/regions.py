@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError
 from progress.times.anchor import Anchor, Rebase
 from progress.times.time_words import TimeLayout

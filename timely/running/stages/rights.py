@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError, TimeRegressionError
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.tracking.count_changes import Change
 
 from ...operators.vertex import Feeder

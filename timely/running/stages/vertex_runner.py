@@ -14,7 +14,7 @@ from threading import get_ident
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
 from progress.times.anchor import Rebase
 from progress.times.lasting import LastingCode

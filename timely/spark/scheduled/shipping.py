@@ -2,7 +2,7 @@
 
 Spark hands a zip that it was given by `addPyFile` to every task that begins from then on, so workers find
 them, and so do the tasks that feed them. Machine code of kernels does not go along: the user of each host
-keeps it, for every release (`progress/cache_folder.py`).
+keeps it, for every release (`progress/compiled/cache_folder.py`).
 """
 
 from __future__ import annotations

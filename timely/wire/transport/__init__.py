@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 from ..batch import Frame
 

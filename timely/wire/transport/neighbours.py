@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 from ...cores import cores
 from ...errors import PeerError

@@ -11,7 +11,7 @@ from strategies_words import CODES, rows
 
 from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, REMEMBERED_KEYS, match
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 GUARDS = CODES[2].guards
 

@@ -16,7 +16,7 @@ from strategies_words import CODES, antichain, frontiers, rows
 
 from differential.operators.reduce import Aggregates, GroupFunction, ReduceMachine
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 GUARDS = CODES[2].guards
 KINDS: dict[str, Aggregates | GroupFunction] = {

@@ -15,7 +15,7 @@ from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
 from differential.kernels.rows.search import cursors_of
 from differential.trace import run as run_module
 from differential.trace.run import PACKED_ROWS_MIN, Run
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 GUARDS = CODES[2].guards
 

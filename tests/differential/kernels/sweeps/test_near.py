@@ -18,7 +18,7 @@ from differential.operators import reduce
 from differential.operators.reduce import ReduceMachine
 from differential.operators.timed.sweep import SweepFunction
 from differential.trace.trace import Trace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 GAP = 3
 RIGHTS = [(1, 0), (2, 0), (3, 9)]

@@ -11,7 +11,7 @@ from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.linear.chain import LinearChain
 from differential.linear.failures.failing import apart
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.user_code.call_site import call_site
 
 OUT = Schema.of("k: int, s: string?")

@@ -26,7 +26,7 @@ from differential.errors import NotEmptyError, RowError, UserFunctionError
 from differential.expressions.expression import col
 from differential.linear.chain import LinearChain
 from differential.linear.failures.failing import FAILURES, Failed, apart, failure_words, row_hash, sites_in
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 
 SCHEMA = Schema.of("a: int, b: int?")
 Said = tuple[object, ...]

@@ -15,7 +15,7 @@ import timely
 from differential import col
 from differential.operators.between.exports import ExportVertex
 from differential.trace.shared import SharedTrace
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely.running.core import Worker
 from timely.running.instance import Instance
 

@@ -6,7 +6,7 @@ import msgpack
 import pyarrow as pa
 import pytest
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from timely import Batch, MisuseError, Records
 from timely.limits import NESTING_LEVELS_MAX
 from timely.operators.imported import ImportCodec

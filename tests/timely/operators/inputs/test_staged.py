@@ -8,7 +8,7 @@ from timely import MisuseError, Records
 from timely.limits import STAGED_SECONDS_MAX
 from timely.operators.inputs.appends import AppendId
 from timely.operators.inputs.staged import Staged, StagedPart
-from timely.running.comparable import comparable
+from timely.running.checking.comparable import comparable
 
 NAME = AppendId("w", 0)
 

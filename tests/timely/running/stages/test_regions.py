@@ -14,7 +14,7 @@ from differential.regions import loop_region
 from differential.regions.loop_region import LoopRegion
 from progress.errors import InternalError
 from timely.operators.capture import FOREVER
-from timely.running.actions import Resume
+from timely.running.checking.actions import Resume
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.stages.regions import RegionRunner

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from progress.arrays import Int64s
+from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import TimeShape
 from timely import Batch, Records, Vertex
 from timely.operators.vertex import Feeder
-from timely.running.checking import ProgressChecker
+from timely.running.checking.checker import ProgressChecker
 from timely.running.instance import Instance
 from timely.running.stages.regions import RegionRunner
 from timely.running.stages.surroundings import Checker, Counts, Frontiers, Source, Surroundings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timely.running.actions import OneByOne
+from timely.running.checking.actions import OneByOne
 from timely.wire.transport import Transport
 from timely.wire.transport.memory import MemoryNetwork
 

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from progress.kernel import COMPILE_NOTICE
+from progress.compiled.kernel import COMPILE_NOTICE
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 CALLEE = """
-from progress.kernel import kernel
+from progress.compiled.kernel import kernel
 
 @kernel
 def step(x: int) -> int:
     return x + 1
 """
 CALLER = """
-from progress.kernel import kernel
+from progress.compiled.kernel import kernel
 from callee import step
 
 @kernel
@@ -33,12 +33,12 @@ def two_steps(x: int) -> int:
 """
 PROGRAM = """
 import sys
-from progress.kernel import kernels_compiled
+from progress.compiled.kernel import kernels_compiled
 from caller import two_steps
 sys.stdout.write(f"{two_steps(1)} {kernels_compiled()}")
 """
 READER = """
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 @kernel
 def read(column: Int64s, index: int) -> int:
@@ -112,7 +112,7 @@ def test_two_sources_of_one_name_and_size_and_time_are_told_apart(folder: Path) 
 
 
 HELPED = """
-from progress.kernel import intrinsic, kernel
+from progress.compiled.kernel import intrinsic, kernel
 
 def plus():
     return 1
@@ -218,7 +218,7 @@ def test_bounds_are_checked_on_request_and_the_code_is_kept_apart(folder: Path) 
 
 
 COUNTED = """
-from progress.kernel import on_ready
+from progress.compiled.kernel import on_ready
 on_ready(lambda ready, known: print(ready, known > ready, end=" "))
 """
 
@@ -229,7 +229,7 @@ def test_each_kernel_is_told_of_once_it_has_to_be_compiled(folder: Path) -> None
 
 
 LOADED_BEFORE = """
-from progress.kernel import kernels_compiled, load_kept
+from progress.compiled.kernel import kernels_compiled, load_kept
 from callee import step
 from caller import two_steps
 load_kept(step, two_steps)
@@ -245,7 +245,7 @@ def test_what_is_kept_can_be_loaded_before_it_is_called_and_nothing_is_compiled_
 
 
 def test_the_hook_replaces_the_notice(folder: Path) -> None:
-    quiet = "from progress.kernel import on_compile\non_compile(None)\n"
+    quiet = "from progress.compiled.kernel import on_compile\non_compile(None)\n"
     assert run(folder, quiet + PROGRAM) == ("3 2", "")
 
 
@@ -275,7 +275,7 @@ assert square(numpy.eye(3) * 2).tolist() == (numpy.eye(3) * 4).tolist()
 
 MAKER = """
 import numpy as np
-from progress.kernel import Int64s, kernel
+from progress.compiled.kernel import Int64s, kernel
 
 @kernel
 def doubled(column: Int64s) -> Int64s:
@@ -309,8 +309,8 @@ def test_who_finds_machine_code_needs_no_numba_and_can_import_it_later(folder: P
 
 
 BY_NUMBA = """
-import progress.kernel
-progress.kernel.IS_READABLE = False
+import progress.compiled.kernel
+progress.compiled.kernel.IS_READABLE = False
 """
 
 
@@ -321,8 +321,8 @@ def test_on_machines_whose_code_is_not_read_numba_calls(folder: Path) -> None:
 
 
 UNKNOWN = """
-import progress.machine_code.parts as parts
-from progress.machine_code.image import UnknownCodeError
+import progress.compiled.machine_code.parts as parts
+from progress.compiled.machine_code.image import UnknownCodeError
 def link(objects, entry):
     raise UnknownCodeError("a reference of kind 99")
 parts.link = link

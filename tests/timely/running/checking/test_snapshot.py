@@ -7,8 +7,8 @@ from reference.monitor import under_way, untold
 
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, Vertex
+from timely.running.checking.snapshot import counted, first_epochs, owned, view
 from timely.running.core import Worker
-from timely.running.snapshot import counted, first_epochs, owned, view
 from timely.wire.transport.memory import MemoryNetwork
 
 

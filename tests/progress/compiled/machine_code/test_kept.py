@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from progress.machine_code import kept
-from progress.machine_code.image import Image
-from progress.machine_code.kept import (
+from progress.compiled.machine_code import kept
+from progress.compiled.machine_code.image import Image
+from progress.compiled.machine_code.kept import (
     Code,
     build,
     content_of,

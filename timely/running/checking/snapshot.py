@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from progress.checking.predicates import Counts
 from progress.graph.pointstamp_order import Pointstamp
 
-from ..building.freeze import FrozenDataflow
-from .instance import Instance
+from ...building.freeze import FrozenDataflow
+from ..instance import Instance
 
 __all__ = ["counted", "first_epochs", "owned", "view"]
 

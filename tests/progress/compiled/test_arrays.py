@@ -7,7 +7,7 @@ import sys
 
 from house import ROOT
 
-from progress import arrays, kernel
+from progress.compiled import arrays, kernel
 
 
 def test_the_types_of_arrays_are_those_of_kernels() -> None:
@@ -17,6 +17,6 @@ def test_the_types_of_arrays_are_those_of_kernels() -> None:
 
 
 def test_who_talks_of_arrays_loads_no_numba() -> None:
-    program = "import sys, progress.arrays\nassert 'numba' not in sys.modules"
+    program = "import sys, progress.compiled.arrays\nassert 'numba' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

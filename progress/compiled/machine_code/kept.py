@@ -1,8 +1,8 @@
 """What is kept of a kernel between processes, and is it still that of its source?
 
-Everything lies in the cache folder (`progress/cache_folder.py`), which holds files of several releases. The
-name of a file says which kernel it is for, and holds the beginning of the kernel's *stamp*: a digest of all
-that the machine code depends on. That is contents, never times, sizes or paths:
+Everything lies in the cache folder (`progress/compiled/cache_folder.py`), which holds files of several
+releases. The name of a file says which kernel it is for, and holds the beginning of the kernel's *stamp*: a
+digest of all that the machine code depends on. That is contents, never times, sizes or paths:
 
 - of the kernel and of each one that it calls: the instructions, constants and names that Python has made of
   the source, which is what the compiler starts from (`instructions_of`), and the values of constants from its

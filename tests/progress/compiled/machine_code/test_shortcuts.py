@@ -12,7 +12,7 @@ from house import report
 
 KERNELS = """
 import numpy as np
-from progress.kernel import Int64s, kernel, small_kernel
+from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 @small_kernel
 def least(a: Int64s, row: int) -> int:
@@ -44,9 +44,9 @@ def twice(a: Int64s, b: Int64s) -> Int64s:
 """
 PROGRAM = """
 import numpy as np, sys
-from progress.kernel import on_compile
+from progress.compiled.kernel import on_compile
 on_compile(None)
-import progress.machine_code.compiling as compiling
+import progress.compiled.machine_code.compiling as compiling
 {before}
 from kernels import least_of, pairs, twice
 rows = np.arange(6).reshape(3, 2)[::-1].copy()
@@ -88,7 +88,7 @@ def test_without_the_passes_that_are_left_out_the_machine_code_is_the_same(folde
 
 
 AFTER = """
-from progress.machine_code.shortcuts import _REPLACED, with_shortcuts
+from progress.compiled.machine_code.shortcuts import _REPLACED, with_shortcuts
 before = [getattr(owner, name) for owner, name, _ in _REPLACED]
 
 @with_shortcuts
@@ -114,7 +114,7 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.compiler import Flags
 from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
-from progress.machine_code.shortcuts import _codes_of, with_shortcuts
+from progress.compiled.machine_code.shortcuts import _codes_of, with_shortcuts
 
 context = cpu_target.typing_context
 cpu_target.target_context.refresh()

@@ -9,7 +9,7 @@ import pytest
 from fresh_processes import answer, start
 
 STEPS = """
-from progress.kernel import kernel, small_kernel
+from progress.compiled.kernel import kernel, small_kernel
 
 @small_kernel
 def step(x: int) -> int:
@@ -25,7 +25,7 @@ def three_steps(x: int) -> int:
 """
 PROGRAM = """
 import sys
-from progress.kernel import kernels_compiled, on_compile
+from progress.compiled.kernel import kernels_compiled, on_compile
 on_compile(None)
 from steps import three_steps, two_steps
 sys.stdout.write(f"{two_steps(1)} {three_steps(1)} {kernels_compiled()}")
@@ -50,7 +50,7 @@ def test_two_processes_with_an_empty_cache_compile_each_kernel_once(folder: Path
 
 SLOW = """
 import time
-import progress.machine_code.parts as parts
+import progress.compiled.machine_code.parts as parts
 print("compiles", flush=True)
 def slowly(*arguments):
     print("links", flush=True)
@@ -98,7 +98,7 @@ def test_what_is_kept_is_read_where_nothing_can_be_written(folder: Path) -> None
 def test_other_versions_and_flags_are_other_code(folder: Path) -> None:
     answer(start(folder, PROGRAM, folder / "cache"))
     for change in ("kept._BUILDERS = ('numba',)", "kept.os.environ['NUMBA_OPT'] = '1'"):
-        program = f"import progress.machine_code.kept as kept\n{change}\n"
+        program = f"import progress.compiled.machine_code.kept as kept\n{change}\n"
         asked = program + PROGRAM + "sys.stdout.write(f\" {'numba' in sys.modules}\")"
         assert answer(start(folder, asked, folder / "cache")) == "3 4 3 True", change
         assert answer(start(folder, asked, folder / "cache")) == "3 4 0 False", change
@@ -106,7 +106,7 @@ def test_other_versions_and_flags_are_other_code(folder: Path) -> None:
 
 
 def test_machines_of_two_kinds_can_share_a_folder(folder: Path) -> None:
-    other = "import progress.machine_code.kept as kept\nkept._processor = lambda: 'other'\n"
+    other = "import progress.compiled.machine_code.kept as kept\nkept._processor = lambda: 'other'\n"
     for program in (PROGRAM, other + PROGRAM) * 2:
         assert answer(start(folder, program, folder / "cache")).startswith("3 4 ")
     assert len(list((folder / "cache").rglob("*.machine"))) == 4

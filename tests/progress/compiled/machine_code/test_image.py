@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from progress.machine_code.image import Image, UnknownCodeError, link
+from progress.compiled.machine_code.image import Image, UnknownCodeError, link
 
 
 def compiled(text: str) -> bytes:

@@ -15,7 +15,7 @@ from house import ROOT
 
 KINDS = """
 import numpy as np
-from progress.kernel import Bools, Int32s, Int64s, kernel
+from progress.compiled.kernel import Bools, Int32s, Int64s, kernel
 
 @kernel
 def total(a: Int64s, rows: Int64s, short: Int32s, b: Bools, number: int, flag: bool) -> int:

@@ -20,7 +20,7 @@ from progress.tracking.broadcast import Broadcaster
 from progress.tracking.count_changes import Change
 from progress.tracking.tracker import Tracker
 from timely import Batch
-from timely.running.checking import SWITCH, ProgressChecker
+from timely.running.checking.checker import SWITCH, ProgressChecker
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.stages.connector import Connector

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from progress.machine_code.image import Image, UnknownCodeError
-from progress.machine_code.memory import CONSTANT, function_of
+from progress.compiled.machine_code.image import Image, UnknownCodeError
+from progress.compiled.machine_code.memory import CONSTANT, function_of
 
 NOTHING = np.empty(0, np.int64)
 RETURNS_A_NEW_REFERENCE = (

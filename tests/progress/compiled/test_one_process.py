@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from house import ROOT
 
-from progress.one_process import _byte_of, claimed
+from progress.compiled.one_process import _byte_of, claimed
 
 KERNELS = """
-from progress.kernel import kernel
+from progress.compiled.kernel import kernel
 
 @kernel
 def step(x: int) -> int:
@@ -27,7 +27,7 @@ def two_steps(x: int) -> int:
 TOGETHER = """
 import sys, time
 from pathlib import Path
-from progress.kernel import kernels_compiled
+from progress.compiled.kernel import kernels_compiled
 from steps import two_steps
 here = Path(sys.argv[1])
 here.touch()
@@ -38,7 +38,7 @@ sys.stdout.write(str(kernels_compiled()))
 """
 HOLDS = """
 import sys
-from progress.one_process import claimed
+from progress.compiled.one_process import claimed
 with claimed("a"), claimed("b"):
     with claimed("c"):
         pass

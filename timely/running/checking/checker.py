@@ -39,9 +39,9 @@ from progress.errors import InternalError
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.tracking.count_changes import Change
 
-from .instance import Instance
+from ..instance import Instance
+from ..stages.vertex_runner import VertexRunner
 from .snapshot import counted, first_epochs, owned, view
-from .stages.vertex_runner import VertexRunner
 
 __all__ = ["SWITCH", "ProgressChecker", "is_switched_on"]
 

@@ -22,13 +22,13 @@ from pathlib import Path
 import pytest
 from house import ROOT
 
-import progress.cache_folder as module
-from progress.cache_folder import cache_folder, can_write, has_files, read, sweep, write
+import progress.compiled.cache_folder as module
+from progress.compiled.cache_folder import cache_folder, can_write, has_files, read, sweep, write
 
 OTHER_USER = 12_345
 NOT_KEPT = "compiled kernels are not kept"
 KERNELS = """
-from progress.kernel import kernel
+from progress.compiled.kernel import kernel
 
 @kernel
 def step(x: int) -> int:
@@ -40,7 +40,7 @@ def two_steps(x: int) -> int:
 """
 PROGRAM = """
 import sys
-from progress.kernel import kernels_compiled, on_compile
+from progress.compiled.kernel import kernels_compiled, on_compile
 on_compile(None)
 from steps import step, two_steps
 sys.stdout.write(f"{two_steps(1)} {step(5)} {kernels_compiled()}")
@@ -49,7 +49,7 @@ COMPILED, LOADED = "3 6 2", "3 6 0"
 FLOW = """
 import sys
 import differential as dd, timely
-from progress.kernel import kernels_compiled
+from progress.compiled.kernel import kernels_compiled
 
 def build(flow):
     rows = dd.input(flow, "rows", "k: int, v: str")
@@ -411,7 +411,7 @@ def test_two_writers_leave_the_content_of_one(cache: Path) -> None:
             [
                 sys.executable,
                 "-c",
-                "import sys\nfrom progress.cache_folder import read, write\n"
+                "import sys\nfrom progress.compiled.cache_folder import read, write\n"
                 "for _ in range(300):\n"
                 "    assert write('name', sys.argv[1].encode() * 50_000)\n"
                 "    found = read('name')\n"

@@ -8,7 +8,7 @@ import pytest
 from fresh_processes import answer, start
 
 STEPS = """
-from progress.kernel import kernel, large_kernel, small_kernel
+from progress.compiled.kernel import kernel, large_kernel, small_kernel
 
 @small_kernel
 def step(x: int) -> int:
@@ -34,14 +34,14 @@ def ten_steps(x: int) -> int:
 """
 PROGRAM = """
 import sys
-from progress.kernel import kernels_compiled, on_compile
-import progress.machine_code.kept as kept
+from progress.compiled.kernel import kernels_compiled, on_compile
+import progress.compiled.machine_code.kept as kept
 on_compile(None)
 from steps import *
 sys.stdout.write(" ".join(map(str, ({calls}, kernels_compiled()))))
 """
 MADE = """
-import progress.machine_code.parts as parts
+import progress.compiled.machine_code.parts as parts
 made, make = [], parts.Part.object
 def note(part):
     made.append(part.name)
@@ -106,7 +106,7 @@ def test_machine_code_of_another_source_is_not_linked(folder: Path) -> None:
 
 def test_machine_code_for_another_processor_is_not_linked(folder: Path) -> None:
     run(folder, calling("five_steps(1)"))
-    other = "import progress.machine_code.kept as kept\nkept._processor = lambda: 'other'\n"
+    other = "import progress.compiled.machine_code.kept as kept\nkept._processor = lambda: 'other'\n"
     assert run(folder, MADE + other + calling("five_steps(1), made")) == "6 ['many_steps'] 3"
     assert len(objects(folder)) == 2
 
@@ -136,8 +136,8 @@ def test_a_part_is_kept_without_what_it_calls(folder: Path) -> None:
 
 
 BY_NUMBA = """
-import progress.kernel
-progress.kernel.IS_READABLE = False
+import progress.compiled.kernel
+progress.compiled.kernel.IS_READABLE = False
 """
 
 

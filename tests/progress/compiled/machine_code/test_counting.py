@@ -9,7 +9,7 @@ from fresh_processes import answer, start
 
 ARRAYS = """
 import numpy as np
-from progress.kernel import Int64s, kernel, large_kernel
+from progress.compiled.kernel import Int64s, kernel, large_kernel
 
 @kernel
 def grown(values: Int64s, count: int) -> Int64s:
@@ -55,7 +55,7 @@ def either(first: Int64s, second: Int64s, which: int) -> tuple[Int64s, Int64s]:
 PROGRAM = """
 import sys
 import numpy as np
-from progress.kernel import on_compile
+from progress.compiled.kernel import on_compile
 on_compile(None)
 from arrays import *
 {body}
@@ -130,7 +130,7 @@ sys.stdout.write(str(either(numbers, numbers, 0)[0].tolist()))
 def test_machine_code_counts_by_itself(folder: Path) -> None:
     """A call for each array that a kernel hands to another took a third of the time of small changes."""
     body = """
-import progress.machine_code.parts as parts
+import progress.compiled.machine_code.parts as parts
 names, make = [], parts.link
 def noted(objects, entry):
     image = make(objects, entry)

@@ -18,7 +18,7 @@ from progress.times.timestamp import Timestamp
 from timely import Dataflow, Vertex
 from timely.building.builders import Builder
 from timely.client.tables import records_of
-from timely.running.actions import Action, Activate, Idle, Notify, Publish, Receive, Resume
+from timely.running.checking.actions import Action, Activate, Idle, Notify, Publish, Receive, Resume
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.transport import Lent

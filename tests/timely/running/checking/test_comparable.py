@@ -23,8 +23,8 @@ from progress.tracking.count_changes import CountChanges
 from timely import Vertex
 from timely.client.tables import records_of
 from timely.operators.inputs.handle import InputHandle
-from timely.running.actions import Activate
-from timely.running.comparable import comparable
+from timely.running.checking.actions import Activate
+from timely.running.checking.comparable import comparable
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.stages.connector import Connector

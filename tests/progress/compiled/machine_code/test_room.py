@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from progress.machine_code import room
+from progress.compiled.machine_code import room
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 CHUNKS = """
 import resource, sys
-from progress.machine_code.room import with_room
+from progress.compiled.machine_code.room import with_room
 
 def nothing(a): return a
 nothing.__code__ = nothing.__code__.replace(co_stacksize=200)  # larger than a frame of `go`
