@@ -27,7 +27,7 @@ from ..limits import (
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
 )
-from ..operators.inputs.appends import named, place_of
+from ..operators.inputs.names import named, place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
 from ..wire.frames.tables import table_to_frame

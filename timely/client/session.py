@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.capture import FOREVER
-from ..operators.inputs.appends import UNNAMED, ExpectedAppend, named, new_writer, nothing_follows, place_of
+from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, place_of
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.claims import shown
 from ..wire.frames.tables import schema_from_bytes
@@ -493,7 +493,7 @@ class FlowInput:
     def _refuse_as_closed(self) -> NoReturn:
         """Raise at once what workers would answer to rows that nobody waits for, and the next call tell."""
         self._flow.settle()  # that the dataflow has ended, or what was refused before, is told first
-        raise nothing_follows(self.form.name)
+        raise closed_error(self.form.name)
 
     def _refuse(self, call: str) -> NoReturn:
         """Raise that `call` is none for an input of this kind."""

@@ -93,7 +93,7 @@ class Piece:
 @dataclass(frozen=True)
 class StageAttempt:
     """Keep the table as part `part` of an attempt at batch `batch` of `query`; `diff` as in `Append`. See
-    `operators/inputs/attempts.py`.
+    `operators/inputs/deliveries.py`.
 
     Values: is_new (False: the batch is committed, and takes no more).
     """

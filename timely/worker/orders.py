@@ -17,8 +17,9 @@ is no harm: the epoch is complete only when that worker has sealed it, too.
 from __future__ import annotations
 
 from ..errors import InputClosedError, MisuseError
-from ..operators.inputs.appends import AppendId
+from ..operators.inputs.deliveries import ONE_ATTEMPT
 from ..operators.inputs.handle import InputHandle
+from ..operators.inputs.names import DeliveryName
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.handshake import Closed, Committed, Entered, Sealed, encode_control
@@ -74,7 +75,7 @@ class Orders:
         self._seal(instance, opened, epoch)
         return epoch + 1
 
-    def enter(self, dataflow: int, input_name: str, epoch: int, identity: AppendId) -> tuple[bool, int]:
+    def enter(self, dataflow: int, input_name: str, epoch: int, identity: DeliveryName) -> tuple[bool, int]:
         """Let an insertion whose parts have arrived everywhere belong to `epoch`, or to the open one if that
         is later: (whether it was new, its epoch). A repetition changes nothing.
         """
@@ -82,10 +83,10 @@ class Orders:
         if not handle.is_new(identity):
             self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, -1))
             return False, handle.epoch
-        handle.staged.check(identity)
+        handle.deliveries.check_staged(identity)
         entered = max(epoch, handle.epoch)
         handle.epoch_word(entered)
-        handle.take_insertion(identity)
+        handle.deliveries.take(identity, entered)
         order = handle.next_call()
         self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered, order))
         return True, entered
@@ -94,24 +95,22 @@ class Orders:
         """Let a batch, of which these attempts count, belong to the open epoch: (whether it was new, its
         epoch). A repetition changes nothing.
         """
-        query, batch = request.query, request.batch
+        query, batch = name = DeliveryName(request.query, request.batch)
         handle = self._worker.instance(request.dataflow).input(request.input)
-        handle.attempts.check_last(query, batch)
-        if not request.may_skip:
-            handle.attempts.check_stream(query, batch, request.stream)
-        if batch == handle.attempts.last(query):
+        deliveries = handle.deliveries
+        if not deliveries.is_new_batch(name, None if request.may_skip else request.stream):
             return False, handle.epoch
         handle.check_open()
-        handle.attempts.check_remembered(query)
+        deliveries.check_remembered(query)
         if not request.may_skip:
-            handle.attempts.check_follows(query, batch)
+            deliveries.check_follows(name)
         if attempts:
-            handle.attempts.check_looked(query, batch, request.looked)
+            deliveries.check_looked(name, request.looked)
         handle.epoch_word(handle.epoch + 1)
         order = handle.next_call(len(attempts))
         entered = handle.epoch
         self._decide(Committed(request.dataflow, request.input, query, batch, entered, order, attempts))
-        handle.attempts.came_from(query, request.stream)
+        deliveries.note_stream(query, request.stream)
         return True, entered
 
     def close(self, dataflow: int, input_name: str) -> int:
@@ -148,16 +147,17 @@ class Orders:
         if isinstance(order, Closed):
             instance.input(order.input).close()
         elif isinstance(order, Committed):
-            instance.input(order.input).enter_attempts(
-                order.query, order.batch, order.attempts, order.epoch, order.order, self._worker.index
+            name = DeliveryName(order.query, order.batch)
+            instance.input(order.input).enter_batch(
+                name, order.attempts, order.epoch, order.order, self._worker.index
             )
         else:
             handle = instance.input(order.input)
-            identity = AppendId(order.writer, order.sequence)
+            identity = DeliveryName(order.writer, order.sequence)
             if order.epoch < 0:
-                handle.staged.drop(identity)
+                handle.deliveries.drop(identity, [ONE_ATTEMPT])
             else:
-                handle.enter_staged(identity, order.epoch, order.order, self._worker.index)
+                handle.enter_insertion(identity, order.epoch, order.order, self._worker.index)
 
     def _decide(self, order: Entered | Committed | Closed) -> None:
         if self._worker.workers > 1:

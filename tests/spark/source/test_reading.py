@@ -20,7 +20,7 @@ import timely
 from timely.client.pieces import OutputSlice, hold_everywhere
 from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, RequestError
-from timely.operators.inputs.appends import place_of
+from timely.operators.inputs.names import place_of
 from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.options import Options
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition

@@ -27,7 +27,7 @@ from timely.client.installed import Workers
 from timely.client.pieces import Held, hold_everywhere
 from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, RequestError
-from timely.operators.inputs.appends import place_of
+from timely.operators.inputs.names import place_of
 from timely.spark.source import streaming
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options

@@ -25,10 +25,11 @@ from timely import Batch, Records
 from timely.client import session
 from timely.client.posting import Poster, Refusals
 from timely.client.session import Flow
-from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN, WRITERS_MAX
+from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN
 from timely.operators.capture import OutputLog, check_kept
 from timely.operators.failures import FailureLog
-from timely.operators.inputs.appends import WriterNumbers, place_of
+from timely.operators.inputs.deliveries import Deliveries
+from timely.operators.inputs.names import place_of
 from timely.wire.batch import Frame
 from timely.wire.requests import Describe, Enter, Insert, Reply, Request, Stage
 
@@ -389,7 +390,7 @@ def test_spreading_named_insertions_of_any_size_are_one_line_of_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Small ones go to one worker, large ones in parts to all; one place knows both."""
-    monkeypatch.setattr(WriterNumbers.__init__, "__defaults__", (WRITERS_MAX, 3))
+    monkeypatch.setitem(Deliveries.__init__.__kwdefaults__, "gaps_max", 3)
     writer = next(name for name in map(str, range(99)) if place_of(name, 0, 2) == 1)
     sizes = [SPREAD_ROWS_MIN - number % 2 for number in range(12)]
     with timely.connect(workers=2, embedded=True) as cluster:

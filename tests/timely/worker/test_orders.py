@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import timely
 from timely.client.tables import records_of
 from timely.operators.capture import FOREVER
-from timely.operators.inputs.appends import AppendId
+from timely.operators.inputs.names import DeliveryName
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import write_control_header
@@ -114,7 +114,7 @@ def test_enter_lets_all_parts_in_at_the_epoch_that_is_open_then() -> None:
     group.orders.seal(0, 4)
     group.settle()
     assert group.read() == {}, "what was not entered is in no epoch"
-    assert group.orders.enter(0, "in", 0, AppendId("w", 0)) == (True, 5)
+    assert group.orders.enter(0, "in", 0, DeliveryName("w", 0)) == (True, 5)
     group.orders.seal(0, 5)
     assert group.read() == {(5, (letter, worker)): 1 for letter in "abc" for worker in range(3)}
 
@@ -122,7 +122,7 @@ def test_enter_lets_all_parts_in_at_the_epoch_that_is_open_then() -> None:
 def test_enter_takes_a_later_epoch_if_the_client_knows_one() -> None:
     group = Group(2)
     group.stage(0, 0, ["x"])
-    assert group.orders.enter(0, "in", 3, AppendId("w", 0)) == (True, 3)
+    assert group.orders.enter(0, "in", 3, DeliveryName("w", 0)) == (True, 3)
     group.orders.seal(0, 2)
     assert group.read() == {}
     group.orders.seal(0, 3)
@@ -137,7 +137,7 @@ def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothi
     for turn in range(3):
         for worker in range(2):
             assert group.stage(worker, 0, [worker]) is (turn == 0 or worker != 0)
-        is_new, _ = group.orders.enter(0, "in", 0, AppendId("w", 0))
+        is_new, _ = group.orders.enter(0, "in", 0, DeliveryName("w", 0))
         assert is_new is (turn == 0)
         group.orders.seal(0, turn)
         if is_settled:
@@ -145,7 +145,11 @@ def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothi
     assert group.read() == {(0, 0): 1, (0, 1): 1}
     for instance in group.instances:
         handle = instance.input("in")
-        assert not handle.staged and handle.staged.bytes == 0 and handle.rows_waiting == 0
+        assert (
+            not handle.deliveries.batches()
+            and handle.deliveries.staged_bytes == 0
+            and handle.rows_waiting == 0
+        )
 
 
 def test_enter_a_part_that_came_twice_counts_once() -> None:
@@ -153,7 +157,7 @@ def test_enter_a_part_that_came_twice_counts_once() -> None:
     for _ in range(2):
         group.stage(0, 0, ["x"])
     group.stage(1, 0, ["y"])
-    group.orders.enter(0, "in", 0, AppendId("w", 0))
+    group.orders.enter(0, "in", 0, DeliveryName("w", 0))
     group.orders.seal(0, 0)
     assert group.read() == {(0, "x"): 1, (0, "y"): 1}
 
@@ -161,11 +165,11 @@ def test_enter_a_part_that_came_twice_counts_once() -> None:
 def test_enter_what_has_not_arrived_is_refused_and_may_be_inserted_then() -> None:
     group = Group(2)
     with pytest.raises(timely.MisuseError, match="the parts of insertion 0 of writer 'w'"):
-        group.orders.enter(0, "in", 0, AppendId("w", 0))
+        group.orders.enter(0, "in", 0, DeliveryName("w", 0))
     group.stage(0, 0, ["x"])
     with pytest.raises(timely.TimeOverflowError):
-        group.orders.enter(0, "in", 2**62, AppendId("w", 0))
-    assert group.orders.enter(0, "in", 0, AppendId("w", 0)) == (True, 0)
+        group.orders.enter(0, "in", 2**62, DeliveryName("w", 0))
+    assert group.orders.enter(0, "in", 0, DeliveryName("w", 0)) == (True, 0)
     group.orders.seal(0, 0)
     assert group.read() == {(0, "x"): 1}
 
@@ -194,7 +198,7 @@ def test_close_drops_what_was_not_entered_and_takes_nothing_more() -> None:
         with pytest.raises(timely.InputClosedError, match="input 'in' is closed"):
             group.ask(0, request)
     assert group.read() == {}
-    assert not any(instance.input("in").staged for instance in group.instances)
+    assert not any(instance.input("in").deliveries.batches() for instance in group.instances)
 
 
 def test_void_is_what_was_decided_about_a_dataflow_that_has_ended() -> None:
@@ -249,7 +253,7 @@ def test_enter_every_insertion_is_whole_in_one_epoch_whatever_the_delays(
         if what == "insert" or (what == "retry" and number in entered):
             for worker in range(count):
                 group.stage(worker, number, [(number, worker)])
-            is_new, epoch = group.orders.enter(0, "in", 0, AppendId("w", number))
+            is_new, epoch = group.orders.enter(0, "in", 0, DeliveryName("w", number))
             assert is_new is (number not in entered)
             entered.setdefault(number, epoch)
         elif what == "seal":

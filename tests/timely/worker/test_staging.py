@@ -18,7 +18,7 @@ import differential as dd
 import timely
 from timely import InputClosedError, MisuseError, RequestError
 from timely.client.session import Flow
-from timely.operators.inputs.attempts import COMMIT_SECONDS_MAX, Attempts
+from timely.operators.inputs.deliveries import COMMIT_SECONDS_MAX, Deliveries
 from timely.wire.requests import Enter, Reply, Request, Stage, Value
 from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
 
@@ -55,7 +55,7 @@ def looked(seconds_ago: float = 0.0) -> int:
     return int(time.monotonic() - seconds_ago)
 
 
-def full(attempts: Attempts, query: str) -> None:
+def full(deliveries: Deliveries, query: str) -> None:
     raise MisuseError(f"no room for {query}")
 
 
@@ -194,7 +194,7 @@ def test_refused_is_a_value_by_key_that_is_said_twice(flow: Flow, diffs: list[in
 def test_refused_is_a_query_too_many_before_it_has_staged_anything(
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Attempts, "check_remembered", full)
+    monkeypatch.setattr(Deliveries, "check_remembered", full)
     for ask_for in (lambda: stage(flow, 0, "a", 0, 1, worker=1), lambda: commit(flow, 0)):
         with pytest.raises(MisuseError, match="no room for q"):
             ask_for()
@@ -205,7 +205,7 @@ def test_refused_is_a_query_too_many_before_it_has_staged_anything(
 def test_refused_are_more_bytes_than_may_wait_and_an_attempt_without_rows_has_some(
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("timely.operators.inputs.handle.STAGED_BYTES_MAX", 1_500)
+    monkeypatch.setattr("timely.operators.inputs.deliveries.STAGED_BYTES_MAX", 1_500)
     assert stage(flow, 0, "a", 0)
     with pytest.raises(MisuseError, match="1,024 bytes in all"):
         stage(flow, 0, "b", 0)

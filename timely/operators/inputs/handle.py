@@ -1,8 +1,8 @@
 """Inputs: epochs of rows from outside.
 
 Batches of an epoch are kept until the epoch is sealed and then enter together: the dataflow works in few,
-full activations, and an epoch that nobody sealed has left no trace in it. A repeated append counts once
-(`appends.py`). An open epoch is a pointstamp at the input's stage.
+full activations, and an epoch that nobody sealed has left no trace in it. A repeated delivery counts once
+(`deliveries.py`). An open epoch is a pointstamp at the input's stage.
 
 Taking rows and sealing epochs changes only what is kept here, and raises before it has changed anything. The
 rows of sealed epochs enter when the input's stage is activated, as part of the dataflow's own work: what
@@ -10,8 +10,8 @@ fails then, because the user's code runs there, ends the dataflow. They wait the
 their epoch, while that is further ahead than time words go.
 
 A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
-worker 0 says that all have arrived and which epoch they enter (`staged.py`). So do the rows of a query's
-tasks, of which only those count that its commit names (`attempts.py`).
+worker 0 decides which epoch they enter. So are the rows of a query's tasks, of which only those count that
+the decision names.
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ...dictionaries import Mark
-from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, STAGED_BYTES_MAX, WORKERS_MAX
+from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
-from .appends import AppendId, WriterNumbers, nothing_follows
-from .attempts import Attempts
 from .codecs import InputCodec, OrderedCodec, PlainCodec, as_batch, batches_of
-from .epoch_appends import EpochAppends
+from .deliveries import ONE_ATTEMPT, Deliveries, StagedPart
 from .folded import Folded, Waiting
+from .names import DeliveryName, closed_error
 from .plain_rows import PlainRow
-from .staged import Staged
 from .together import Together
 
 APPENDS_MAX: Final = 1 << 31
@@ -111,10 +109,7 @@ class InputHandle:
         """The epoch at which the input's own right to enter rows is, as progress tracking has it."""
         self._waiting: dict[int, list[_Kept]] = {}
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
-        self.appends = EpochAppends()
-        self._writers = WriterNumbers()
-        self.staged = Staged(name, clock)
-        self.attempts = Attempts(clock)
+        self.deliveries = Deliveries(name, clock)
         self._sealed: deque[_Sealed] = deque()
         self._ordered = codec if isinstance(codec, OrderedCodec) else None
         self._plain = codec if isinstance(codec, PlainCodec) else None
@@ -143,21 +138,20 @@ class InputHandle:
             for word, batch in batches:
                 self._keep(waiting, [batch], word)
         other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
-        self.appends, other.appends = other.appends, EpochAppends()
-        self._writers, other._writers = other._writers, WriterNumbers()
-        self.staged, other.staged = other.staged, Staged(other.name, other._clock)
-        self.attempts, other.attempts = other.attempts, Attempts(other._clock)
+        self.deliveries, other.deliveries = other.deliveries, Deliveries(other.name, other._clock)
         self._calls = other._calls
 
     # Rows come in.
 
-    def append(self, epoch: int, batch: Batch, identity: AppendId | None = None) -> bool:
+    def append(self, epoch: int, batch: Batch, identity: DeliveryName | None = None) -> bool:
         """Add a batch to an epoch that is not sealed; returns whether it was new (`False`: a repetition,
         ignored).
         """
         return self.append_all(epoch, [batch], identity)
 
-    def append_all(self, epoch: int, batches: Sequence[Waiting], identity: AppendId | None = None) -> bool:
+    def append_all(
+        self, epoch: int, batches: Sequence[Waiting], identity: DeliveryName | None = None
+    ) -> bool:
         """Add the batches of one append: all of them, or, for a repetition, none."""
         if not self.is_wanted(epoch, identity):
             return False
@@ -169,7 +163,7 @@ class InputHandle:
         epochs: Sequence[int],
         words: Sequence[int],
         batches: Sequence[Sequence[Waiting]],
-        identity: AppendId | None,
+        identity: DeliveryName | None,
     ) -> None:
         """Add the batches of one append, by epoch. `words`: those of their rows, not asked for anew, for by
         then the same epochs may have others. Requires: `is_wanted` for each.
@@ -183,13 +177,13 @@ class InputHandle:
             order, place = self._order_of(identity)
             batches = [_in_order(self._ordered, waiting, order, place) for waiting in batches]
         if identity is not None:
-            self.appends.add(epochs, identity)
+            self.deliveries.take_in(epochs, identity)
         for epoch, waiting, word in zip(epochs, batches, words, strict=True):
             self._keep(epoch, waiting, word)
 
-    def is_wanted(self, epoch: int, identity: AppendId | None = None) -> bool:
+    def is_wanted(self, epoch: int, identity: DeliveryName | None = None) -> bool:
         """Whether an append is new; raises `InputClosedError` if it comes too late."""
-        if identity is not None and self.appends.has(epoch, identity):
+        if identity is not None and self.deliveries.is_taken_in(epoch, identity):
             return False
         self.check_open()
         if epoch < 0:
@@ -203,13 +197,14 @@ class InputHandle:
             )
         return True
 
-    def insert(self, epoch: int, batches: Iterable[Waiting], identity: AppendId) -> int:
+    def insert(self, epoch: int, batches: Iterable[Waiting], identity: DeliveryName) -> int:
         """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
         entered = max(epoch, self.epoch)
         word = self.epoch_word(entered)
         if self._ordered is not None:
             batches = _in_order(self._ordered, batches, self.next_call(), 0)
-        self._writers.add(*identity)  # behind what may fail: who repeats it then is not told that it has come
+        # Behind what may fail: a client that repeats it then is not told that it has come.
+        self.deliveries.take(identity, entered)
         self._keep(entered, batches, word)
         return entered
 
@@ -221,8 +216,9 @@ class InputHandle:
         They are kept as they are until there are many or their epoch is sealed: one batch of all costs little
         more than one of each. Where the order of calls counts each is a batch of its own.
         """
-        follows = not self.is_closed and self._writers.follows(writer, sequence)  # most often: it is new
-        if not follows and not self.is_new(AppendId(writer, sequence)):
+        # Fast path: it is the next one of its writer, and so is new.
+        numbers = None if self.is_closed else self.deliveries.next_of(writer, sequence)
+        if numbers is None and not self.is_new(DeliveryName(writer, sequence)):
             return False, self.epoch
         if self._plain is None:
             raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
@@ -241,14 +237,19 @@ class InputHandle:
                 if plain
                 else []
             )
-            return True, self.insert(epoch, batches, AppendId(writer, sequence))
+            return True, self.insert(epoch, batches, DeliveryName(writer, sequence))
         few, count = self._few, len(plain)
         if entered != self._few_epoch or len(few) >= FEW_ROWS_MAX:
             if few:
                 self._keep_few()
                 few = self._few
             self._few_epoch, self._few_word = entered, word
-        self._writers.add(writer, sequence)
+        if numbers is None:
+            self.deliveries.take(DeliveryName(writer, sequence), entered)
+        else:
+            numbers.add(sequence)
+            if entered > numbers.epoch:
+                numbers.epoch = entered
         few += plain
         self._few_diffs += [diff] * count
         self.rows_waiting += count
@@ -268,54 +269,46 @@ class InputHandle:
         self._few, self._few_diffs = [], []
         return batch
 
-    def is_new(self, identity: AppendId) -> bool:
+    def is_new(self, identity: DeliveryName) -> bool:
         """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
         more.
         """
-        if not self.is_closed and self._writers.follows(*identity):  # most often
-            return True
-        if identity in self._writers:
+        if not self.is_closed:
+            return self.deliveries.is_new(identity)
+        if self.deliveries.is_taken(identity):
             return False
-        self.check_open()
-        self._writers.check(identity)
-        return True
-
-    def check_room(self, size_bytes: int) -> None:
-        """Raise `MisuseError` if a part of so many bytes cannot wait here."""
-        self.tidy()
-        staged_bytes = self.staged.bytes + self.attempts.bytes
-        if staged_bytes + size_bytes > STAGED_BYTES_MAX:
-            raise MisuseError(
-                f"input {self.name!r}: parts of insertions wait here with {staged_bytes:,} bytes in all, and "
-                f"{STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the same time"
-            )
+        raise closed_error(self.name)
 
     def tidy(self) -> None:
-        """Let go of what was staged and has waited for too long."""
-        self.staged.drop_old()
-        self.attempts.drop_old()
+        """Drop what was staged and has waited for too long."""
+        self.deliveries.drop_old()
 
-    def enter_staged(self, identity: AppendId, epoch: int, order: int = 0, worker: int = 0) -> None:
-        """The parts that are staged here, on `worker`, belong to `epoch`; `order` is that of the call."""
-        if epoch < self.epoch:
-            raise InternalError(f"insertion {identity} entered epoch {epoch}, but {self.epoch} is open")
-        for number, part in self.staged.take(identity):  # none, if none came here
-            batches = part.batches
-            if self._ordered is not None:
-                place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
-                batches = _in_order(self._ordered, batches, order, place)
-            self._keep(epoch, batches, part.word)
-
-    def enter_attempts(
-        self, query: str, batch: int, attempts: Sequence[str], epoch: int, order: int, worker: int
-    ) -> None:
-        """What these attempts have staged here, on `worker`, belongs to `epoch`; `order` is that of the
-        first.
+    def enter_insertion(self, name: DeliveryName, epoch: int, order: int = 0, worker: int = 0) -> None:
+        """The parts of an insertion that are staged here, on `worker`, belong to `epoch`; `order` is that of
+        the call.
         """
+        self._enter(name, self.deliveries.release(name, [ONE_ATTEMPT]), epoch, order, worker)
+
+    def enter_batch(
+        self, name: DeliveryName, attempts: Sequence[str], epoch: int, order: int, worker: int
+    ) -> None:
+        """The same for what these attempts at a batch have staged; `order` is that of the first."""
+        self._enter(name, self.deliveries.commit(name, attempts), epoch, order, worker)
+
+    def _enter(
+        self,
+        name: DeliveryName,
+        released: Sequence[Sequence[tuple[int, StagedPart]]],
+        epoch: int,
+        order: int,
+        worker: int,
+    ) -> None:
         if epoch < self.epoch:
-            raise InternalError(f"batch {batch} of {query} entered epoch {epoch}, but {self.epoch} is open")
-        for at, parts in enumerate(self.attempts.commit(query, batch, attempts)):
-            for number, part in parts:
+            raise InternalError(
+                f"delivery {name.sequence} of {name.writer} entered epoch {epoch}, but {self.epoch} is open"
+            )
+        for at, parts in enumerate(released):
+            for number, part in parts:  # none, if none came here
                 batches = part.batches
                 if self._ordered is not None:
                     place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
@@ -335,10 +328,6 @@ class InputHandle:
             return 0
         self._calls += calls
         return self._calls - calls + 1
-
-    def take_insertion(self, identity: AppendId) -> None:
-        """Remember an insertion in parts as taken."""
-        self._writers.add(*identity)
 
     def encode(self, table: pa.Table, diff: int, word: int) -> list[Waiting]:
         """`batches_of` for this input."""
@@ -361,9 +350,9 @@ class InputHandle:
         if not 0 <= epoch <= EPOCH_MAX:
             self.epoch_word(epoch)
 
-    def missing(self, epoch: int, expected: Sequence[AppendId]) -> list[AppendId]:
+    def missing(self, epoch: int, expected: Sequence[DeliveryName]) -> list[DeliveryName]:
         """Those of `expected` that have not arrived for who completes all epochs up to `epoch`."""
-        return self.appends.missing(epoch, expected)
+        return self.deliveries.missing(epoch, expected)
 
     def send(self, records: Sequence[object], epoch: int | None = None) -> None:
         """Records for an epoch (the open one by default), for use inside the worker's own process."""
@@ -392,13 +381,12 @@ class InputHandle:
         self._keep_few()  # whose epoch may be the last
         self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
         self.is_closed = True
-        self.staged.clear()
-        self.attempts.clear()
+        self.deliveries.clear()
 
     @property
     def has_rows(self) -> bool:
         """Whether rows wait to be let in, or parts of an insertion for the others."""
-        return bool(self.rows_waiting or self.staged)
+        return bool(self.rows_waiting or self.deliveries.insertions)
 
     @property
     def held_epoch(self) -> int | None:
@@ -465,7 +453,7 @@ class InputHandle:
         """
         # Plain rows that are kept as they are have no words yet.
         waiting = [batch for batches in self._waiting.values() for _, batch in batches]
-        waiting += self.staged.batches() + self.attempts.batches()
+        waiting += self.deliveries.batches()
         for sealed in self._sealed:
             waiting += [batch for _, batches in sealed.entering for _, batch in batches]
         for batch in waiting:
@@ -476,7 +464,7 @@ class InputHandle:
         fixed = ("_clock", "_entrance", "_ordered", "_plain", "_word", "_word_epoch", "codec", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
 
-    def _order_of(self, identity: AppendId | None) -> tuple[int, int]:
+    def _order_of(self, identity: DeliveryName | None) -> tuple[int, int]:
         """The order of an append: by its writer and number, so that it does not matter where and when it
         comes.
         """
@@ -488,7 +476,7 @@ class InputHandle:
     def check_open(self) -> None:
         """Raise `InputClosedError` if nothing can be added any more."""
         if self.is_closed:
-            raise nothing_follows(self.name)
+            raise closed_error(self.name)
 
     def _keep(self, epoch: int, batches: Iterable[Waiting], word: int | None) -> None:
         """`word`: that of the rows, for batches that are not folded."""
@@ -526,7 +514,7 @@ class InputHandle:
         self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
         self._entrance.wake()
-        self.appends.forget_before(sealed)
+        self.deliveries.forget_before(sealed)
 
 
 def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:

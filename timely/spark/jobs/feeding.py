@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from timely.counted import counted
-from timely.operators.inputs.appends import ExpectedAppend
+from timely.operators.inputs.names import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, DiffError, EpochRows, EpochSize, chunks_of, epoch_rows
 from timely.spark.errors import InputFormatError
 from timely.spark.feed import EpochFeed, TargetFactory

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import timely
 from timely.client.reading import FlowOutput
 from timely.errors import MisuseError, TimelyError
-from timely.operators.inputs.appends import ExpectedAppend
+from timely.operators.inputs.names import ExpectedAppend
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.feed import TargetFactory

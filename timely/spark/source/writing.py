@@ -10,7 +10,7 @@ if the batch is given up, when Spark says so. Everything that may fail comes bef
 slow workers, too: Spark takes a batch for failed whose commit raises, and a user writes it again. A commit
 that nobody has answered may still be made, and half of a batch must not be: so what it names stays. A batch
 that Spark gives again, because the driver died before it had written down the commit, changes nothing
-(`timely/operators/inputs/attempts.py`).
+(`timely/operators/inputs/deliveries.py`).
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ...errors import RequestError
-from ...operators.inputs.appends import AppendId, identity_of
 from ...operators.inputs.by_epoch import batches_by_epoch, divided
+from ...operators.inputs.deliveries import ONE_ATTEMPT, StagedPart
 from ...operators.inputs.handle import InputHandle
-from ...operators.inputs.staged import StagedPart
+from ...operators.inputs.names import DeliveryName, name_of
 from ...running.instance import Instance
 from ...wire.requests import (
     Append,
@@ -70,7 +70,7 @@ class Inputs:
             case StageAttempt(dataflow, name):
                 return stage_attempt(self._input(dataflow, name), request, table)
             case Enter(dataflow, name, epoch, writer, sequence):
-                is_new, entered = self._orders.enter(dataflow, name, epoch, AppendId(writer, sequence))
+                is_new, entered = self._orders.enter(dataflow, name, epoch, DeliveryName(writer, sequence))
                 return Reply({"is_new": is_new, "epoch": entered})
             case CheckAttempts(dataflow, name):
                 return check_attempts(self._input(dataflow, name), request)
@@ -114,20 +114,20 @@ class Inputs:
         if isinstance(request, Stage) and not 0 <= request.part < PARTS_MAX:
             raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
         if isinstance(request, Append):
-            named = identity_of(request.writer, request.sequence)
+            named = name_of(request.writer, request.sequence)
             word = handle.epoch_word(request.epoch)
             if not handle.is_wanted(request.epoch, named):
                 return Reply({"is_new": False})
             batches = handle.encode(table, request.diff, word)
             return Reply({"is_new": handle.append_all(request.epoch, batches, named)})
-        identity = AppendId(request.writer, request.sequence)
+        identity = DeliveryName(request.writer, request.sequence)
         if not handle.is_new(identity):
             return Reply({"is_new": False, "epoch": handle.epoch})
         word = handle.epoch_word(max(request.epoch, handle.epoch))
         if isinstance(request, Stage):
-            handle.check_room(table.nbytes)
-            part = StagedPart(word, handle.encode(table, request.diff, word), table.nbytes)
-            handle.staged.add(identity, request.part, part)
+            handle.deliveries.check_room(table.nbytes)
+            part = StagedPart(word, handle.encode(table, request.diff, word), table.nbytes, table.num_rows)
+            handle.deliveries.stage(identity, ONE_ATTEMPT, request.part, part)
             return Reply({"is_new": True, "epoch": handle.epoch})
         batches = handle.encode(table, request.diff, word)
         return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
@@ -136,9 +136,9 @@ class Inputs:
         """Rows of several epochs: they enter all of these, or none."""
         handle = self._input_for(request)
         given = divided(handle.codec, request.input, _given(table, request.input), request.column)
-        named = identity_of(request.writer, request.sequence)
+        named = name_of(request.writer, request.sequence)
         words = [handle.epoch_word(epoch) for epoch in given.epochs]
-        if named is not None and handle.appends.has_all(given.epochs, named):
+        if named is not None and handle.deliveries.is_taken_in_all(given.epochs, named):
             return Reply({"is_new": False})
         handle.check_open()
         if given.epochs:
@@ -162,7 +162,7 @@ class Inputs:
 def _is_by_calls(request: _Rows) -> bool:
     """Whether the order of rows among others of their epoch is that in which calls are taken."""
     if isinstance(request, Append | AppendEpochs):
-        return identity_of(request.writer, request.sequence) is None
+        return name_of(request.writer, request.sequence) is None
     return not isinstance(request, Stage)  # which is in the order of its `Enter`
 
 
@@ -177,7 +177,7 @@ def _missing(instance: Instance, epoch: int, expected: Sequence[Value]) -> list[
     for entry in expected:
         match entry:
             case [str(name), str(writer), int(sequence)]:
-                if instance.input(name).missing(epoch, [AppendId(writer, sequence)]):
+                if instance.input(name).missing(epoch, [DeliveryName(writer, sequence)]):
                     missing.append((name, writer, sequence))
             case _:
                 raise RequestError(f"an expected append is [input, writer, sequence], not {entry!r}")

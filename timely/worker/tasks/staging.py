@@ -11,8 +11,9 @@ from typing import Final
 import pyarrow as pa
 
 from ...errors import RequestError
-from ...operators.inputs.attempts import Part
+from ...operators.inputs.deliveries import StagedPart
 from ...operators.inputs.handle import InputHandle
+from ...operators.inputs.names import DeliveryName
 from ...wire.claims import shown
 from ...wire.requests import Reply
 from ...wire.task_requests import CheckAttempts, DropAttempts, StageAttempt, Value
@@ -32,30 +33,32 @@ def stage_attempt(handle: InputHandle, request: StageAttempt, table: pa.Table | 
         raise RequestError(f"rows for {request.input!r} came without a table")
     if request.batch < 0 or not 0 <= request.part < PARTS_MAX:
         raise RequestError(f"batches and parts are numbered from 0: not {request.batch}, {request.part}")
-    if request.batch <= handle.attempts.last(request.query):
+    deliveries = handle.deliveries
+    if request.batch <= deliveries.last_batch(request.query):
         return Reply({"is_new": False})
     handle.check_open()
-    handle.attempts.check_remembered(request.query)
+    deliveries.check_remembered(request.query)
     size_bytes = max(table.nbytes, _PART_BYTES_MIN)
-    handle.check_room(size_bytes)
+    deliveries.check_room(size_bytes)
     word = handle.epoch_word(handle.epoch)
-    part = Part(word, handle.encode(table, request.diff, word), size_bytes, table.num_rows)
-    is_new = handle.attempts.stage(request.query, request.batch, request.attempt, request.part, part)
-    return Reply({"is_new": is_new})
+    part = StagedPart(word, handle.encode(table, request.diff, word), size_bytes, table.num_rows)
+    deliveries.stage(DeliveryName(request.query, request.batch), request.attempt, request.part, part)
+    return Reply({"is_new": True})
 
 
 def check_attempts(handle: InputHandle, request: CheckAttempts) -> Reply:
     """Say what is not here; what is waits for its commit."""
     missing: list[Value] = []
+    deliveries, batch = handle.deliveries, DeliveryName(request.query, request.batch)
     for entry in request.attempts:
         match entry:
             case [str(name), int(parts)]:
-                if handle.attempts.keep(request.query, request.batch, name) != parts:
+                if deliveries.keep(batch, name) != parts:
                     missing.append(name)
             case _:
                 raise RequestError(f"an attempt is [name, parts], not {shown(entry)}")
-    last, rows = handle.attempts.last(request.query), handle.attempts.last_rows(request.query)
-    seconds = handle.attempts.seconds()
+    last, rows = deliveries.last_batch(request.query), deliveries.last_rows(request.query)
+    seconds = deliveries.seconds()
     return Reply(
         {"missing": missing, "last": last, "last_rows": rows, "open": handle.epoch, "seconds": seconds}
     )
@@ -63,7 +66,7 @@ def check_attempts(handle: InputHandle, request: CheckAttempts) -> Reply:
 
 def drop_attempts(handle: InputHandle, request: DropAttempts) -> Reply:
     """Let go of what will not count."""
-    handle.attempts.drop(request.query, request.batch, names_of(request.attempts))
+    handle.deliveries.drop(DeliveryName(request.query, request.batch), names_of(request.attempts))
     return Reply()
 
 

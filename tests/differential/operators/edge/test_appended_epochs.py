@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import differential as dd
 import timely
 from timely.operators.inputs import handle
-from timely.operators.inputs.appends import WriterNumbers
+from timely.operators.inputs.deliveries import Deliveries
 
 ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.sampled_from([1, 2])), max_size=12)
 
@@ -288,7 +288,7 @@ def test_appends_without_a_name_are_in_the_order_of_calls(epoch: int | str) -> N
 def test_appends_to_epochs_leave_no_gaps_in_the_numbers_of_insertions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(handle, "WriterNumbers", partial(WriterNumbers, gaps_max=2))
+    monkeypatch.setattr(handle, "Deliveries", partial(Deliveries, gaps_max=2))
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(counts)
         rows = flow.input("rows")

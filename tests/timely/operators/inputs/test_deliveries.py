@@ -1,397 +1,402 @@
-"""What counts of the deliveries to one input, in whatever order they come: against the plain rule.
+"""Which deliveries an input remembers and what it stages, call by call; on random histories:
+`test_delivery_laws.py`.
 
-laws_*   random histories through the door of a worker, beside a twin that forgets nothing and looks through
-         everything for each question. Insertions, appends by epoch, insertions in parts and attempts of
-         tasks share their names on purpose: these are four lines of numbers, and none knows of another.
+writers_*   numbers of a writer, for whichever epoch is open
+epochs_*    deliveries to named epochs: repeated, repeated in part, expected, forgotten
+staged_*    parts of insertions: which there are, for how long, and their memory
+batches_*   what counts of what tasks have staged, and what is refused of a query
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-
-import msgpack
-import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import timely
-from timely.client.tables import records_of
-from timely.errors import TimelyError
+from timely import MisuseError, Records
 from timely.limits import ATTEMPT_SECONDS_MAX, STAGED_SECONDS_MAX
-from timely.operators.capture import FOREVER
-from timely.operators.inputs.attempts import COMMIT_SECONDS_MAX
-from timely.running.core import Worker
-from timely.wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
-    Enter,
-    Insert,
-    Reply,
-    Request,
-    Seal,
-    Stage,
+from timely.operators.inputs.deliveries import (
+    COMMIT_SECONDS_MAX,
+    ONE_ATTEMPT,
+    Deliveries,
+    StagedPart,
 )
-from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
-from timely.worker.server import Server
+from timely.operators.inputs.names import DeliveryName
+from timely.running.checking.comparable import comparable
+from timely.wire.task_requests import WRITES_ONCE
 
-Outcome = tuple[object, ...] | str
-"""What a call returns, or the class of the error that it raises."""
-
-
-class Door:
-    """One worker with one input of records, asked as clients ask it."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._worker = Worker()
-        self._server = Server(self._worker)
-        dataflow = timely.Dataflow("passing")
-        dataflow.output("out", dataflow.input("in"))
-        self._instance = self._worker.install(dataflow.freeze())
-        self._input = self._instance.input("in")
-        self._input.staged._clock = self._input.attempts._clock = lambda: self.now
-
-    def _ask(self, request: Request, rows: pa.Table | None, *values: str) -> Outcome:
-        try:
-            reply = self._server.handle(request, rows)
-        except TimelyError as error:
-            return type(error).__name__
-        assert isinstance(reply, Reply)
-        return tuple(reply.values[value] for value in values)
-
-    def insert(self, writer: str, number: int, row: int) -> Outcome:
-        return self._ask(Insert(0, "in", 0, writer, number, 1), table([row]), "is_new", "epoch")
-
-    def append(self, epoch: int, writer: str, number: int, row: int) -> Outcome:
-        return self._ask(Append(0, "in", epoch, writer, number, 1), table([row]), "is_new")
-
-    def append_epochs(self, epochs: Sequence[int], writer: str, number: int, row: int) -> Outcome:
-        rows = table([row] * len(epochs)).append_column("at", pa.array(epochs))
-        return self._ask(AppendEpochs(0, "in", "at", writer, number, 1), rows, "is_new")
-
-    def missing(self, epoch: int, names: Iterable[tuple[str, int]]) -> Outcome:
-        expected: list[object] = [["in", *name] for name in names]
-        return self._ask(Arrived(0, epoch, expected), None, "missing")
-
-    def stage(self, writer: str, number: int, part: int, row: int) -> Outcome:
-        return self._ask(Stage(0, "in", 0, writer, number, part, 1), table([row]), "is_new")
-
-    def enter(self, writer: str, number: int) -> Outcome:
-        return self._ask(Enter(0, "in", 0, writer, number), None, "is_new", "epoch")
-
-    def attempt(self, query: str, batch: int, attempt: str, part: int, row: int) -> Outcome:
-        request = StageAttempt(0, "in", query, batch, attempt, part, 1)
-        return self._ask(request, table([row]), "is_new")
-
-    def check(self, query: str, batch: int, attempts: Sequence[tuple[str, int]]) -> Outcome:
-        request = CheckAttempts(0, "in", query, batch, [list(one) for one in attempts])
-        return self._ask(request, None, "missing", "last", "last_rows", "open", "seconds")
-
-    def commit(
-        self, query: str, batch: int, attempts: Sequence[str], stream: str, may_skip: bool, looked: int
-    ) -> Outcome:
-        request = CommitAttempts(0, "in", query, batch, list(attempts), batch == 1, may_skip, stream, looked)
-        return self._ask(request, None, "is_new", "epoch", "open")
-
-    def drop(self, query: str, batch: int, attempts: Sequence[str]) -> None:
-        self._ask(DropAttempts(0, "in", query, batch, list(attempts)), None)
-
-    def seal(self, epoch: int) -> Outcome:
-        return self._ask(Seal(0, epoch), None, "open")
-
-    def close(self) -> None:
-        self._input.close()
-
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
-        self._input.tidy()
-
-    @property
-    def staged_batches(self) -> int:
-        """How many batches wait for a decision."""
-        return len(self._input.staged.batches()) + len(self._input.attempts.batches())
-
-    @property
-    def staged_bytes(self) -> int:
-        """How much memory they take."""
-        return self._input.staged.bytes + self._input.attempts.bytes
-
-    def entered(self) -> Counter[tuple[int, object]]:
-        """The rows that came out, by epoch."""
-        self._worker.run_until_idle()
-        return Counter(records_of(self._instance.output("out").log.changes(0, FOREVER)))
+A, B, C = (DeliveryName("w", number) for number in range(3))
 
 
-def table(rows: Sequence[int]) -> pa.Table:
-    """Records as an input takes them."""
-    return pa.table({"record": [msgpack.packb(row) for row in rows]})
+def part(row: object, size_bytes: int = 1, rows: int = 1) -> StagedPart:
+    return StagedPart(7, [Records([row])], size_bytes, rows)
 
 
-@dataclass
-class Part:
-    """Rows that were staged, when, and whether a commit check has found them."""
-
-    row: int
-    at: float
+def name(writer: str, sequence: int = 0) -> DeliveryName:
+    return DeliveryName(writer, sequence)
 
 
-@dataclass
-class Plainly:
-    """The twin: lists of all that ever came."""
+def rows_of(parts: list[tuple[int, StagedPart]]) -> list[tuple[int, object]]:
+    return [(number, one.batches[0].records[0]) for number, one in parts]  # type: ignore[attr-defined]
 
-    now: float = 0.0
-    open: int = 0
-    is_closed: bool = False
-    inserted: list[tuple[str, int]] = field(default_factory=list)
-    appended: list[tuple[int, str, int]] = field(default_factory=list)
-    spread: dict[tuple[str, int], int] = field(default_factory=dict)
-    staged: dict[tuple[str, int], dict[int, Part]] = field(default_factory=dict)
-    attempts: dict[tuple[str, int, str], dict[int, Part]] = field(default_factory=dict)
-    heard: dict[tuple[str, int, str], float] = field(default_factory=dict)
-    checked: set[tuple[str, int, str]] = field(default_factory=set)
-    committed: list[tuple[str, int, int]] = field(default_factory=list)
-    streams: dict[str, str] = field(default_factory=dict)
-    rows: Counter[tuple[int, object]] = field(default_factory=Counter)
 
-    def insert(self, writer: str, number: int, row: int) -> Outcome:
-        if (writer, number) in self.inserted:
-            return False, self.open
-        if self.is_closed:
-            return "InputClosedError"
-        self.inserted.append((writer, number))
-        self.rows[self.open, row] += 1
-        return True, self.open
+def test_writers_are_told_apart_and_remembered_for_ever() -> None:
+    known = Deliveries("in")
+    for sequence in range(1_000):
+        known.take(name("a", sequence), 3)
+    known.take(name("b", 5), 0)
+    assert known.is_taken(name("a", 0)) and known.is_taken(name("a", 999))
+    assert not known.is_taken(name("a", 1_000)) and known.is_new(name("a", 1_000))
+    assert known.is_taken(name("b", 5)) and not known.is_new(name("b", 5))
+    assert not known.is_taken(name("b", 0)) and not known.is_taken(name("c", 5))
 
-    def _is_remembered(self, epoch: int) -> bool:
-        """Appends to the epoch that was sealed last are known until the next one is."""
-        return epoch >= self.open - 1
 
-    def append(self, epoch: int, writer: str, number: int, row: int) -> Outcome:
-        if self._is_remembered(epoch) and (epoch, writer, number) in self.appended:
-            return (False,)
-        if self.is_closed or epoch < self.open:
-            return "InputClosedError"
-        self.appended.append((epoch, writer, number))
-        self.rows[epoch, row] += 1
-        return (True,)
+def test_writers_are_followed_only_by_what_is_right_behind_their_last_number() -> None:
+    known = Deliveries("in")
+    assert known.next_of("a", 0) is None, "of a writer that is not known nothing is said"
+    for sequence, behind in [(3, 4), (4, 5), (9, 10), (5, 10), (0, 10), (9, 10), (10, 11)]:
+        known.take(name("a", sequence), 0)
+        assert [number for number in range(-2, 13) if known.next_of("a", number)] == [behind]
+    assert known.next_of("b", 11) is None
 
-    def append_epochs(self, epochs: Sequence[int], writer: str, number: int, row: int) -> Outcome:
-        known = [epoch for epoch in epochs if self._is_remembered(epoch)]
-        came = [epoch for epoch in known if (epoch, writer, number) in self.appended]
-        if 0 < len(came) < len(known):
-            return "MisuseError"
-        if came:
-            return (False,)
-        if self.is_closed or epochs[0] < self.open:
-            return "InputClosedError"
-        for epoch in epochs:
-            self.appended.append((epoch, writer, number))
-            self.rows[epoch, row] += 1
-        if len(epochs) > 1:
-            self.spread[writer, number] = max(epochs[-1], self.spread.get((writer, number), 0))
-        return (True,)
 
-    def missing(self, epoch: int, names: Iterable[tuple[str, int]]) -> Outcome:
-        found = []
-        for writer, number in names:
-            is_here = self._is_remembered(epoch) and (epoch, writer, number) in self.appended
-            is_spread = self._is_remembered(self.spread.get((writer, number), -2))
-            if not (is_here or is_spread):
-                found.append(("in", writer, number))
-        return (found,)
+def test_writers_tell_the_last_epoch_that_one_of_their_deliveries_has_entered() -> None:
+    known = Deliveries("in")
+    for sequence, epoch in enumerate((2, 5, 4)):
+        known.take(name("a", sequence), epoch)
+    numbers = known.next_of("a", 3)
+    assert numbers is not None and numbers.epoch == 5
 
-    def stage(self, writer: str, number: int, part: int, row: int) -> Outcome:
-        if (writer, number) in self.inserted:
-            return (False,)
-        if self.is_closed:
-            return "InputClosedError"
-        self.staged.setdefault((writer, number), {})[part] = Part(row, self.now)
-        return (True,)
 
-    def enter(self, writer: str, number: int) -> Outcome:
-        parts = self.staged.get((writer, number), {})
-        if (writer, number) in self.inserted:
-            self.staged.pop((writer, number), None)
-            return False, self.open
-        if self.is_closed:
-            return "InputClosedError"
-        if not parts or self.now - max(part.at for part in parts.values()) > STAGED_SECONDS_MAX:
-            return "MisuseError"
-        del self.staged[writer, number]
-        self.inserted.append((writer, number))
-        for part in parts.values():
-            self.rows[self.open, part.row] += 1
-        return True, self.open
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_writers_that_were_silent_longest_are_forgotten_first(is_asked: bool) -> None:
+    known = Deliveries("in", writers_max=2)
+    known.take(name("a"), 0)
+    known.take(name("b"), 0)
+    if is_asked:  # as the fast path does, which takes it then
+        assert known.next_of("a", 1) is not None
+    else:
+        known.take(name("a", 1), 0)
+    known.take(name("c"), 0)
+    assert [known.is_taken(name(writer)) for writer in "abc"] == [True, False, True]
 
-    def last(self, query: str) -> int:
-        return max([batch for name, batch, _ in self.committed if name == query], default=-1)
 
-    def attempt(self, query: str, batch: int, attempt: str, part: int, row: int) -> Outcome:
-        if batch <= self.last(query):
-            return (False,)
-        if self.is_closed:
-            return "InputClosedError"
-        self.attempts.setdefault((query, batch, attempt), {})[part] = Part(row, self.now)
-        self.heard[query, batch, attempt] = self.now
-        return (True,)
+def test_writers_that_leave_too_many_gaps_are_told_so_and_may_still_repeat_and_fill() -> None:
+    known = Deliveries("in", gaps_max=2)
+    for sequence in (0, 2, 4):
+        assert known.is_new(name("a", sequence))
+        known.take(name("a", sequence), 0)
+    with pytest.raises(
+        MisuseError, match="has left 2 gaps in the numbers of its insertions: number them 0, 1"
+    ):
+        known.is_new(name("a", 6))
+    assert not known.is_new(name("a", 4))
+    for other in (name("b", 6), *(name("a", sequence) for sequence in (1, 3, 5))):
+        assert known.is_new(other), "each of these leaves no gap more"
+    assert not known.is_taken(name("a", 6))
 
-    def check(self, query: str, batch: int, attempts: Sequence[tuple[str, int]]) -> Outcome:
-        for name, _ in attempts:
-            if (query, batch, name) in self.attempts:
-                self.heard[query, batch, name] = self.now
-                self.checked.add((query, batch, name))
-        missing = [
-            name for name, parts in attempts if len(self.attempts.get((query, batch, name), ())) != parts
-        ]
-        last = self.last(query)
-        rows = sum(rows for name, number, rows in self.committed if (name, number) == (query, last))
-        return missing, last, rows, self.open, int(self.now)
 
-    def commit(
-        self, query: str, batch: int, attempts: Sequence[str], stream: str, may_skip: bool, looked: int
-    ) -> Outcome:
-        last = self.last(query)
-        if batch < last or (not may_skip and self.streams.get(query, stream) != stream):
-            return "MisuseError"
-        if batch == last:
-            return False, self.open, self.open
-        if self.is_closed:
-            return "InputClosedError"
-        if not may_skip and batch > last + 1:
-            return "MisuseError"
-        if attempts and int(self.now) - looked > COMMIT_SECONDS_MAX:
-            return "MisuseError"
-        parts = [part for name in attempts for part in self.attempts.get((query, batch, name), {}).values()]
-        for part in parts:
-            self.rows[self.open, part.row] += 1
-        self.committed.append((query, batch, len(parts)))
-        self.streams[query] = stream
-        self._keep(lambda key: key[0] != query or key[1] > batch)
-        entered = self.open
-        if batch == 1:
-            self.open += 1
-        return True, entered, self.open
+def test_writers_may_join_what_is_there_on_either_side() -> None:
+    known = Deliveries("in", gaps_max=1)
+    for sequence in (1, 5):
+        known.take(name("w", sequence), 0)
+    for sequence in (0, 2, 4, 6):
+        assert known.is_new(name("w", sequence))
+    for sequence in (-1, 3, 7):
+        with pytest.raises(MisuseError, match="gaps"):
+            known.is_new(name("w", sequence))
 
-    def drop(self, query: str, batch: int, attempts: Sequence[str]) -> None:
-        self._keep(
-            lambda key: (
-                key[:2] != (query, batch) or (key[2] not in attempts if attempts else key in self.checked)
-            )
+
+def test_epochs_know_their_deliveries_as_long_as_these_may_be_repeated() -> None:
+    known = Deliveries("in")
+    known.take_in([3, 5], A)
+    known.take_in([3], B)
+    assert [known.is_taken_in(epoch, A) for epoch in (2, 3, 4, 5)] == [False, True, False, True]
+    known.forget_before(3)
+    assert known.is_taken_in(3, B) and known.epochs == 2
+    known.forget_before(4)
+    assert not known.is_taken_in(3, A) and not known.is_taken_in(3, B)
+    assert known.is_taken_in(5, A) and known.epochs == 1
+    known.forget_before(99)
+    assert known.epochs == 0 and known.missing(99, [A]) == [A]
+
+
+def test_epochs_that_are_not_forgotten_tell_a_repetition() -> None:
+    known = Deliveries("in")
+    known.take_in([3, 5, 7], A)
+    assert known.is_taken_in_all([3, 5, 7], A)
+    assert not known.is_taken_in_all([3, 5, 7], B) and not known.is_taken_in_all([], A)
+    known.forget_before(5)
+    assert known.is_taken_in_all([3, 5, 7], A) and not known.is_taken_in_all([3], A)
+
+
+@pytest.mark.parametrize("epochs", [[3, 4], [4, 5], [3, 4, 5], [5, 8]])
+def test_epochs_of_which_a_delivery_has_come_to_some_refuse_it_as_another(epochs: list[int]) -> None:
+    """Its rows would be lost in silence if it counted as a repetition."""
+    known = Deliveries("in")
+    known.take_in([3, 5], A)
+    lacks = next(epoch for epoch in epochs if epoch not in (3, 5))
+    has = next(epoch for epoch in epochs if epoch in (3, 5))
+    with pytest.raises(MisuseError, match=f"append 0 of writer 'w' .* epoch {has} and none of epoch {lacks}"):
+        known.is_taken_in_all(epochs, A)
+
+
+def test_epochs_expect_nothing_more_of_a_delivery_to_several() -> None:
+    """Also an epoch of which it has no rows: who completes that cannot wait for any."""
+    known = Deliveries("in")
+    known.take_in([3, 5], A)
+    known.take_in([3], B)
+    known.take_in([4], C)
+    assert known.missing(4, [A, B, C]) == [B], "another of this name may be missing for epoch 4"
+    assert known.missing(9, [A, C]) == [C]
+    known.take_in([4, 8], A)
+    known.forget_before(6)
+    assert known.missing(9, [A, C]) == [C]
+    known.forget_before(9)
+    assert known.missing(9, [A, C]) == [A, C]
+
+
+@given(
+    st.lists(st.tuples(st.sets(st.integers(0, 9), min_size=1), st.sampled_from([A, B, C])), max_size=9),
+    st.lists(st.integers(0, 10)),
+)
+def test_epochs_as_told_plainly(calls: list[tuple[set[int], DeliveryName]], forgotten: list[int]) -> None:
+    known = Deliveries("in")
+    came: set[tuple[int, DeliveryName]] = set()
+    for (epochs, one), since in zip(calls, [*sorted(forgotten), *[10] * len(calls)], strict=False):
+        known.take_in(sorted(epochs), one)
+        came |= {(epoch, one) for epoch in epochs}
+        known.forget_before(since)
+        came = {(epoch, other) for epoch, other in came if epoch >= since}
+        assert known.epochs == len({epoch for epoch, _ in came})
+        assert all(
+            known.is_taken_in(epoch, other) == ((epoch, other) in came)
+            for epoch in range(10)
+            for other in (A, B, C)
         )
 
-    def _keep(self, is_kept: Callable[[tuple[str, int, str]], bool]) -> None:
-        self.attempts = {key: parts for key, parts in self.attempts.items() if is_kept(key)}
-        self.checked &= self.attempts.keys()
 
-    def seal(self, epoch: int) -> Outcome:
-        if self.is_closed:
-            return "InputClosedError"
-        self.open = max(self.open, epoch + 1)
-        return (self.open,)
-
-    def close(self) -> None:
-        self.is_closed = True
-        self.open = max(self.open, *(epoch for epoch, _ in self.rows), 0) + 1 if self.rows else self.open + 1
-        self.staged.clear()
-        self._keep(lambda key: False)
-
-    def wait(self, seconds: float) -> None:
-        self.now += seconds
-        self.staged = {
-            name: parts
-            for name, parts in self.staged.items()
-            if self.now - max(part.at for part in parts.values()) <= 2 * STAGED_SECONDS_MAX
-        }
-        self._keep(lambda key: self.now - self.heard[key] <= ATTEMPT_SECONDS_MAX)
-
-    @property
-    def staged_batches(self) -> int:
-        return sum(map(len, self.staged.values())) + sum(map(len, self.attempts.values()))
+def test_staged_parts_are_released_together_by_number_once() -> None:
+    known = Deliveries("in")
+    for number in (3, 0, 2):
+        known.stage(A, ONE_ATTEMPT, number, part(number))
+    known.stage(B, ONE_ATTEMPT, 0, part("another"))
+    assert known.insertions == 2 and known.staged_bytes == 4 and len(known.batches()) == 4
+    (parts,) = known.release(A, [ONE_ATTEMPT])
+    assert rows_of(parts) == [(0, 0), (2, 2), (3, 3)] and {one.word for _, one in parts} == {7}
+    assert known.release(A, [ONE_ATTEMPT]) == [[]]
+    assert known.insertions == 1 and known.staged_bytes == 1
 
 
-WRITERS = st.sampled_from("pq")
-NUMBERS = st.integers(0, 2)
-TRIES = st.sampled_from("ab")
-ASIDE = st.integers(-2, 2)
-"""How far an epoch is from the open one."""
+def test_staged_parts_that_come_again_replace_the_first() -> None:
+    known = Deliveries("in")
+    for size_bytes in (10, 10, 4):
+        known.stage(A, ONE_ATTEMPT, 0, part("x", size_bytes))
+    known.stage(A, ONE_ATTEMPT, 1, part("y", 3))
+    assert known.staged_bytes == 7
+    for _ in range(2):
+        known.drop(A, [ONE_ATTEMPT])
+    assert known.staged_bytes == 0 and not known.insertions and not known.batches()
 
-STEPS = st.one_of(
-    st.tuples(st.just("insert"), WRITERS, NUMBERS),
-    st.tuples(st.just("append"), ASIDE, WRITERS, NUMBERS),
-    st.tuples(st.just("append_epochs"), st.sets(ASIDE, min_size=1, max_size=3), WRITERS, NUMBERS),
-    st.tuples(st.just("missing"), ASIDE),
-    st.tuples(st.just("stage"), WRITERS, NUMBERS, st.integers(0, 1)),
-    st.tuples(st.just("enter"), WRITERS, NUMBERS),
-    st.tuples(st.just("attempt"), WRITERS, NUMBERS, TRIES, st.integers(0, 1)),
-    st.tuples(
-        st.just("check"),
-        WRITERS,
-        NUMBERS,
-        st.lists(st.tuples(TRIES, st.integers(0, 2)), max_size=2, unique_by=lambda one: one[0]),
-    ),
-    st.tuples(
-        st.just("commit"),
-        WRITERS,
-        NUMBERS,
-        st.lists(TRIES, unique=True, max_size=2),
-        st.sampled_from(["", "", "", "other"]),
-        st.sampled_from([False, False, True]),
-        st.sampled_from([0.0, 0.0, COMMIT_SECONDS_MAX, COMMIT_SECONDS_MAX + 1]),
-    ),
-    st.tuples(st.just("drop"), WRITERS, NUMBERS, st.lists(TRIES, unique=True, max_size=2)),
-    st.tuples(st.just("seal"), st.integers(-1, 1)),
-    st.tuples(st.just("wait"), st.sampled_from([1.0, STAGED_SECONDS_MAX, ATTEMPT_SECONDS_MAX / 2])),
+
+def test_staged_parts_are_not_let_go_of_before_worker_0_refuses_them() -> None:
+    now = [0.0]
+    known = Deliveries("in", lambda: now[0])
+    known.stage(A, ONE_ATTEMPT, 0, part("x"))
+    now[0] = STAGED_SECONDS_MAX
+    known.check_staged(A)
+    now[0] += 1
+    with pytest.raises(MisuseError, match="'in': the parts of insertion 0 of writer 'w' have waited"):
+        known.check_staged(A)
+    now[0] = 2 * STAGED_SECONDS_MAX
+    known.drop_old()
+    assert known.staged_bytes == 1, "another worker may just have told that it enters"
+    now[0] += 1
+    known.drop_old()
+    assert not known.insertions and known.staged_bytes == 0
+    with pytest.raises(MisuseError, match="were dropped: insert the rows again"):
+        known.check_staged(A)
+
+
+def test_staged_parts_wait_on_while_their_client_is_heard_of() -> None:
+    now = [0.0]
+    known = Deliveries("in", lambda: now[0])
+    known.stage(A, ONE_ATTEMPT, 0, part("x"))
+    now[0] = STAGED_SECONDS_MAX
+    known.stage(A, ONE_ATTEMPT, 1, part("y"))
+    now[0] += 1
+    known.check_staged(A)
+
+
+def test_staged_parts_of_a_closed_input_are_forgotten() -> None:
+    known = Deliveries("in")
+    known.stage(A, ONE_ATTEMPT, 0, part("x"))
+    known.stage(A, "a", 0, part("y"))
+    known.clear()
+    assert not known.insertions and not known.attempts and known.staged_bytes == 0
+
+
+def test_staged_differences_are_differences_of_what_it_will_do() -> None:
+    one, other = Deliveries("in", lambda: 0.0), Deliveries("in", lambda: 0.0)
+    assert comparable(one) == comparable(other)
+    one.stage(A, ONE_ATTEMPT, 0, part("x"))
+    assert comparable(one) != comparable(other)
+    other.stage(A, ONE_ATTEMPT, 0, part("x"))
+    assert comparable(one) == comparable(other)
+
+
+STAGES = st.tuples(
+    st.just("stage"), st.sampled_from("pq"), st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 2)
+)
+ENDS = st.tuples(
+    st.sampled_from(["commit", "drop", "keep"]),
+    st.sampled_from("pq"),
+    st.integers(0, 2),
+    st.lists(st.sampled_from("abc"), unique=True, max_size=2),
+    st.just(0),
 )
 
 
-def play(one: Door | Plainly, step: Sequence[object], row: int, opened: int) -> Outcome | None:
-    """Do a step of a history, as epoch `opened` is open; return what comes of it."""
-    match step:
-        case ["insert", str(writer), int(number)]:
-            return one.insert(writer, number, row)
-        case ["append", int(aside), str(writer), int(number)]:
-            return one.append(max(0, opened + aside), writer, number, row)
-        case ["append_epochs", set(aside), str(writer), int(number)]:
-            epochs = sorted({max(0, opened + each) for each in aside})
-            return one.append_epochs(epochs, writer, number, row)
-        case ["missing", int(aside)]:
-            names = [(writer, number) for writer in "pq" for number in range(3)]
-            return one.missing(max(0, opened + aside), names)
-        case ["stage", str(writer), int(number), int(part)]:
-            return one.stage(writer, number, part, row)
-        case ["enter", str(writer), int(number)]:
-            return one.enter(writer, number)
-        case ["attempt", str(query), int(batch), str(attempt), int(part)]:
-            return one.attempt(query, batch, attempt, part, row)
-        case ["check", str(query), int(batch), list(attempts)]:
-            return one.check(query, batch, attempts)
-        case ["commit", str(query), int(batch), list(attempts), str(stream), bool(may_skip), float(ago)]:
-            return one.commit(query, batch, attempts, stream, may_skip, int(one.now - ago))
-        case ["drop", str(query), int(batch), list(attempts)]:
-            one.drop(query, batch, attempts)
-        case ["seal", int(aside)]:
-            return one.seal(opened + aside)
-        case ["wait", float(seconds)]:
-            one.wait(seconds)
-        case ["close"]:
-            one.close()
-        case _:
-            raise AssertionError(step)
-    return None
-
-
-@given(st.lists(STEPS, max_size=40), st.lists(STEPS, max_size=8))
-def test_laws_of_what_counts_and_when_are_the_plain_ones(
-    steps: list[tuple[object, ...]], behind: list[tuple[object, ...]]
+@given(st.lists(STAGES | ENDS, max_size=30))
+def test_batches_are_the_rows_of_attempts_that_a_commit_names_once(
+    steps: list[tuple[str, str, int, str | list[str], int]],
 ) -> None:
-    door, plain = Door(), Plainly()
-    history = [*steps, ("close",), *behind]
-    for row, step in enumerate(history):
-        opened = plain.open
-        assert play(door, step, row, opened) == play(plain, step, row, opened), (row, step)
-        assert door.staged_batches == plain.staged_batches, (row, step)
-        assert bool(door.staged_bytes) == bool(plain.staged_batches), (row, step)
-    assert door.entered() == plain.rows
+    known = Deliveries("in")
+    plain: dict[tuple[str, int, str], dict[int, int]] = {}
+    kept: set[tuple[str, int, str]] = set()
+    last = {"p": -1, "q": -1}
+    for number, (what, query, batch, names, at) in enumerate(steps):
+        one = DeliveryName(query, batch)
+        if what == "stage":
+            assert isinstance(names, str)
+            if batch > last[query]:  # what comes later is refused before
+                known.stage(one, names, at, part(number, at))
+                plain.setdefault((query, batch, names), {})[at] = number
+        elif what == "drop":
+            known.drop(one, names)
+            plain = {
+                key: parts
+                for key, parts in plain.items()
+                if key[:2] != one or (key[2] not in names if names else key in kept)
+            }
+        elif what == "keep":
+            for attempt in names:
+                assert known.keep(one, attempt) == len(plain.get((*one, attempt), ()))
+            kept |= {(query, batch, attempt) for attempt in names}
+        elif batch > last[query]:  # a repeated commit is known before
+            rows = [rows_of(parts) for parts in known.commit(one, names)]
+            assert rows == [sorted(plain.get((*one, attempt), {}).items()) for attempt in names]
+            plain = {key: parts for key, parts in plain.items() if key[0] != query or key[1] > batch}
+            last[query] = batch
+        kept &= plain.keys()
+        assert known.attempts == len(plain) and not known.insertions
+        assert len(known.batches()) == sum(map(len, plain.values()))
+        assert known.staged_bytes == sum(at for parts in plain.values() for at in parts)
+        for key, parts in plain.items():
+            assert known.parts(name(*key[:2]), key[2]) == len(parts)
+        assert (known.last_batch("p"), known.last_batch("q")) == (last["p"], last["q"])
+    known.clear()
+    assert known.attempts == known.staged_bytes == 0
+
+
+def test_batches_are_committed_until_what_is_named_may_be_gone_on_some_worker() -> None:
+    now = [100.9]
+    known = Deliveries("in", lambda: now[0])
+    known.stage(name("q"), "a", 0, part("row"))
+    looked = known.seconds()
+    assert looked == 100
+    now[0] = looked + COMMIT_SECONDS_MAX
+    known.drop_old()
+    known.check_looked(name("q"), looked)
+    assert known.keep(name("q"), "a") == 1
+    now[0] += 1.0
+    with pytest.raises(MisuseError, match="batch 0 of query q is not committed: its commit has come"):
+        known.check_looked(name("q"), looked)
+    assert COMMIT_SECONDS_MAX < ATTEMPT_SECONDS_MAX
+
+
+def test_batches_follow_one_another() -> None:
+    known = Deliveries("in")
+    known.check_follows(name("q"))
+    known.commit(name("q"), ())
+    known.check_follows(name("q", 1))
+    with pytest.raises(MisuseError, match="batch 2 of query q comes before batch 1, which"):
+        known.check_follows(name("q", 2))
+    with pytest.raises(MisuseError, match="batch 7 of query r comes before batches 0 to 6, which"):
+        known.check_follows(name("r", 7))
+
+
+def test_batches_before_the_last_one_do_not_come_again() -> None:
+    known = Deliveries("in")
+    for batch, rows in enumerate(([2, 3], [], [4, 5])):
+        one = name("q", batch)
+        for number, count in enumerate(rows):
+            known.stage(one, f"a{number}", 0, part(number, rows=count))
+        known.stage(one, "failed", 0, part("failed", rows=100))
+        assert known.is_new_batch(one, None)
+        known.commit(one, [f"a{number}" for number in range(len(rows))])
+        assert known.last_rows("q") == sum(rows)
+        assert not known.is_new_batch(one, None)
+    for batch in (0, 1):
+        with pytest.raises(MisuseError, match=f"^batch {batch} of query q has come already, .* up to 2: "):
+            known.is_new_batch(name("q", batch), None)
+    assert known.last_rows("r") == 0
+
+
+def test_batches_under_one_name_are_of_one_stream() -> None:
+    known = Deliveries("in")
+    once = f"{WRITES_ONCE}a"
+    assert known.is_new_batch(name("q"), "one")
+    for query, stream in (("q", "one"), ("r", ""), (once, "")):
+        known.commit(name(query), ())
+        known.note_stream(query, stream)
+    assert known.is_new_batch(name("q", 1), "one") and known.is_new_batch(name(once, 1), "one")
+    for query, stream in (("q", "two"), ("q", ""), ("r", "one")):
+        assert known.is_new_batch(name(query, 1), None), "of any stream"
+        with pytest.raises(MisuseError, match=f"^batch 1 of query {query} is not written: another stream"):
+            known.is_new_batch(name(query, 1), stream)
+    known.note_stream("ended meanwhile", "one")
+
+
+def test_batches_are_remembered_of_all_queries_but_those_that_write_once() -> None:
+    known = Deliveries("in", queries_max=2, writers_max=2)
+    once = [f"{WRITES_ONCE}{letter}" for letter in "abc"]
+    for query, batch in (("a", 4), *((query, 0) for query in once), ("b", 2), ("a", 5)):
+        known.check_remembered(query)
+        known.commit(name(query, batch), ())
+    assert [known.last_batch(query) for query in ("a", "b", *once)] == [5, 2, -1, 0, 0]
+
+
+def test_batches_of_a_query_too_many_are_refused_and_none_of_one_that_is_known() -> None:
+    known = Deliveries("in", queries_max=2)
+    for query in "ab":
+        known.commit(name(query), ())
+    with pytest.raises(MisuseError, match="^2 queries have written into this input.* and c would be one"):
+        known.check_remembered("c")
+    known.check_remembered("a")
+    known.check_remembered(f"{WRITES_ONCE}c")
+
+
+def test_batches_keep_what_a_check_has_found_though_another_driver_gives_them_up() -> None:
+    known = Deliveries("in")
+    known.stage(name("q"), ONE_ATTEMPT, 0, part("an insertion of the same name"))
+    for attempt in "ab":
+        known.stage(name("q"), attempt, 0, part(attempt))
+    assert known.keep(name("q"), "a") == 1
+    known.drop(name("q"))
+    assert [known.parts(name("q"), attempt) for attempt in ("a", "b", ONE_ATTEMPT)] == [1, 0, 1]
+    known.drop(name("q"), ["a"])
+    assert known.attempts == 0 and known.insertions == 1
+
+
+def test_batches_wait_from_when_they_were_heard_of_last() -> None:
+    now = [0.0]
+    known = Deliveries("in", lambda: now[0])
+    for attempt in "ab":
+        known.stage(name("q"), attempt, 0, part(attempt))
+    now[0] += ATTEMPT_SECONDS_MAX - 1
+    known.drop_old()
+    assert known.keep(name("q"), "a") == 1
+    now[0] += 2
+    known.drop_old()
+    assert [known.parts(name("q"), attempt) for attempt in "ab"] == [1, 0]

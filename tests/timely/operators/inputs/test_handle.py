@@ -18,11 +18,11 @@ from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflo
 from timely.client.tables import records_of
 from timely.dictionaries import Mark
 from timely.limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
-from timely.operators.inputs.appends import AppendId
 from timely.operators.inputs.codecs import RecordsIn
+from timely.operators.inputs.deliveries import ONE_ATTEMPT, Deliveries, StagedPart
 from timely.operators.inputs.handle import InputHandle
+from timely.operators.inputs.names import DeliveryName
 from timely.operators.inputs.plain_rows import PlainRow
-from timely.operators.inputs.staged import Staged, StagedPart
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -137,10 +137,10 @@ def test_epochs_after_the_last_are_refused() -> None:
 
 def test_appends_with_one_identity_count_once_even_right_after_the_seal() -> None:
     worker, instance, handle = running()
-    identity = AppendId("writer", 3)
+    identity = DeliveryName("writer", 3)
     assert [handle.append(0, Records(["x"]), identity) for _ in range(3)] == [True, False, False]
-    assert handle.append(0, Records(["y"]), AppendId("writer", 4))
-    assert handle.append(0, Records(["z"]), AppendId("other", 3))
+    assert handle.append(0, Records(["y"]), DeliveryName("writer", 4))
+    assert handle.append(0, Records(["z"]), DeliveryName("other", 3))
     assert handle.append(1, Records(["x"]), identity), "identities belong to an epoch"
     handle.seal()
     assert not handle.append(0, Records(["x"]), identity)
@@ -150,7 +150,7 @@ def test_appends_with_one_identity_count_once_even_right_after_the_seal() -> Non
 
 def test_appends_of_several_batches_count_together() -> None:
     _, _, handle = running()
-    identity = AppendId("writer", 0)
+    identity = DeliveryName("writer", 0)
     assert handle.append_all(0, [Records(["a"]), Records([]), Records(["b"])], identity)
     assert not handle.append_all(0, [Records(["a"]), Records(["b"])], identity)
     assert handle.rows_waiting == 2
@@ -163,14 +163,14 @@ def test_appends_to_a_sealed_epoch_say_what_is_open() -> None:
         InputClosedError,
         match="epoch 4 is sealed and takes no more rows; the open epoch is 5. What repeats .* is done",
     ):
-        handle.append(4, Records(["x"]), AppendId("late", 0))
+        handle.append(4, Records(["x"]), DeliveryName("late", 0))
     with pytest.raises(MisuseError, match="whole numbers from 0 on, not -1"):
-        handle.append(-1, Records(["x"]), AppendId("early", 0))
+        handle.append(-1, Records(["x"]), DeliveryName("early", 0))
 
 
 def test_appends_that_are_missing_are_named_even_of_the_epoch_just_sealed() -> None:
     _, _, handle = running()
-    here, missing = AppendId("writer", 0), AppendId("writer", 1)
+    here, missing = DeliveryName("writer", 0), DeliveryName("writer", 1)
     handle.append(0, Records(["x"]), here)
     assert handle.missing(0, [here, missing]) == [missing]
     handle.seal()
@@ -180,25 +180,25 @@ def test_appends_that_are_missing_are_named_even_of_the_epoch_just_sealed() -> N
 def test_appends_are_forgotten_two_epochs_later() -> None:
     _, _, handle = running()
     for epoch in range(50):
-        handle.append(epoch, Records(["x"]), AppendId("writer", epoch))
+        handle.append(epoch, Records(["x"]), DeliveryName("writer", epoch))
         handle.seal()
-    assert len(handle.appends) == 1
+    assert handle.deliveries.epochs == 1
 
 
 def test_insertions_enter_the_open_epoch_and_count_once_for_ever() -> None:
     worker, instance, handle = running()
-    identity = AppendId("writer", 0)
+    identity = DeliveryName("writer", 0)
     assert handle.is_new(identity) and handle.insert(0, [Records(["a"])], identity) == 0
     assert not handle.is_new(identity)
     for _ in range(5):
         handle.seal()
-    assert not handle.is_new(identity) and handle.is_new(AppendId("writer", 1))
-    assert handle.insert(2, [Records(["b"])], AppendId("writer", 1)) == 5
-    assert handle.insert(7, [Records(["c"])], AppendId("writer", 2)) == 7
+    assert not handle.is_new(identity) and handle.is_new(DeliveryName("writer", 1))
+    assert handle.insert(2, [Records(["b"])], DeliveryName("writer", 1)) == 5
+    assert handle.insert(7, [Records(["c"])], DeliveryName("writer", 2)) == 7
     handle.close()
     assert not handle.is_new(identity), "a repetition is known even when nothing new is taken"
     with pytest.raises(InputClosedError, match="nothing can be added"):
-        handle.is_new(AppendId("writer", 3))
+        handle.is_new(DeliveryName("writer", 3))
     assert entered(worker, instance) == [(0, "a"), (5, "b"), (7, "c")]
 
 
@@ -206,21 +206,21 @@ def test_insertions_in_parts_wait_as_long_as_there_is_room() -> None:
     """What has waited for too long makes room."""
     _, _, handle = running()
     now = [0.0]
-    handle.staged = Staged("numbers", lambda: now[0])
-    old, young = AppendId("old", 0), AppendId("young", 0)
-    handle.staged.add(old, 0, StagedPart(0, [Records(["x"])], STAGED_BYTES_MAX))
-    handle.check_room(0)
+    staged = handle.deliveries = Deliveries("numbers", lambda: now[0])
+    old, young = DeliveryName("old", 0), DeliveryName("young", 0)
+    staged.stage(old, ONE_ATTEMPT, 0, StagedPart(0, [Records(["x"])], STAGED_BYTES_MAX, 1))
+    staged.check_room(0)
     for seconds in (0, 2 * STAGED_SECONDS_MAX):
         now[0] = seconds
         with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):
-            handle.check_room(1)
+            staged.check_room(1)
     now[0] += 1
-    handle.check_room(STAGED_BYTES_MAX)
+    staged.check_room(STAGED_BYTES_MAX)
     for number, row in enumerate("yz"):
-        handle.staged.add(young, number, StagedPart(0, [Records([row])], 1))
+        staged.stage(young, ONE_ATTEMPT, number, StagedPart(0, [Records([row])], 1, 1))
     assert handle.rows_waiting == 0 and handle.has_rows
-    handle.enter_staged(young, 0)
-    assert handle.has_rows and handle.rows_waiting == 2 and handle.staged.bytes == 0 and not handle.staged
+    handle.enter_insertion(young, 0)
+    assert handle.has_rows and handle.rows_waiting == 2 and staged.staged_bytes == 0 and not staged.batches()
 
 
 def test_inputs_that_do_not_exist_are_named_with_those_that_do() -> None:
@@ -261,7 +261,7 @@ def test_plain_rows_as_often_as_no_client_says_are_refused_before_anybody_seals(
     handle.take_rows(0, [(1,)], 1, "w", 0)
     with pytest.raises(MisuseError, match="plain rows are added or removed once"):
         handle.take_rows(0, [(2,)], diff, "w", 1)
-    assert handle.rows_waiting == 1 and handle.is_new(AppendId("w", 1))
+    assert handle.rows_waiting == 1 and handle.is_new(DeliveryName("w", 1))
     handle.seal()
     assert entered(worker, instance) == [(0, ((1,), 1))]
 
@@ -286,7 +286,7 @@ def test_plain_rows_of_an_epoch_are_one_batch_made_when_it_is_sealed() -> None:
     worker, instance, handle, codec = plain()
     assert handle.take_rows(0, [(1,), (2,)], 1, "w", 0) == (True, 0)
     assert handle.take_rows(0, [(1,)], -1, "w", 1) == (True, 0)
-    assert (handle.rows_waiting, codec.made, handle.is_new(AppendId("w", 1))) == (3, [], False)
+    assert (handle.rows_waiting, codec.made, handle.is_new(DeliveryName("w", 1))) == (3, [], False)
     handle.seal()
     assert (handle.rows_waiting, codec.made) == (0, [3])
     assert entered(worker, instance) == [(0, ((1,), 1)), (0, ((2,), 1)), (0, ((1,), -1))]
@@ -396,7 +396,7 @@ def test_plain_rows_wait_on_in_a_handle_that_takes_over() -> None:
     worker, instance, new, _ = plain()
     old.take_rows(0, [(1,)], 1, "w", 0)
     new.take_over(old, 0)
-    assert (old.rows_waiting, new.rows_waiting, new.is_new(AppendId("w", 0))) == (0, 1, False)
+    assert (old.rows_waiting, new.rows_waiting, new.is_new(DeliveryName("w", 0))) == (0, 1, False)
     old.seal()
     new.seal()
     assert entered(worker, instance) == [(0, ((1,), 1))]
@@ -411,7 +411,7 @@ def test_plain_rows_that_are_refused_change_nothing() -> None:
         handle.take_rows(0, None, 1, "w", 0)
     with pytest.raises(TimeOverflowError):
         handle.take_rows(EPOCH_MAX + 1, [(1,)], 1, "w", 0)
-    assert handle.is_new(AppendId("w", 0)) and handle.rows_waiting == 0
+    assert handle.is_new(DeliveryName("w", 0)) and handle.rows_waiting == 0
 
 
 class FailsOnce(RecordsIn):
@@ -432,10 +432,10 @@ def test_appends_to_several_epochs_that_fail_in_the_midst_have_changed_nothing()
     _, instance, _ = running()
     handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), FailsOnce(2))
     with pytest.raises(MemoryError):
-        handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
-    assert not handle.rows_waiting and len(handle.appends) == 0
-    handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], AppendId("w", 0))
-    assert handle.rows_waiting == 2 and len(handle.appends) == 2
+        handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], DeliveryName("w", 0))
+    assert not handle.rows_waiting and handle.deliveries.epochs == 0
+    handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], DeliveryName("w", 0))
+    assert handle.rows_waiting == 2 and handle.deliveries.epochs == 2
 
 
 def test_insertions_that_fail_in_the_midst_are_new_when_they_are_repeated() -> None:
@@ -443,20 +443,22 @@ def test_insertions_that_fail_in_the_midst_are_new_when_they_are_repeated() -> N
     handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), FailsOnce(1))
     for _ in range(2):
         with pytest.raises((MemoryError, TimeOverflowError)):
-            handle.insert(0 if handle.codec.left else EPOCH_MAX + 1, [Records([1])], AppendId("w", 0))  # type: ignore[attr-defined]
-        assert not handle.rows_waiting and handle.is_new(AppendId("w", 0))
-    handle.insert(0, [Records([1])], AppendId("w", 0))
-    assert handle.rows_waiting == 1 and not handle.is_new(AppendId("w", 0))
+            handle.insert(0 if handle.codec.left else EPOCH_MAX + 1, [Records([1])], DeliveryName("w", 0))  # type: ignore[attr-defined]
+        assert not handle.rows_waiting and handle.is_new(DeliveryName("w", 0))
+    handle.insert(0, [Records([1])], DeliveryName("w", 0))
+    assert handle.rows_waiting == 1 and not handle.is_new(DeliveryName("w", 0))
 
 
 def test_insertions_in_parts_wait_on_in_a_handle_that_takes_over_until_it_is_closed() -> None:
     _, _, old = running()
     worker, instance, new = running()
     for number, name in enumerate("ab"):
-        old.staged.add(AppendId(name, 0), number, StagedPart(0, [Records([name])], 1))
+        old.deliveries.stage(
+            DeliveryName(name, 0), ONE_ATTEMPT, number, StagedPart(0, [Records([name])], 1, 1)
+        )
     new.take_over(old, 0)
-    assert not old.has_rows and new.staged.bytes == 2
-    new.enter_staged(AppendId("a", 0), 0)
+    assert not old.has_rows and new.deliveries.staged_bytes == 2
+    new.enter_insertion(DeliveryName("a", 0), 0)
     assert new.has_rows
     new.close()
     assert not new.has_rows and entered(worker, instance) == [(0, "a")]
@@ -473,7 +475,7 @@ def test_insertions_in_parts_refer_to_words_as_rows_of_open_and_sealed_epochs_do
     handle.append(0, Shown(["sealed"]))
     handle.seal()
     handle.append(4, Shown(["open"]))
-    handle.staged.add(AppendId("w", 0), 0, StagedPart(0, [Shown(["part 0"])], 1))
-    handle.staged.add(AppendId("w", 0), 1, StagedPart(0, [Shown(["part 1"])], 1))
+    handle.deliveries.stage(DeliveryName("w", 0), ONE_ATTEMPT, 0, StagedPart(0, [Shown(["part 0"])], 1, 1))
+    handle.deliveries.stage(DeliveryName("w", 0), ONE_ATTEMPT, 1, StagedPart(0, [Shown(["part 1"])], 1, 1))
     handle.symbols(Mark([]))
     assert sorted(map(str, shown)) == ["open", "part 0", "part 1", "sealed"]

@@ -71,7 +71,7 @@ def test_rows_that_have_a_place_in_the_order_anyhow_are_taken_by_any_worker() ->
 
 
 def test_parts_of_insertions_for_which_there_is_no_room_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("timely.operators.inputs.handle.STAGED_BYTES_MAX", SAID.nbytes)
+    monkeypatch.setattr("timely.operators.inputs.deliveries.STAGED_BYTES_MAX", SAID.nbytes)
     server, _ = two_workers()
     assert answer(server, Stage(0, "rows", 0, "w", 0, 0, 1), SAID).values["is_new"]
     with pytest.raises(MisuseError, match="parts of insertions wait here with .* are the limit"):

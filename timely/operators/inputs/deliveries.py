@@ -1,0 +1,455 @@
+"""Which deliveries has an input taken, and what is staged of those that wait for a decision?
+
+A delivery has a name, (writer, sequence), and counts once. There are three lines of numbers, which know
+nothing of one another:
+
+    open     rows for whichever epoch is open. The numbers of a writer follow one another, so that a few
+             intervals hold all of them, and a delivery repeated an hour later counts once
+    epochs   rows for epochs that the caller names, such as those of a task of Spark. Any numbers, in any
+             order, from 0 in each epoch
+    batches  rows of the tasks of a query, in batches 0, 1, 2, …; the query is the writer
+
+Rows count at once, or they are *staged*, in parts: they belong to no epoch until a decision of worker 0 names
+them (`worker/orders.py`). A large insertion has parts on every worker. A batch has *attempts*: an attempt is
+one run of one task, a task may be run again, or twice at once, and only at the end is it known which runs
+count. A staged insertion is one attempt, without a name.
+
+Laws:
+  1. Staged rows enter if and only if the decision about their delivery names their attempt.
+  2. A delivery is taken once. What is staged for it afterwards, and a decision that is repeated, changes
+     nothing. Of a query only the last batch can be meant to come again, with as many rows: an earlier batch,
+     or another stream under the same name, has numbers of another life, and is refused.
+  3. A decision leaves nothing staged of its query for its batch or an earlier one.
+  4. An attempt that a commit check has found stays staged until the decision comes, unless it is dropped by
+     its own name, which says that the decision will not come. A driver that gives up a batch does not know of
+     another driver that is about to commit it, nor what has become of a commit that nobody has answered.
+  5. A decision comes so soon after all parts were there that no worker has let go of any, or it is refused.
+     A commit that waits for a worker 0 that computes would otherwise be of those rows that are left.
+
+A name is forgotten when nobody can ask for it any more:
+
+    open     writers in the order in which they were heard of, beyond `WRITERS_MAX`
+    epochs   when the next but one epoch is sealed: a task that is tried again just after a seal is told
+             "repetition" and not "sealed"
+    batches  never, for what is forgotten could count again: a query too many is refused. Only of queries that
+             write once (`WRITES_ONCE`), whose names nobody else has, the oldest are forgotten
+    staged   an insertion when its client was not heard of for twice the time after which worker 0 refuses
+             it; an attempt, whose driver may be gone for good, after `ATTEMPT_SECONDS_MAX`
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ...errors import MisuseError
+from ...limits import (
+    ATTEMPT_SECONDS_MAX,
+    GAPS_MAX,
+    QUERIES_MAX,
+    STAGED_BYTES_MAX,
+    STAGED_SECONDS_MAX,
+    WRITERS_MAX,
+)
+from ...wire.task_requests import WRITES_ONCE
+from .folded import Waiting
+from .interval_set import IntervalSet
+from .names import DeliveryName
+
+__all__ = ["COMMIT_SECONDS_MAX", "ONE_ATTEMPT", "Deliveries", "StagedPart", "TakenNumbers"]
+
+ONE_ATTEMPT: Final = ""
+"""The attempt of a staged delivery that has only this one: an insertion in parts."""
+
+COMMIT_SECONDS_MAX: Final = ATTEMPT_SECONDS_MAX * 3 / 4
+"""How long after the look a commit is taken: nothing may be let go of before the last worker hears of it."""
+
+
+class StagedPart(NamedTuple):
+    """Rows that were staged at once, at the time `word` for now."""
+
+    word: int
+    batches: list[Waiting]
+    size_bytes: int
+    rows: int
+    """As the client counted them."""
+
+
+@dataclass
+class _Attempt:
+    """The parts of one attempt that are here, and when its client was last heard of."""
+
+    heard_at: float
+    parts: dict[int, StagedPart] = field(default_factory=dict)
+    is_checked: bool = False
+
+
+class TakenNumbers(IntervalSet):
+    """The sequences of one writer that were taken for whichever epoch was open."""
+
+    __slots__ = ("epoch",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epoch = -1
+        """The last epoch that one of them has entered; -1: none."""
+
+
+@dataclass
+class _Query:
+    """The last batch of a query that is committed, its rows here, and the stream that it came from."""
+
+    last: int
+    rows: int = 0
+    stream: str | None = None
+
+
+class Deliveries:
+    """The deliveries to the input `name` on one worker."""
+
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        writers_max: int = WRITERS_MAX,
+        gaps_max: int = GAPS_MAX,
+        queries_max: int = QUERIES_MAX,
+    ) -> None:
+        self._name = name
+        self._clock = clock
+        self._writers_max = writers_max
+        self._gaps_max = gaps_max
+        self._queries_max = queries_max
+        self._writers: OrderedDict[str, TakenNumbers] = OrderedDict()
+        self._in_epoch: dict[int, dict[str, IntervalSet]] = {}
+        self._epochs: list[int] = []  # a heap of the keys of `_in_epoch`
+        self._first_epoch = 0
+        """The first epoch of which all names are remembered."""
+        self._last_epoch_of: dict[DeliveryName, int] = {}
+        """The last epoch of each delivery that has rows of several."""
+        self._ending_in: dict[int, list[DeliveryName]] = {}
+        """These deliveries by that epoch: a seal must not look through all of them."""
+        self._queries: dict[str, _Query] = {}
+        self._once: OrderedDict[str, int] = OrderedDict()
+        """The batch of each query that writes once."""
+        self._staged: dict[tuple[str, int, str], _Attempt] = {}
+        self.staged_bytes = 0
+
+    # Deliveries for whichever epoch is open.
+
+    def next_of(self, writer: str, sequence: int) -> TakenNumbers | None:
+        """Return the numbers of a writer if `sequence` is right behind them, so that it is new and leaves no
+        gap; else None.
+        """
+        numbers = self._writers.get(writer)
+        if numbers is None or numbers.next != sequence:
+            return None
+        self._writers.move_to_end(writer)
+        return numbers
+
+    def is_taken(self, name: DeliveryName) -> bool:
+        """Whether a delivery was taken, and is not forgotten."""
+        numbers = self._writers.get(name.writer)
+        return numbers is not None and name.sequence in numbers
+
+    def is_new(self, name: DeliveryName) -> bool:
+        """Whether a delivery was not taken yet. Raises `MisuseError` if its number leaves a gap too many."""
+        writer, sequence = name
+        numbers = self._writers.get(writer)
+        if numbers is None:
+            return True
+        if sequence in numbers:
+            return False
+        if numbers.gaps >= self._gaps_max and not (sequence - 1 in numbers or sequence + 1 in numbers):
+            raise MisuseError(
+                f"writer {writer!r} has left {numbers.gaps:,} gaps in the numbers of its insertions: number "
+                "them 0, 1, 2, …, or take another name for the writer"
+            )
+        return True
+
+    def take(self, name: DeliveryName, epoch: int) -> None:
+        """Remember that a delivery has entered `epoch`."""
+        writer, sequence = name
+        numbers = self._writers.get(writer)
+        if numbers is not None:
+            self._writers.move_to_end(writer)
+        else:
+            numbers = self._writers[writer] = TakenNumbers()
+            if len(self._writers) > self._writers_max:
+                self._writers.popitem(last=False)
+        numbers.add(sequence)
+        numbers.epoch = max(numbers.epoch, epoch)
+
+    # Deliveries for epochs that the caller names.
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs have remembered deliveries."""
+        return len(self._in_epoch)
+
+    def is_taken_in(self, epoch: int, name: DeliveryName) -> bool:
+        """Whether a delivery has come to an epoch that is not forgotten."""
+        numbers = self._in_epoch.get(epoch, {}).get(name.writer)
+        return numbers is not None and name.sequence in numbers
+
+    def is_taken_in_all(self, epochs: Sequence[int], name: DeliveryName) -> bool:
+        """Whether a delivery has come to all of these epochs that are not forgotten. Raises `MisuseError` if
+        it has come to some of them only.
+        """
+        known = [epoch for epoch in epochs if epoch >= self._first_epoch]
+        came = [epoch for epoch in known if self.is_taken_in(epoch, name)]
+        if 0 < len(came) < len(known):
+            lacks = next(epoch for epoch in known if not self.is_taken_in(epoch, name))
+            raise MisuseError(
+                f"append {name.sequence} of writer {name.writer!r} has come with rows of epoch {came[0]} and "
+                f"none of epoch {lacks}, and now it has some of both: it is another one. Give it a number of "
+                "its own"
+            )
+        return bool(came)
+
+    def take_in(self, epochs: Sequence[int], name: DeliveryName) -> None:
+        """Remember that a delivery has come with rows of these epochs, in ascending order."""
+        for epoch in epochs:
+            writers = self._in_epoch.get(epoch)
+            if writers is None:
+                writers = self._in_epoch[epoch] = {}
+                heapq.heappush(self._epochs, epoch)
+            numbers = writers.get(name.writer)
+            if numbers is None:
+                numbers = writers[name.writer] = IntervalSet()
+            numbers.add(name.sequence)
+        if len(epochs) > 1:
+            last = max(epochs[-1], self._last_epoch_of.get(name, 0))
+            self._last_epoch_of[name] = last
+            self._ending_in.setdefault(last, []).append(name)
+
+    def missing(self, epoch: int, names: Iterable[DeliveryName]) -> list[DeliveryName]:
+        """Return the deliveries that have come neither to an epoch nor, with rows of several epochs, to
+        others that are not forgotten. (A delivery of one epoch counts in that one only: another delivery of
+        its name may be missing.)
+        """
+        return [
+            name for name in names if not self.is_taken_in(epoch, name) and name not in self._last_epoch_of
+        ]
+
+    def forget_before(self, epoch: int) -> None:
+        """Forget the deliveries to earlier epochs: they cannot be repeated any more."""
+        self._first_epoch = max(self._first_epoch, epoch)
+        while self._epochs and self._epochs[0] < epoch:
+            gone = heapq.heappop(self._epochs)
+            del self._in_epoch[gone]
+            for name in self._ending_in.pop(gone, ()):
+                if self._last_epoch_of.get(name) == gone:
+                    del self._last_epoch_of[name]
+
+    # Staged rows.
+
+    @property
+    def insertions(self) -> int:
+        """How many insertions have parts here."""
+        return sum(attempt == ONE_ATTEMPT for _, _, attempt in self._staged)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts at batches have parts here."""
+        return len(self._staged) - self.insertions
+
+    def check_room(self, size_bytes: int) -> None:
+        """Raise `MisuseError` if a part of so many bytes cannot wait here."""
+        self.drop_old()
+        if self.staged_bytes + size_bytes > STAGED_BYTES_MAX:
+            raise MisuseError(
+                f"input {self._name!r}: parts of insertions wait here with {self.staged_bytes:,} bytes in "
+                f"all, and {STAGED_BYTES_MAX:,} are the limit: insert fewer rows at once, or fewer at the "
+                "same time"
+            )
+
+    def stage(self, name: DeliveryName, attempt: str, number: int, part: StagedPart) -> None:
+        """Keep a part of an attempt; a part of the same number replaces the first."""
+        now = self._clock()
+        known = self._staged.setdefault((*name, attempt), _Attempt(now))
+        known.heard_at = now
+        before = known.parts.get(number)
+        known.parts[number] = part
+        self.staged_bytes += part.size_bytes - (0 if before is None else before.size_bytes)
+
+    def parts(self, name: DeliveryName, attempt: str = ONE_ATTEMPT) -> int:
+        """How many parts of an attempt are here."""
+        known = self._staged.get((*name, attempt))
+        return 0 if known is None else len(known.parts)
+
+    def keep(self, name: DeliveryName, attempt: str) -> int:
+        """The same, for a driver that is about to commit: until then only a drop by name lets go of them."""
+        known = self._staged.get((*name, attempt))
+        if known is None:
+            return 0
+        known.heard_at = self._clock()
+        known.is_checked = True
+        return len(known.parts)
+
+    def check_staged(self, name: DeliveryName) -> None:
+        """Raise `MisuseError` if the parts of an insertion are not here any more. Worker 0 asks, where each
+        insertion in parts has one: what it does not refuse by then no other worker has dropped.
+        """
+        known = self._staged.get((*name, ONE_ATTEMPT))
+        if known is None or self._clock() - known.heard_at > STAGED_SECONDS_MAX:
+            raise MisuseError(
+                f"input {self._name!r}: the parts of insertion {name.sequence} of writer {name.writer!r} "
+                f"have waited for more than {STAGED_SECONDS_MAX:.0f} s, and were dropped: insert the rows "
+                "again"
+            )
+
+    def drop(self, name: DeliveryName, attempts: Sequence[str] = ()) -> None:
+        """Drop these attempts, or, without any, all attempts at a batch but those that a commit check has
+        found.
+        """
+        for key, known in list(self._staged.items()):
+            is_of_batch = key[2] != ONE_ATTEMPT and not known.is_checked
+            if key[:2] == name and (key[2] in attempts if attempts else is_of_batch):
+                self._drop(key)
+
+    def drop_old(self) -> None:
+        """Drop what has waited for too long."""
+        now = self._clock()
+        for key, known in list(self._staged.items()):
+            seconds_max = 2 * STAGED_SECONDS_MAX if key[2] == ONE_ATTEMPT else ATTEMPT_SECONDS_MAX
+            if now - known.heard_at > seconds_max:
+                self._drop(key)
+
+    def clear(self) -> None:
+        """Drop all that is staged."""
+        self._staged.clear()
+        self.staged_bytes = 0
+
+    def batches(self) -> list[Waiting]:
+        """Return all that is staged."""
+        parts = [part for known in self._staged.values() for part in known.parts.values()]
+        return [batch for part in parts for batch in part.batches]
+
+    def release(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
+        """Return the parts of these attempts, by number, in the order of `attempts`, as a decision has named
+        them; they are staged no longer.
+        """
+        released: list[list[tuple[int, StagedPart]]] = []
+        for attempt in attempts:
+            known = self._staged.get((*name, attempt))
+            released.append([] if known is None else sorted(known.parts.items()))
+            if known is not None:
+                self._drop((*name, attempt))
+        return released
+
+    def _drop(self, key: tuple[str, int, str]) -> None:
+        self.staged_bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())
+
+    # Batches of queries.
+
+    def seconds(self) -> int:
+        """Return what the clock says, of which only differences count."""
+        return int(self._clock())
+
+    def last_batch(self, query: str) -> int:
+        """Return the last batch of a query that is committed; -1: none."""
+        known = self._queries.get(query)
+        return self._once.get(query, -1) if known is None else known.last
+
+    def last_rows(self, query: str) -> int:
+        """Return how many rows of that batch have entered here."""
+        known = self._queries.get(query)
+        return 0 if known is None else known.rows
+
+    def is_new_batch(self, name: DeliveryName, stream: str | None) -> bool:
+        """Whether a batch is not committed yet. Raises `MisuseError` if a later one is, or if the batches
+        before it were of another stream (None: of any). Only worker 0 knows the streams.
+        """
+        query, batch = name
+        last = self.last_batch(query)
+        if batch < last:
+            raise MisuseError(
+                f"batch {batch} of query {query} has come already, and so have those up to {last}: a query "
+                "that goes on gives none of them again, so this one has an older copy of its checkpoint, or "
+                "a new one under the name of another. Its rows may be others than those that came, and are "
+                "not written. Start it with the checkpoint that it had last; or, if its rows are in no "
+                "batch that came, with a new checkpoint and a 'query' of its own"
+            )
+        known = self._queries.get(query)
+        if stream is not None and known is not None and known.stream not in (None, stream):
+            raise MisuseError(
+                f"batch {batch} of query {query} is not written: another stream writes under that name, or "
+                "this one did with another checkpoint, and of two with the same number one would be lost. "
+                "Give each a 'query' of its own, and a stream the checkpoint that it had. To let this one go "
+                "on under that name, behind what has come, say .option('gap', 'allow')"
+            )
+        return batch > last
+
+    def check_remembered(self, query: str) -> None:
+        """Raise `MisuseError` if there is no room to remember the batches of a query."""
+        is_known = query in self._queries or query.startswith(WRITES_ONCE)
+        if not is_known and len(self._queries) >= self._queries_max:
+            raise MisuseError(
+                f"{len(self._queries):,} queries have written into this input, each of which is remembered, "
+                f"so that no batch counts twice, and {query} would be one too many: start a stream again "
+                "with the checkpoint that it had, and write DataFrames without the option 'query'"
+            )
+
+    def check_follows(self, name: DeliveryName) -> None:
+        """Raise `MisuseError` if batches before this one are missing."""
+        query, batch = name
+        last = self.last_batch(query)
+        if batch <= last + 1:
+            return
+        missing = f"batch {last + 1}" if batch == last + 2 else f"batches {last + 1} to {batch - 1}"
+        raise MisuseError(
+            f"batch {batch} of query {query} comes before {missing}, which this dataflow was never given: "
+            "is it another one than before? Start the query with a new checkpoint, or, if it has their rows "
+            "from elsewhere, with the option 'gap' set to 'allow'"
+        )
+
+    def check_looked(self, name: DeliveryName, looked: int) -> None:
+        """Raise `MisuseError` if what was found at `looked`, of `seconds`, may be gone on some worker."""
+        if self.seconds() - looked > COMMIT_SECONDS_MAX:
+            raise MisuseError(
+                f"batch {name.sequence} of query {name.writer} is not committed: its commit has come more "
+                f"than {COMMIT_SECONDS_MAX / 3600:g} hours after its tasks were done, and by then what they "
+                "have staged is let go of. Write it again"
+            )
+
+    def commit(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
+        """`release` for a batch, which is committed by that: nothing else of it, or of an earlier one, stays
+        or enters ever.
+        """
+        query, batch = name
+        released = self.release(name, attempts)
+        for key in list(self._staged):
+            if key[0] == query and key[1] <= batch and key[2] != ONE_ATTEMPT:
+                self._drop(key)
+        if query.startswith(WRITES_ONCE):
+            self._once[query] = batch
+            if len(self._once) > self._writers_max:
+                self._once.popitem(last=False)
+            return released
+        known = self._queries.setdefault(query, _Query(batch))
+        known.last, known.rows = batch, sum(part.rows for parts in released for _, part in parts)
+        return released
+
+    def note_stream(self, query: str, stream: str) -> None:
+        """Remember that the last batch of a query was of this stream; empty: of none."""
+        known = self._queries.get(query)
+        if known is not None:  # else it writes once, or its dataflow has ended
+            known.stream = stream
+
+    def compared(self) -> object:
+        """All that decides what it will do, but for the time."""
+        return (
+            self._writers,
+            self._in_epoch,
+            self._first_epoch,
+            self._last_epoch_of,
+            self._queries,
+            self._once,
+            self._staged,
+        )
