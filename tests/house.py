@@ -99,9 +99,15 @@ class Module:
         return [part for part in ast.walk(self.tree) if isinstance(part, _Function)]
 
     @cached_property
+    def named(self) -> ast.Module:
+        """The text in which its public names stand: the stub beside it, where they are made on import."""
+        stub = (ROOT / self.path).with_suffix(".pyi")
+        return ast.parse(stub.read_text(), filename=str(stub)) if stub.exists() else self.tree
+
+    @cached_property
     def declared_names(self) -> list[str] | None:
         """The names in `__all__`, or None where there is none."""
-        for statement in self.tree.body:
+        for statement in self.named.body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.expr() as value):
                     return _strings(value)
@@ -114,7 +120,7 @@ class Module:
     @cached_property
     def defined_names(self) -> set[str]:
         """Public names bound at the top of the file by a definition or an assignment, not by an import."""
-        return {name for name in _bound_names(self.tree.body) if not name.startswith("_")}
+        return {name for name in _bound_names(self.named.body) if not name.startswith("_")}
 
     @cached_property
     def reexported_names(self) -> set[str]:

@@ -37,12 +37,12 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, overload
 from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
+from differential.expressions.functions.elsewhere import explain_item, explain_method
 from differential.expressions.functions.namespaces import (
     ListMethods,
+    NumberMethods,
     StringMethods,
     TimeMethods,
-    explain_item,
-    explain_method,
 )
 from differential.expressions.functions.refusals import Refusals, check_no_bool
 from differential.expressions.literals import Scalar, constant_of, constants_in
@@ -90,7 +90,7 @@ DEPTH_MAX: Final = 150
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(Refusals, Tree):
+class Expr(Refusals, NumberMethods, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
 
     def __post_init__(self) -> None:
@@ -246,55 +246,15 @@ class Expr(Refusals, Tree):
         value = as_expr(other)
         return (self == value).fill_null(False) | (self.is_null() & value.is_null())
 
+    def _write(self, name: str, /, *operands: object) -> Expr:
+        """Write the function `name` of the catalogue; what methods that are made of it call."""
+        return call_function(name, *operands)
+
     def __pow__(self, exponent: ExprLike) -> Expr:
         return self.power(exponent)
 
     def __rpow__(self, base: ExprLike) -> Expr:
         return as_expr(base).power(self)
-
-    def round(self, digits: int = 0) -> Expr:
-        """To so many digits behind the point (negative: before it), halves away from zero, as printed."""
-        return call_function("round", self, digits or None)
-
-    def floor(self) -> Expr:
-        """The next whole number below; an int for a decimal."""
-        return call_function("floor", self)
-
-    def ceil(self) -> Expr:
-        """The next whole number above; an int for a decimal."""
-        return call_function("ceil", self)
-
-    def sign(self) -> Expr:
-        """-1, 0 or 1."""
-        return call_function("sign", self)
-
-    def sqrt(self) -> Expr:
-        """The square root."""
-        return call_function("sqrt", self)
-
-    def exp(self) -> Expr:
-        """e to this power."""
-        return call_function("exp", self)
-
-    def log(self, base: float | None = None) -> Expr:
-        """The logarithm, to base e or another."""
-        return call_function("log", self, base)
-
-    def log2(self) -> Expr:
-        """The logarithm to base 2."""
-        return call_function("log2", self)
-
-    def log10(self) -> Expr:
-        """The logarithm to base 10."""
-        return call_function("log10", self)
-
-    def power(self, exponent: ExprLike) -> Expr:
-        """To this power, as a float; also `x ** exponent`."""
-        return call_function("power", self, exponent)
-
-    def is_nan(self) -> Expr:
-        """Whether it is not a number."""
-        return call_function("is_nan", self)
 
     def contains(self, text: str) -> Expr:
         """Whether `text` is somewhere in it."""
@@ -329,9 +289,9 @@ class Expr(Refusals, Tree):
     eqNullSafe = eq_null_safe
     fillna = fill_null
     __abs__ = abs
-    __round__ = round
-    __floor__ = floor
-    __ceil__ = ceil
+    __round__ = NumberMethods.round
+    __floor__ = NumberMethods.floor
+    __ceil__ = NumberMethods.ceil
 
     if not TYPE_CHECKING:
 
@@ -346,17 +306,17 @@ class Expr(Refusals, Tree):
     # Last, because a property that is called as a type hides the type in what follows.
 
     @property
-    def dt(self) -> TimeMethods[Expr]:
+    def dt(self) -> TimeMethods:
         """Functions of dates and timestamps."""
         return TimeMethods(self, call_function)
 
     @property
-    def list(self) -> ListMethods[Expr]:
+    def list(self) -> ListMethods:
         """Functions of nested values."""
         return ListMethods(self, call_function)
 
     @property
-    def str(self) -> StringMethods[Expr]:
+    def str(self) -> StringMethods:
         """Functions of strings."""
         return StringMethods(self, call_function)
 

@@ -16,7 +16,7 @@ from differential import algorithms, col, other_spellings
 from differential.aggregates import Aggregate
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import Expr
-from differential.expressions.functions import namespaces
+from differential.expressions.functions import elsewhere
 from differential.other_spellings import (
     ALGORITHMS,
     FUNCTIONS_ELSEWHERE,
@@ -396,9 +396,9 @@ def _is_code(piece: str) -> bool:
 def all_told() -> list[str]:
     tables = (
         *(table for table in (other_spellings._SPELLINGS, other_spellings._OF_GROUPS)),
-        other_spellings._OF_FUNCTIONS, namespaces._METHODS, *namespaces._OF_ACCESSORS.values(),
+        other_spellings._OF_FUNCTIONS, elsewhere.METHODS, *elsewhere.OF_ACCESSORS.values(),
     )  # fmt: skip
-    families = (*other_spellings._FAMILIES, *namespaces._METHOD_FAMILIES)
+    families = (*other_spellings._FAMILIES, *elsewhere.METHOD_FAMILIES)
     told = {each for table in tables for each in table.values()} | {each for _, each in families}
     return sorted({code for each in told for code in codes_in(each)})
 

@@ -21,8 +21,8 @@ from typing import Final, TypeAlias, TypeVar
 from timely.user_code.call_site import call_site
 
 from ...errors import SchemaError
-from ...expressions.calls import abs as absolute
-from ...expressions.calls import floor
+from ...expressions.calls.catalogued import floor
+from ...expressions.calls.composed import abs as absolute
 from ...expressions.expression import ColumnRef, Expr, Operation, col, lit, when
 from ...linear.shapes import words_of_length
 from ...plan.rules.filters import conjuncts

@@ -91,10 +91,12 @@ class Param:
 class Function:
     """A function over columns; see the module's docstring.
 
-    `accessor`: it is written `x.str.name(…)`; "" for `x.name(…)`, None for `name(x, …)`. `many`: the last
-    parameter may be repeated. `may_lack`: there may be no value where all operands have one, which is null
-    unless `failure` says otherwise. `skips_nulls`: an operand that is null does not make the result null.
-    `of_different`: an Arrow function that is so slow that its one column is looked at by different values.
+    `accessor`: it is written `x.str.name(…)`; "" for `x.name(…)`, None for `name(x, …)`. `calls`: the names
+    of the functions in `calls/catalogued.py` that write it; None: one of its own name. `usage`: what such a
+    function answers to arguments that it does not take. `many`: the last parameter may be repeated.
+    `may_lack`: there may be no value where all operands have one, which is null unless `failure` says
+    otherwise. `skips_nulls`: an operand that is null does not make the result null. `of_different`: an Arrow
+    function that is so slow that its one column is looked at by different values.
     `check` raises ValueError for constants that make no sense.
     """
 
@@ -106,6 +108,8 @@ class Function:
     says: str
     spark: str = ""
     polars: str = ""
+    calls: tuple[str, ...] | None = None
+    usage: str = ""
     numpy: Numpy | None = None
     arrow: Arrow | None = None
     python: Python | None = None
@@ -144,6 +148,11 @@ class Function:
         if index < len(self.params):
             return self.params[index]
         return self.params[-1] if self.many else None
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The names of the functions in `calls/catalogued.py` that write it."""
+        return (self.name,) if self.calls is None else self.calls
 
     @property
     def operands_min(self) -> int:

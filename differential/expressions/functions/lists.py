@@ -47,14 +47,29 @@ def _join(value: object, constants: Sequence[object]) -> object:
 
 
 def _nested(
-    name: str, params: tuple[Param, ...], gives: str, run: Python, says: str, spark: str, polars: str
+    name: str,
+    params: tuple[Param, ...],
+    gives: str,
+    run: Python,
+    says: str,
+    spark: str,
+    polars: str,
+    calls: tuple[str, ...] | None = None,
 ) -> Function:
     kinds = {"int": integer, "bool": boolean, "string": string, "any": any_value}
     return Function(
-        name=name, family="lists and maps", accessor="list", params=(_LIST, *params),
+        name=name,
+        family="lists and maps",
+        accessor="list",
+        params=(_LIST, *params),
         gives=always(kinds[gives]),
-        says=says, spark=spark, polars=polars, python=run, may_lack=True,
-    )  # fmt: skip
+        says=says,
+        spark=spark,
+        polars=polars,
+        calls=calls,
+        python=run,
+        may_lack=True,
+    )
 
 
 NESTED: Final = (
@@ -63,10 +78,12 @@ NESTED: Final = (
             "The value at `index` of a list, from 0, or from the end if negative; null if there is none.",
             "get", "list.get"),
     _nested("field", (Param("key", ("string", "int"), is_constant=True),), "any", _field,
-            "The value of a map, or struct, under `key`; null if there is none.", "x['key']", "struct.field"),
+            "The value of a map, or struct, under `key`; null if there is none.", "x['key']",
+            "struct.field", ()),
     _nested("has", (Param("value", ANY_KIND, is_constant=True),), "bool", _contains,
-            "Whether a list holds `value`.", "array_contains", "list.contains"),
+            "Whether a list holds `value`.", "array_contains", "list.contains",
+            ("array_contains",)),
     _nested("join", (Param("separator", ("string",), is_constant=True),), "string", _join,
-            "A list of texts as one text.", "array_join", "list.join"),
+            "A list of texts as one text.", "array_join", "list.join", ("array_join",)),
 )  # fmt: skip
 """Those that this file defines. Where the value is no list (or map), the result is null."""

@@ -28,21 +28,50 @@ _OTHER: Final = Param("part", ("string",), is_constant=True)
 
 
 def _plain(
-    name: str, kernel: Callable[[pa.Array], pa.Array], says: str, spark: str, polars: str, gives: Gives
+    name: str,
+    kernel: Callable[[pa.Array], pa.Array],
+    says: str,
+    spark: str,
+    polars: str,
+    gives: Gives,
+    calls: tuple[str, ...] | None = None,
 ) -> Function:
     return Function(
-        name=name, family="strings", accessor="str", params=(_TEXT,), gives=gives, says=says, spark=spark,
-        polars=polars, arrow=lambda columns, constants: kernel(columns[0]),
-    )  # fmt: skip
+        name=name,
+        family="strings",
+        accessor="str",
+        params=(_TEXT,),
+        gives=gives,
+        says=says,
+        spark=spark,
+        polars=polars,
+        calls=calls,
+        arrow=lambda columns, constants: kernel(columns[0]),
+    )
 
 
 def _with(
-    name: str, params: tuple[Param, ...], run: Arrow, says: str, spark: str, polars: str, gives: Gives
+    name: str,
+    params: tuple[Param, ...],
+    run: Arrow,
+    says: str,
+    spark: str,
+    polars: str,
+    gives: Gives,
+    calls: tuple[str, ...] | None = None,
 ) -> Function:
     return Function(
-        name=name, family="strings", accessor="str", params=(_TEXT, *params), gives=gives, says=says,
-        spark=spark, polars=polars, arrow=run,
-    )  # fmt: skip
+        name=name,
+        family="strings",
+        accessor="str",
+        params=(_TEXT, *params),
+        gives=gives,
+        says=says,
+        spark=spark,
+        polars=polars,
+        calls=calls,
+        arrow=run,
+    )
 
 
 def _constant(name: str, optional: bool = False) -> Param:
@@ -171,7 +200,7 @@ STRINGS: Final = (
            "str.to_lowercase", _TEXT_GIVEN),
     _plain("title", _cased(pc.utf8_title, str.title),
            "Each word with a capital letter; a word is a run of letters.", "", "str.to_titlecase",
-           _TEXT_GIVEN),
+           _TEXT_GIVEN, ()),
     Function(name="initcap", family="strings", accessor="str", params=(_TEXT,), gives=_TEXT_GIVEN,
              says="Each word with a capital letter; a word begins behind a space.", spark="initcap",
              python=lambda text, constants: _initcap(cast("str", text))),
@@ -180,16 +209,16 @@ STRINGS: Final = (
     _TEXT_GIVEN),
     _with("strip", (_constant("characters", True),), _stripped(pc.utf8_trim_whitespace, pc.utf8_trim),
           "Without the white space, or the characters, at both ends.", "trim (spaces)", "str.strip_chars",
-          _TEXT_GIVEN),
+          _TEXT_GIVEN, ()),
     _with("lstrip", (_constant("characters", True),), _stripped(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
           "Without the white space, or the characters, at the beginning.", "ltrim (spaces)",
-          "str.strip_chars_start", _TEXT_GIVEN),
+          "str.strip_chars_start", _TEXT_GIVEN, ()),
     _with("rstrip", (_constant("characters", True),), _stripped(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
           "Without the white space, or the characters, at the end.", "rtrim (spaces)",
-          "str.strip_chars_end", _TEXT_GIVEN),
+          "str.strip_chars_end", _TEXT_GIVEN, ()),
     _with("slice", (_count("offset"), _count("length", True)), _slice,
           "`length` characters from `offset` on, counted from 0, or from the end if negative.",
-          "substring (counts from 1)", "str.slice", _TEXT_GIVEN),
+          "substring (counts from 1)", "str.slice", _TEXT_GIVEN, ()),
     Function(name="replace", family="strings", accessor="str",
              params=(_TEXT, _constant("old"), _constant("new")), gives=_TEXT_GIVEN,
              arrow=_replacing(pc.replace_substring), check=_check_old,
@@ -197,7 +226,7 @@ STRINGS: Final = (
              polars="str.replace_all(literal=True)"),
     _with("replace_regex", (_PATTERN, _constant("new")), _replacing(pc.replace_substring_regex),
           "With every match of `pattern` replaced by `new`.", "regexp_replace", "str.replace_all",
-          _TEXT_GIVEN),
+          _TEXT_GIVEN, ("regexp_replace",)),
     _with("contains", (_OTHER,), _matching(pc.match_substring), "Whether `part` is somewhere in it.",
     "contains",
           "str.contains(literal=True)", _YES_OR_NO),
@@ -209,15 +238,15 @@ STRINGS: Final = (
           "Whether it is like `pattern`, in which % stands for any text and _ for one character.", "like", "",
           _YES_OR_NO),
     _with("matches", (_PATTERN,), _matching(pc.match_substring_regex), "Whether `pattern` matches somewhere.",
-          "rlike", "str.contains", _YES_OR_NO),
+          "rlike", "str.contains", _YES_OR_NO, ("rlike",)),
     Function(name="extract", family="strings", accessor="str",
              params=(_TEXT, _PATTERN, _count("group", True)), gives=_TEXT_GIVEN, arrow=_extract,
              may_lack=True,
              says="What `group` of `pattern` matches first (1; 0: all of it); null if nothing does.",
-             spark="regexp_extract (gives '')", polars="str.extract"),
+             spark="regexp_extract (gives '')", polars="str.extract", calls=("regexp_extract",)),
     Function(name="split", family="strings", accessor="str", params=(_TEXT, _constant("separator")),
              gives=always(any_value), says="The list of the parts between separators.",
-             spark="split (a regex)",
+             spark="split (of a regex)",
              polars="str.split", check=_check_separator,
              python=lambda text, constants: cast("str", text).split(cast("str", constants[0]))),
     _with("lpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_lpad),
@@ -226,12 +255,12 @@ STRINGS: Final = (
     _with("rpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_rpad),
           "Filled up to `width` characters at the end; never shortened.", "rpad (shortens)", "str.pad_end",
           _TEXT_GIVEN),
-    Function(name="concat", family="strings", accessor=None, params=(_TEXT,), many=True,
-    gives=_TEXT_GIVEN,
-             arrow=_concat, says="The texts one after another; null if one of them is.", spark="concat",
+    Function(name="concat", family="strings", accessor=None, params=(Param("values", ("string",)),),
+             many=True, gives=_TEXT_GIVEN, arrow=_concat,
+             says="The texts one after another; null if one of them is.", spark="concat",
              polars="concat_str"),
     Function(name="concat_ws", family="strings", accessor=None, params=(_constant("separator"), _TEXT),
-             many=True, gives=_TEXT_GIVEN, arrow=_concat_ws, skips_nulls=True,
+             many=True, gives=_TEXT_GIVEN, arrow=_concat_ws, skips_nulls=True, calls=(),
              says="The texts with a separator between them; nulls are left out.", spark="concat_ws",
              polars="concat_str(ignore_nulls=True)"),
 )  # fmt: skip

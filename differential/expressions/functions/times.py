@@ -53,14 +53,29 @@ def _local(array: pa.Array) -> pa.Array:
     return array.cast(pa.timestamp("us")) if pa.types.is_timestamp(array.type) else array
 
 
-def _part(name: str, kernel: Callable[[pa.Array], pa.Array], says: str, spark: str, polars: str) -> Function:
+def _part(
+    name: str,
+    kernel: Callable[[pa.Array], pa.Array],
+    says: str,
+    spark: str,
+    polars: str,
+    calls: tuple[str, ...] | None = None,
+) -> Function:
     def run(columns: Sequence[pa.Array], constants: Sequence[Argument]) -> pa.Array:
         return kernel(_local(columns[0]))
 
     return Function(
-        name=name, family="dates and times", accessor="dt", params=(_T,), gives=always(integer), says=says,
-        spark=spark, polars=polars, arrow=run,
-    )  # fmt: skip
+        name=name,
+        family="dates and times",
+        accessor="dt",
+        params=(_T,),
+        gives=always(integer),
+        says=says,
+        spark=spark,
+        polars=polars,
+        calls=calls,
+        arrow=run,
+    )
 
 
 def _clock(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
@@ -188,12 +203,24 @@ def _microseconds(array: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(pc.millisecond(array), 1000), pc.microsecond(array))
 
 
-def _parser(name: str, to: ColumnType, says: str, spark: str, polars: str, failure: str | None) -> Function:
+def _parser(
+    name: str, to: ColumnType, says: str, spark: str, polars: str, failure: str | None, usage: str
+) -> Function:
     return Function(
-        name=name, family="dates and times", accessor="str", params=(_TEXT, _FORMAT), gives=always(to),
-        says=says, spark=spark, polars=polars, python=_parsed(to), may_lack=True, failure=failure,
+        name=name,
+        family="dates and times",
+        accessor="str",
+        params=(_TEXT, _FORMAT),
+        gives=always(to),
+        says=says,
+        spark=spark,
+        polars=polars,
+        python=_parsed(to),
+        may_lack=True,
+        failure=failure,
         check=_check_parsed,
-    )  # fmt: skip
+        usage=usage,
+    )
 
 
 _BEYOND: Final = "leaves the years 1 to 9999"
@@ -203,9 +230,12 @@ CALENDAR: Final = (
     _part("year", pc.year, "The year.", "year", "dt.year"),
     _part("quarter", pc.quarter, "1 to 4.", "quarter", "dt.quarter"),
     _part("month", pc.month, "1 to 12.", "month", "dt.month"),
-    _part("week", pc.iso_week, "The week of the year by ISO 8601, 1 to 53.", "weekofyear", "dt.week"),
-    _part("day", pc.day, "The day of the month.", "dayofmonth", "dt.day"),
-    _part("day_of_year", pc.day_of_year, "1 to 366.", "dayofyear", "dt.ordinal_day"),
+    _part("week", pc.iso_week, "The week of the year by ISO 8601, 1 to 53.", "weekofyear", "dt.week",
+          ("weekofyear",)),
+    _part("day", pc.day, "The day of the month.", "dayofmonth", "dt.day",
+          ("dayofmonth", "day")),
+    _part("day_of_year", pc.day_of_year, "1 to 366.", "dayofyear", "dt.ordinal_day",
+          ("dayofyear",)),
     _part("day_of_week", lambda array: pc.day_of_week(array, count_from_zero=False),
           "1 (Monday) to 7 (Sunday).", "dayofweek (Sunday is 1)", "dt.weekday"),
     _part("hour", _clock(pc.hour), "0 to 23.", "hour", "dt.hour"),
@@ -216,7 +246,7 @@ CALENDAR: Final = (
     Function(name="date_trunc", family="dates and times", accessor="dt", params=(_T, _UNIT),
              gives=lambda types: types[0], arrow=_truncated,
              says="The beginning of the year, quarter, month, week, day, hour, … that it is in.",
-             spark="date_trunc('month', t)", polars="dt.truncate('1mo')"),
+             spark="date_trunc('month', t)", polars="dt.truncate('1mo')", calls=()),
     Function(name="date_diff", family="dates and times", accessor="dt",
              params=(_T, Param("start", TIMES),
                      Param("unit", ("string",), is_constant=True, choices=_UNITS, is_optional=True)),
@@ -225,7 +255,7 @@ CALENDAR: Final = (
              spark="datediff", polars="(t - start).dt.total_days()"),
     Function(name="add_days", family="dates and times", accessor="dt", params=(_T, _NUMBER),
              gives=lambda types: types[0], numpy=_add_days, may_lack=True, failure=_BEYOND,
-             says="So many days later.", spark="date_add", polars="dt.offset_by('1d')"),
+             says="So many days later.", spark="date_add", polars="dt.offset_by('1d')", calls=("date_add",)),
     Function(name="add_months", family="dates and times", accessor="dt", params=(_T, _NUMBER),
              gives=lambda types: types[0], numpy=_add_months, may_lack=True, failure=_BEYOND,
              says="So many months later: the same day, or the last of the month.", spark="add_months",
@@ -233,14 +263,15 @@ CALENDAR: Final = (
     Function(name="format", family="dates and times", accessor="dt", params=(_T, _FORMAT),
              gives=always(string), arrow=_formatted, of_different=True, check=_check_format,
              says="As text, in a form as '%Y-%m-%d %H:%M:%S'.",
-             spark="date_format (other letters)", polars="dt.strftime"),
+             spark="date_format (other letters)", polars="dt.strftime", calls=("date_format",)),
     _parser("to_date", date, "The date that is written in the form `format`, as '%Y-%m-%d'.", "to_date",
-            "str.to_date", _UNREAD),
+            "str.to_date", _UNREAD, "to_date(x, '%Y-%m-%d'), or x.cast('date')"),
     _parser("to_timestamp", timestamp, "The time that is written in the form `format`.", "to_timestamp",
-            "str.to_datetime", _UNREAD),
+            "str.to_datetime", _UNREAD, "to_timestamp(x, '%Y-%m-%d %H:%M:%S'), or x.cast('timestamp')"),
     _parser("try_to_date", date, "As `to_date`; null where the form is another.", "try_to_date",
-            "str.to_date(strict=False)", None),
+            "str.to_date(strict=False)", None, "try_to_date(x, '%Y-%m-%d'), or x.try_cast('date')"),
     _parser("try_to_timestamp", timestamp, "As `to_timestamp`; null where the form is another.",
-            "try_to_timestamp", "str.to_datetime(strict=False)", None),
+            "try_to_timestamp", "str.to_datetime(strict=False)", None,
+            "try_to_timestamp(x, '%Y-%m-%d %H:%M:%S'), or x.try_cast('timestamp')"),
 )  # fmt: skip
 """Those that this file defines."""

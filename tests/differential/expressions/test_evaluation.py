@@ -20,7 +20,7 @@ from differential.columns.rows import Row, decode_rows, encode_rows, micros_to_d
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
-from differential.expressions.calls import concat
+from differential.expressions.calls.catalogued import concat
 from differential.expressions.evaluation import OTHERS_LENGTH_MAX, Compiler, evaluate
 from differential.expressions.expression import Expr, col, greatest, least, lit, max_of, min_of, when
 from differential.expressions.projection import CONSTANT, Projection

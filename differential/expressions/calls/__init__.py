@@ -1,0 +1,1 @@
+"""Functions over columns under the names that PySpark has for them."""

@@ -1,0 +1,21 @@
+"""Functions over columns as PySpark has them: `upper(col.name)`, `year(col.t)`, under its names.
+
+Each is made of an entry of `functions/catalogue.py` and writes what its method writes
+(`col.name.str.upper()`). Editors and mypy read them in `catalogued.pyi`, which `./scripts/stubs` writes.
+Functions that are written with others are in `composed.py`.
+"""
+
+from __future__ import annotations
+
+from differential.expressions.expression import call_function
+from differential.expressions.functions.catalogue import FUNCTIONS
+from differential.expressions.functions.signatures import call_params, function_of
+from differential.other_spellings import written_as
+
+__all__ = [name for function in FUNCTIONS.values() for name in function.called]
+
+for _function in FUNCTIONS.values():
+    for _name in _function.called:
+        _made = function_of(call_function, _function, _name, call_params(_function))
+        _made.__module__ = __name__
+        globals()[_name] = written_as(_function.usage)(_made) if _function.usage else _made

@@ -1,0 +1,125 @@
+"""Python functions made of entries of the catalogue, with the parameters that the entries name.
+
+Each is a copy of a template with as many parameters, whose code is given the entry's names. So Python itself
+binds the arguments, says which one is missing, and shows signature and docstring, as of a function that is
+written out. `tests/stubs.py` writes the same signatures for editors and mypy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Final, NamedTuple, Protocol, TypeAlias, cast
+
+from differential.columns.foreign.type_names import Kind
+from differential.expressions.functions.function import ANY_KIND, Function, Param
+
+__all__ = ["SELF", "Parameter", "Write", "call_params", "function_of", "method_params"]
+
+
+class Write(Protocol):
+    """Whatever writes an expression of a function of the catalogue."""
+
+    def __call__(self, name: str, /, *operands: object) -> object:
+        """Return the expression of the function `name` over `operands`."""
+
+
+class Parameter(NamedTuple):
+    """A parameter of a Python function. `annotation`: its type, as it is written in an annotation."""
+
+    name: str
+    annotation: str
+    is_optional: bool = False
+    is_repeated: bool = False
+
+
+SELF: Final = Parameter("self", "")
+
+_CONSTANTS: Final[dict[tuple[Kind, ...], str]] = {
+    ("string",): "str",
+    ("int",): "int",
+    ("int", "float"): "float",
+    ("string", "int"): "str | int",
+    ANY_KIND: "object",
+}
+"""By the kinds that a constant may have: its type in Python."""
+
+
+def call_params(function: Function) -> list[Parameter]:
+    """Return the parameters of a function that writes `function`: all its operands."""
+    last = len(function.params) - 1
+    return [
+        _parameter(param, is_repeated=function.many and index == last)
+        for index, param in enumerate(function.params)
+    ]
+
+
+def method_params(function: Function) -> list[Parameter]:
+    """Return the parameters of a method that writes `function`, whose first operand is the expression."""
+    return [SELF, *call_params(function)[1:]]
+
+
+def _parameter(param: Param, is_repeated: bool) -> Parameter:
+    annotation = _CONSTANTS[param.takes] if param.is_constant else "ExprLike"
+    return Parameter(
+        param.name,
+        f"{annotation} | None" if param.is_optional else annotation,
+        param.is_optional,
+        is_repeated,
+    )
+
+
+def function_of(
+    write: Write, function: Function, name: str, params: Sequence[Parameter], owner: type | None = None
+) -> FunctionType:
+    """Return a Python function called `name` that hands its arguments to `write`.
+
+    It is a method of `owner`, if there is one.
+    """
+    template = _of_all if params[-1].is_repeated else _TEMPLATES[len(params)]
+    made = cast("FunctionType", template(write, function.name))
+    made.__name__ = name
+    made.__qualname__ = name if owner is None else f"{owner.__qualname__}.{name}"
+    made.__code__ = made.__code__.replace(
+        co_name=name, co_qualname=made.__qualname__, co_varnames=tuple(param.name for param in params)
+    )
+    made.__doc__ = function.says
+    made.__defaults__ = (None,) * sum(param.is_optional for param in params) or None
+    made.__annotations__ = {param.name: param.annotation for param in params if param is not SELF}
+    made.__annotations__["return"] = "Expr"
+    return made
+
+
+_Template: TypeAlias = Callable[[Write, str], object]
+
+
+def _of_one(write: Write, name: str) -> object:
+    def template(first: object) -> object:
+        return write(name, first)
+
+    return template
+
+
+def _of_two(write: Write, name: str) -> object:
+    def template(first: object, second: object) -> object:
+        return write(name, first, second)
+
+    return template
+
+
+def _of_three(write: Write, name: str) -> object:
+    def template(first: object, second: object, third: object) -> object:
+        return write(name, first, second, third)
+
+    return template
+
+
+def _of_all(write: Write, name: str) -> object:
+    def template(*values: object) -> object:
+        return write(name, *values)
+
+    return template
+
+
+_TEMPLATES: Final[dict[int, _Template]] = {1: _of_one, 2: _of_two, 3: _of_three}
+"""By how many parameters there are."""
