@@ -263,7 +263,7 @@ CALENDAR: Final = (
     Function(name="format", family="dates and times", accessor="dt", params=(_T, _FORMAT),
              gives=always(string), arrow=_formatted, of_different=True, check=_check_format,
              says="As text, in a form as '%Y-%m-%d %H:%M:%S'.",
-             spark="date_format (other letters)", polars="dt.strftime", calls=("date_format",)),
+             spark="date_format (other codes)", polars="dt.strftime", calls=("date_format",)),
     _parser("to_date", date, "The date that is written in the form `format`, as '%Y-%m-%d'.", "to_date",
             "str.to_date", _UNREAD, "to_date(x, '%Y-%m-%d'), or x.cast('date')"),
     _parser("to_timestamp", timestamp, "The time that is written in the form `format`.", "to_timestamp",
