@@ -36,6 +36,7 @@ __all__ = [
     "examples",
     "histories",
     "least_two",
+    "loops_around_joined_loops",
     "loops_at_random",
     "reach",
     "reach_plainly",
@@ -546,6 +547,19 @@ def loops_at_random(levels: int) -> st.SearchStrategy[Binary]:
     # The second source of a step is what does not change in the loop, or, now and then, what goes round.
     chosen = st.lists(st.tuples(steps, st.sampled_from([1, 1, 0])), min_size=1, max_size=3)
     return chosen.map(lambda found: _looped(f"level {levels}", Composition(tuple(found))))
+
+
+_JOINS: list[Unary | Binary] = [
+    BINARY[name]
+    for name in ("join", "join of differently named keys", "join of whole rows", "semi join with null keys")
+]
+
+
+def loops_around_joined_loops() -> st.SearchStrategy[Binary]:
+    """A loop in which a join reads what leaves another one: with what does not change, or what goes round."""
+    inner = st.tuples(loops_at_random(1), st.sampled_from([1, 1, 0]))
+    join = st.tuples(st.sampled_from(_JOINS), st.sampled_from([1, 1, 0]))
+    return st.tuples(inner, join).map(lambda steps: _looped("outer", Composition(steps)))
 
 
 def compositions(loops: bool = True) -> st.SearchStrategy[Composition]:

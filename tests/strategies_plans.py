@@ -184,7 +184,14 @@ def _loop(draw: Draw[object], source: Collection, made: list[Collection]) -> Col
         grown = moved.concat(variable, start).distinct()
         return grown.filter(condition).distinct() if is_late else grown
 
-    form = draw(st.sampled_from(["to the end", "some times", "by priority", "with another"]))
+    def around(variable: Collection) -> Collection:
+        inner = variable.iterate(body, name="inner", iterations_max=30)
+        return inner.join(steps, on="x").select(x=dd.min_of(col.z, 2), y=col.y).concat(start).distinct()
+
+    forms = ["to the end", "some times", "by priority", "with another", "in another"]
+    form = draw(st.sampled_from(forms))
+    if form == "in another":
+        return start.iterate(around, name="loop", iterations_max=30)
     if form == "some times":
         return start.iterate(body, name="loop", times=3)
     if form == "by priority":

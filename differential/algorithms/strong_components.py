@@ -66,8 +66,7 @@ def _reversed(edges: Collection) -> Collection:
 
 def _trimmed(left: Collection, edges: Collection, own: Collection) -> Collection:
     """Those of `edges` whose ends get the same least label along those that are `left`."""
-    # What leaves a loop are the changes of all its iterations; the two joins want their sum, once.
-    labels = least_labels(own, left, "labels").consolidate()
+    labels = least_labels(own, left, "labels")
     return (
         edges.join(labels.select(src=col.node, a=col.label), on="src")
         .join(labels.select(dst=col.node, b=col.label), on="dst")

@@ -17,6 +17,7 @@ from .rewriting import beneath, rewrite
 from .rules.circles import join_circle
 from .rules.columns import needed_columns, with_needed_only
 from .rules.filters import push_filter
+from .rules.loop_results import consolidated_result, joined_results
 from .rules.sets import drop_distinct
 
 __all__ = ["Improved", "improve"]
@@ -47,6 +48,7 @@ def improve(roots: Sequence[Node], add: _Add, sites: Callable[[Node], Sequence[C
     _everywhere(found, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
     _everywhere(found, "filter pushed", push_filter, add, sites)
     _everywhere(found, "joins in a circle at once", join_circle, add, sites)
+    _consolidate_results(found, add, sites)
     _prune(found, add, sites)
     return found
 
@@ -74,6 +76,19 @@ def _everywhere(
         found.roots = rewrite(found.roots, visit)
         if [root.digest for root in found.roots] == before:
             return
+
+
+def _consolidate_results(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+    results = joined_results(found.roots)
+    if not results:
+        return
+
+    def visit(node: Node, children: tuple[Node, ...]) -> Node:
+        made = node.with_children(children)
+        found.fired["loop result consolidated"] += node.digest in results
+        return _added(consolidated_result(node, made, results), sites(node), add, sites)
+
+    found.roots = rewrite(found.roots, visit)
 
 
 def _prune(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
