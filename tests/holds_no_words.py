@@ -82,8 +82,8 @@ HOLDS_NO_WORDS = {
     "BeatBatch": "said symbol_words",
     "Collected": "_rows_waiting _since",
     "Connector": (
-        "_before _carrier _doubtful _expects _is_identity _limits add index keep location messages_sent port "
-        "rounds route routing rows_sent target transform"
+        "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index keep location "
+        "messages_sent port rounds route routing rows_sent target transform"
     ),
     "ConsolidateMachine": "",
     "ConsolidateVertex": "_schema words",
@@ -101,7 +101,7 @@ HOLDS_NO_WORDS = {
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (
         "_calls _clock _entrance _few _few_diffs _few_epoch _few_word _held _ordered _plain "
-        "_waiting_epochs _word _word_epoch _writers appends codec epoch is_closed rows_waiting"
+        "_waiting_epochs _word _word_epoch codec epoch is_closed rows_waiting"
     ),
     "InspectVertex": "_function _schema",
     "Instance": (

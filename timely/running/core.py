@@ -260,13 +260,14 @@ class Worker:
         ready; whether any was. What has much to do, and resumes, ends it, and so does what takes long: first
         come clients.
         """
+        turns = instance.turns
         ran, until = 0, time.monotonic() + ALONE_SECONDS_MAX
-        while instance.turns.goes_on() and ran < ACTIVATIONS_PER_STEP_MAX:
-            ran += instance.turns.run(ACTIVATIONS_PER_STEP_MAX - ran)
+        while turns.ready and not turns.resumed and ran < ACTIVATIONS_PER_STEP_MAX:
+            ran += turns.run(ACTIVATIONS_PER_STEP_MAX - ran)
             self._publish(number, instance)
             if instance.recheck:
                 instance.check_notifications()
-            if not instance.turns.ready or time.monotonic() > until:
+            if not turns.ready or time.monotonic() > until:
                 break
         return ran > 0
 

@@ -294,8 +294,11 @@ class Instance:
 
     def follow(self) -> None:
         """Move the anchor, if it should and may. To be called between activations."""
-        if self.can_follow():
-            self._rebase(Rebase(self._room_ahead(), self.frozen.layout.shifts[0]))
+        if not (self._awaiting or self.arrivals.late or self.far.pointstamps):
+            return  # as in most steps
+        epochs = self._room_ahead()
+        if epochs > 0:
+            self._rebase(Rebase(epochs, self.frozen.layout.shifts[0]))
 
     def _room_ahead(self) -> int:
         """By how many epochs the anchor is to move; 0 if that does not pay, for it costs a look at all that

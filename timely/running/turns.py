@@ -56,10 +56,6 @@ class Turns:
             runner.is_queued = True
             heapq.heappush(self.ready, runner.stage)
 
-    def goes_on(self) -> bool:
-        """Whether some vertex is ready, and none waits for what comes between steps."""
-        return bool(self.ready) and not self.resumed
-
     def resume_later(self, runner: Actor) -> None:
         """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
         self.resumed.append(runner)

@@ -225,7 +225,7 @@ def test_who_resumes_has_a_turn_in_the_next_run_and_another_only_when_asked_agai
     turns, runner = instance.turns, instance.runners[1]
     runner.resume()
     runner.resume()
-    assert turns.resumed == [runner] and not turns.ready and not turns.goes_on()
+    assert turns.resumed == [runner] and not turns.ready
     before = runner.activations
     assert turns.run(9) == 1 and runner.activations == before + 1
     assert turns.run(9) == 0 and instance.is_at_rest()
@@ -331,13 +331,18 @@ def test_who_is_patient_waits_for_so_many_runs_each_time() -> None:
 
 def test_steps_go_on_at_once_unless_somebody_waits_for_what_comes_between() -> None:
     turns, actors, _ = turns_of(2)
-    assert not turns.goes_on()
+
+    def goes_on() -> bool:
+        """As a lone worker asks before each further run within its step."""
+        return bool(turns.ready and not turns.resumed)
+
+    assert not goes_on()
     turns.wake(actors[0])  # type: ignore[arg-type]
-    assert turns.goes_on()
+    assert goes_on()
     turns.resume_later(actors[1])  # type: ignore[arg-type]
-    assert not turns.goes_on()
+    assert not goes_on()
     turns.run(1)
-    assert turns.goes_on(), "it had been let go on with the others, and waits for its turn"
+    assert goes_on(), "it had been let go on with the others, and waits for its turn"
 
 
 def test_who_is_patient_waits_for_nobody_where_nobody_else_is_ready() -> None:

@@ -83,9 +83,9 @@ class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_before", "_carrier", "_doubtful", "_expects", "_is_identity", "_last", "_limits", "add", "index",
-        "keep", "location", "messages_sent", "port", "rounds", "route", "routing", "rows_sent", "target",
-        "transform",
+        "_before", "_carrier", "_doubtful", "_expects", "_is_divided", "_is_identity", "_last", "_limits",
+        "add", "index", "keep", "location", "messages_sent", "port", "rounds", "route", "routing",
+        "rows_sent", "target", "transform",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
@@ -106,6 +106,7 @@ class Connector:
             self._before, self.transform = spec.rounds.before, spec.rounds.after
             self.rounds = RoundCounts(spec.rounds.limit)
         self.route = spec.route
+        self._is_divided = spec.route is not None and carrier.workers > 1
         # Found once: to ask it of each message takes as long as looking at few rows.
         self._expects = _expecting(spec.route)
         self._doubtful = _doubtful(spec.route)
@@ -132,8 +133,14 @@ class Connector:
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to where its rows belong."""
         carried = self.carry(batch, word)
-        if carried is not None:
-            self._deliver(*carried)
+        if carried is None:
+            return
+        if not self._is_divided:  # as in `_deliver`, without a call
+            carrier = self._carrier
+            carrier.count(self.location, carried[1], 1)
+            carrier.enqueue(self.target, self.port, self.location, carried[1], carried[0])
+            return
+        self._deliver(*carried)
 
     def send_made(self, batch: Batch, word: int) -> None:
         """The same of a batch that the transform has been applied to already."""
@@ -143,7 +150,7 @@ class Connector:
 
     def _deliver(self, batch: Batch, word: int) -> None:
         carrier = self._carrier
-        if self.route is None or carrier.workers == 1:
+        if not self._is_divided:
             carrier.count(self.location, word, 1)
             carrier.enqueue(self.target, self.port, self.location, word, batch)
             return
@@ -174,6 +181,10 @@ class Connector:
             if transformed is None or transformed.rows == 0:
                 return None
             batch = transformed
+        if self._is_identity:
+            self.rows_sent += batch.rows
+            self.messages_sent += 1
+            return batch, word
         return self._shifted(batch, word)
 
     def _shifted(self, batch: Batch, word: int) -> tuple[Batch, int] | None:

@@ -228,7 +228,8 @@ class VertexRunner(Rights):
 
     def may_enter(self, epoch: int) -> bool:
         """Whether rows of an epoch may enter; if not, the stage has a turn when they may be able to."""
-        if epoch < self.room:
+        code = self.code
+        if epoch < code.anchor.epoch + code.layout.window:  # `room`, without a call
             return True
         self._surroundings.await_epoch(self.stage)
         return False

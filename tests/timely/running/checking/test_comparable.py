@@ -58,6 +58,7 @@ NOT_COMPARED = {
         "_carrier",
         "_doubtful",
         "_expects",
+        "_is_divided",
         "_is_identity",
         "_last",
         "_limits",
