@@ -20,8 +20,9 @@ from differential import Collection, col, from_stream
 from differential.columns.schema import Schema
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
-from differential.operators.arrange import Arranged, Reduced, arrange, join_stage, reduce_stage
+from differential.operators.arrange import Arranged, arrange, join_stage
 from differential.operators.reduce import Aggregates, GroupFunction
+from differential.operators.reduce_stage import Reduced, reduce_stage
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
 

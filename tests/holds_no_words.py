@@ -77,23 +77,21 @@ HOLDS_NO_WORDS = {
     "Arrivals": "_anchor _enqueue _layout _worker late ways",
     "Block": "_line _memory",
     "CaptureVertex": "_complete_before _ports places",
-    "CheckedMachine": "_guards",
-    "CheckedVertex": "_schema",
+    "CheckedMachine": "_changes _guards",
     "BeatBatch": "said symbol_words",
     "Collected": "_rows_waiting _since",
     "Connector": (
         "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index keep location "
         "messages_sent port rounds route routing rows_sent target transform"
     ),
-    "ConsolidateMachine": "",
-    "ConsolidateVertex": "_schema words",
+    "ConsolidateMachine": "_ready columns words",
     "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _state_from _vertex",
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
     "ExportVertex": "_first _importing _listeners _own keys schema",
     "FailuresEndVertex": "",
     "FewestMachine": "_column _number",
-    "FirstVertex": "_order arrangement",
+    "FirstMachine": "columns order words",
     "Folded": "",
     "FoldedRows": "_diff _rows _width",
     "Gathered": "bytes rows words",
@@ -117,12 +115,12 @@ HOLDS_NO_WORDS = {
         "has_frontier_news inbox location may_resume port upstream wants_resume way"
     ),
     "KeptChanges": "rows",
-    "LatestMachine": "_shape kw vw",
-    "LatestVertex": "_schema _widths",
+    "LatestMachine": "_changes _shape kw vw",
     "LaterVertex": "_first _held_far",
     "LoopRegion": "_gates _is_done _is_long _reduces _since _state _told _told_since _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
+    "MachineVertex": "_failures _looks_on _make _reads arrangement components failures_output",
     "OnTimeVertex": "_late _words",
     "OperatorVertex": "_held arrangement",
     "PackedBatch": "_diff _rows _word moved symbol_words",
@@ -133,10 +131,9 @@ HOLDS_NO_WORDS = {
     "RecordLog": "_complete _done _forgotten_before _open _records",
     "Records": "records",
     "ReduceMachine": (
-        "_asked _is_sum _least_shape _levels _names _nothing _own_reader _parts _reader _shape _show_key "
-        "aggregate fails guards input keeps_answers kw output rows_walked vw words"
+        "_asked _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions _reader _shape "
+        "_show_key aggregate columns fails guards input keeps_answers kw output rows_walked vw words"
     ),
-    "ReduceVertex": "_aggregate _reads _shown _widths arrangement failures_output",
     "RegionRunner": (
         "_ahead _closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout "
         "_leaving _members _name _place _ports _since _watched has_frontier_news is_ahead is_queued "
@@ -168,8 +165,7 @@ HOLDS_NO_WORDS = {
     ),
     "View": "table",
     "WaitingByOrigin": "_guards _order _origin _times",
-    "WaitingRows": "_rows _times columns guards show",
-    "WaitingVertex": "_machine",
+    "WaitingRows": "_times columns guards rows show",
     "Worker": (
         "_broadcasters _checks_progress _ended _ended_by _lends _lets_regions _transport acting "
         "controls_recv controls_sent forgetting index messages_recv messages_sent on_control on_failure "

@@ -14,8 +14,8 @@ from ..columns.schema import Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Ordering, col
 from ..expressions.orders import By, orderings
-from ..operators.group_functions import UserGroupFunction
 from ..operators.reduce import RankKind
+from ..operators.reducing.group_functions import UserGroupFunction
 from ..other_spellings import explain, of_another_library, written_as
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row

@@ -3,7 +3,7 @@
 A kernel that finds a number beyond raises Python's `OverflowError`, and no number leaves it: whoever called
 it then finds the row slowly, with Python's integers, for a message (`differential/columns/overflow.py`).
 Numba loses what the kernel had allocated. If the error ends the dataflow, this happens once; if the sum of a
-group fails, each time that the group is reduced (`differential/operators/overflowing.py`).
+group fails, each time that the group is reduced (`differential/operators/reducing/overflowing.py`).
 
 A sum that fits is right however its partial sums wrapped. So what counts is the sum alone. It is made in two
 words, which costs one more addition with carry:

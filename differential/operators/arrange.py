@@ -2,17 +2,15 @@
 
     arrange        builds an arrangement of what some feeds bring
     join_stage     joins arrangements, and rows that it keeps itself
-    reduce_stage   reduces an arrangement, or rows; its answers may be an arrangement in turn
 
-These put stages together from streams. An arrangement of a scope may be read in loops within it as it is:
-`Arranged.entered`.
+These put stages together from streams; `reduce_stage.py` has the one that reduces. An arrangement of a scope
+may be read in loops within it as it is: `Arranged.entered`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from differential.columns.overflow import row_overflow
 from differential.columns.schema import Schema
@@ -20,11 +18,6 @@ from differential.kernels.rows.sort import sort_parts
 from differential.operators.arrangement import ArrangedBatch, Arrangement
 from differential.operators.join import LEFT, RIGHT, Source
 from differential.operators.join_vertex import JoinPort, JoinVertex
-from differential.operators.ordered.layout import InOrder
-from differential.operators.ordered.vertex import FirstVertex
-from differential.operators.reduce import Accumulation, Aggregates, GroupFunction
-from differential.operators.reduce_vertex import ReduceVertex, Shown
-from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import OperatorVertex, joined_words, show_schema
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
@@ -37,11 +30,10 @@ __all__ = [
     "ArrangeVertex",
     "Arranged",
     "JoinPart",
-    "Reduced",
     "Rows",
     "arrange",
+    "as_kept",
     "join_stage",
-    "reduce_stage",
 ]
 
 
@@ -97,16 +89,6 @@ class Arranged:
         return replace(self, stream=loop.enter(self.stream))
 
 
-class Reduced(NamedTuple):
-    """What a reduce gives: the changes of its answers, their arrangement, if it was to be one, and its
-    failures, if there may be any.
-    """
-
-    rows: Stream
-    answers: Arranged | None
-    failures: Stream | None
-
-
 def arrange(
     feeds: Sequence[Feed], kw: int, vw: int, schema: Schema | None = None, name: str = ""
 ) -> Arranged:
@@ -156,7 +138,7 @@ def join_stage(
     ports: list[JoinPort] = []
     for number, side in zip((LEFT, RIGHT), sides, strict=True):
         for part in side:
-            given = (_as_kept(part),) if isinstance(part, Arranged) else part.feeds
+            given = (as_kept(part),) if isinstance(part, Arranged) else part.feeds
             feeds += [replace(feed, port=len(ports)) for feed in given]
             ports.append(JoinPort(number, isinstance(part, Arranged)))
     (stream,) = feeds[0].stream.dataflow.stage(
@@ -169,44 +151,6 @@ def join_stage(
     return stream
 
 
-def _as_kept(source: Arranged) -> Feed:
+def as_kept(source: Arranged) -> Feed:
+    """The batches of an arrangement, for a stage that reads it."""
     return Feed(source.stream, 0, detail="as it is kept there")
-
-
-def reduce_stage(
-    source: Arranged | Sequence[Feed],
-    widths: tuple[int, int],
-    aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder,
-    shown: Shown | None = None,
-    *,
-    shares: bool,
-    name: str = "",
-    detail: str = "",
-) -> Reduced:
-    """The answer of each group, kept right; `shares`: the answers are an arrangement, too.
-
-    source   an arrangement; or feeds to port 0 (rows key first, routed by key), which the reduce keeps itself
-    widths   key words and value words of its rows
-    A `GroupFunction` says in `detail` what it does, so that workers can compare it.
-    """
-    kw, vw = widths
-    reads = isinstance(source, Arranged)
-    fails = isinstance(aggregate, Accumulation) and aggregate.may_overflow
-    feeds = [_as_kept(source)] if isinstance(source, Arranged) else list(source)
-
-    def vertex() -> ReduceVertex | FirstVertex:
-        if isinstance(aggregate, InOrder):
-            assert not reads, "an arrangement has another order"
-            return FirstVertex(aggregate, None if shown is None else shown.answer, shares=shares)
-        return ReduceVertex(kw, vw, aggregate, shown, reads=reads, shares=shares, fails=fails)
-
-    outputs = feeds[0].stream.dataflow.stage(
-        name or "reduce",
-        vertex,
-        feeds,
-        outputs=1 + shares + fails,
-        detail=f"{kw} key and {vw} value words, {detail or aggregate}",
-    )
-    schema = None if shown is None else shown.answer
-    answers = Arranged(outputs[1], kw, aggregate.words, schema) if shares else None
-    return Reduced(outputs[0], answers, outputs[-1] if fails else None)

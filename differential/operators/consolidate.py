@@ -14,6 +14,7 @@ from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, split_ready
 from differential.kernels.rows.sort import PackedRows, is_consolidated
+from differential.operators.machine import Machine
 from differential.operators.waiting.pile import Pile
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
@@ -60,13 +61,9 @@ class WaitingRows:
         """Rows, their minimal times, and how often they were looked through."""
         self._by_time: dict[int, Pile] = {}
         self._times = OpenTimes(guards)
-        self._rows = 0
-        self.show: ShowRow = show_words
-
-    @property
-    def rows(self) -> int:
+        self.rows = 0
         """How many rows wait."""
-        return self._rows
+        self.show: ShowRow = show_words
 
     def add(self, part: Part) -> None:
         """Let rows wait; the part is kept, and not changed."""
@@ -82,12 +79,21 @@ class WaitingRows:
         if rows and rows >= PILED_ROWS_MIN and (words[-2] == words[-2, 0]).all():
             self._put(int(words[-2, 0]), words)
         elif rows:
-            self._rows += rows
+            self.rows += rows
             self._keep(words, 0)
             if len(self._parts) > _PARTS_MAX:
                 parts, self._parts = self._parts, []
-                self._rows -= sum(part.shape[1] for part, _, _ in parts)
+                self.rows -= sum(part.shape[1] for part, _, _ in parts)
                 self._cut([part for part, _, _ in parts])
+
+    def take_over(self, parts: list[Part]) -> None:
+        """Let rows wait; parts leave their list one by one, so that each is freed when it is summed."""
+        if len(parts) == 1:
+            self.add(parts[0])
+            return
+        parts.reverse()
+        while parts:
+            self.add(parts.pop())
 
     def take_ready(self, frontier: Int64s) -> Int64s:
         """Remove and return the rows that are not beyond the frontier, sorted and consolidated.
@@ -99,11 +105,11 @@ class WaitingRows:
 
     def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
         """The same, still packed where they are many, and fit."""
-        if self._rows <= _ROWS_FEW and len(self._parts) == 1 and not self._by_time:
+        if self.rows <= _ROWS_FEW and len(self._parts) == 1 and not self._by_time:
             part = self._parts[0][0]
             if not split_ready(part, self.columns - 2, frontier, self.guards)[1].shape[1]:
                 # As small changes mostly are: all of one part is ready.
-                self._parts, self._rows = [], 0
+                self._parts, self.rows = [], 0
                 return self._summed([part])
         parts, self._parts = self._parts, []
         complete: list[Part] = []
@@ -118,15 +124,15 @@ class WaitingRows:
             if later.shape[1] and looks < _LOOKS_MAX:
                 self._keep(later, looks + 1)
             elif later.shape[1]:
-                self._rows -= later.shape[1]
+                self.rows -= later.shape[1]
                 self._cut([later])
-        self._rows -= rows_in(complete)
-        if len(self._times):
+        self.rows -= rows_in(complete)
+        if self._by_time:
             for time in self._times.take_complete(frontier):
                 pile = self._by_time.pop(time)
-                self._rows -= pile.rows
+                self.rows -= pile.rows
                 complete += pile.take()
-        assert self._rows >= 0
+        assert self.rows >= 0
         if not complete:
             return np.empty((self.columns, 0), np.int64)
         # Together with what `in_order` drops, this frees the memory of the rows before more is taken.
@@ -135,23 +141,22 @@ class WaitingRows:
 
     def consolidate(self) -> None:
         """Sum what waits, so that what cancels takes no memory."""
-        if self._rows:
+        if self.rows:
             waiting: list[Part] = [part for part, _, _ in self._parts]
             for pile in self._by_time.values():
                 waiting += pile.take()
-            self._parts, self._by_time, self._times, self._rows = [], {}, OpenTimes(self.guards), 0
+            self._parts, self._by_time, self._times, self.rows = [], {}, OpenTimes(self.guards), 0
             if waiting:
                 found = self._summed(waiting)
                 self.add(found.unpack(0, found.rows) if isinstance(found, PackedRows) else found)
 
     def times(self, bounds: Int64s) -> Int64s:
         """The minimal antichain of `bounds` and the waiting times, ascending."""
-        waiting = [bound for _, bound, _ in self._parts]
-        if len(self._times):
-            waiting.append(self._times.minimal())
-        for bound in waiting:
+        for _, bound, _ in self._parts:
             is_first = bounds.shape[0] == 0
             bounds = bound if is_first else lower_bounds(bound.reshape(1, -1), 0, bounds, self.guards)
+        if self._by_time:
+            bounds = lower_bounds(self._times.minimal().reshape(1, -1), 0, bounds, self.guards)
         return bounds
 
     def rebase(self, by: Rebase, *also: int) -> None:
@@ -179,7 +184,7 @@ class WaitingRows:
     def check_invariants(self) -> None:
         """Assert that nothing is counted twice, and that what was cut is where its time says."""
         rows = sum(part.shape[1] for part, _, _ in self._parts)
-        assert self._rows == rows + sum(pile.rows for pile in self._by_time.values())
+        assert self.rows == rows + sum(pile.rows for pile in self._by_time.values())
         assert self._times.elements() == sorted(self._by_time)
         for time, pile in self._by_time.items():
             pile.check_invariants(time)
@@ -211,7 +216,7 @@ class WaitingRows:
             self._times.add(time)
         before = pile.rows
         pile.add(part, self.show)
-        self._rows += pile.rows - before
+        self.rows += pile.rows - before
 
     def _summed(self, parts: list[Part]) -> PackedRows | Int64s:
         # What comes in one piece is mostly in order: the sums of a group are since they were made.
@@ -229,30 +234,35 @@ class WaitingRows:
         return few_are_beyond(bounds.tolist(), frontier.tolist(), guards)
 
 
-class ConsolidateMachine:
+class ConsolidateMachine(Machine):
     """Hands rows of `words` words on when their times are complete, sorted and consolidated."""
 
     def __init__(self, words: int, guards: int) -> None:
+        self.words = words
+        self.columns = words + 2
+        """Of rows that come in, time and difference included."""
         self._waiting = WaitingRows(words + 2, guards)
+        self._ready: Int64s | None = None
 
     def show_rows(self, show: ShowRow) -> None:
         """How messages show rows."""
         self._waiting.show = show
 
-    def recv(self, part: Part) -> None:
-        """Let rows int64[words + 2, n] wait; the part is kept, and not changed."""
-        self._waiting.add(part)
+    def recv(self, port: int, parts: list[Part]) -> None:
+        """Let rows int64[words + 2, n] wait for their times."""
+        self._waiting.take_over(parts)
 
-    def recv_pending(self, pairs: Int64s) -> None:
-        """Nothing is ever looked at again here."""
-        assert not pairs.shape[1]
+    def advance(self, *frontiers: Int64s) -> None:
+        """Let `work` return the rows that are complete now: no time of the frontier is ≤ theirs."""
+        self._ready = self._waiting.take_ready(frontiers[0])
 
-    def advance(self, frontier: Int64s) -> Int64s:
-        """The rows that are complete now: no time of the frontier is ≤ theirs."""
-        return self._waiting.take_ready(frontier)
+    def work(self) -> Int64s | None:
+        """Return the rows that are complete, all at once."""
+        ready, self._ready = self._ready, None
+        return ready
 
-    def capabilities(self) -> Int64s:
-        """The minimal times at which something will still be sent, ascending words."""
+    def needs(self) -> Int64s:
+        """Return the minimal times of the rows that wait, ascending."""
         return self._waiting.times(_NONE)
 
     def rebase(self, by: Rebase) -> None:

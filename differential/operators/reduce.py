@@ -46,7 +46,8 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
 from differential.operators.consolidate import WaitingRows
-from differential.operators.overflowing import FailedGroup, reduce_apart
+from differential.operators.machine import Machine
+from differential.operators.reducing.overflowing import FailedGroup, reduce_apart
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.operators.waiting.pending import PendingTimes
 from differential.operators.waiting.portions import portions
@@ -69,6 +70,7 @@ _RANKS: Final[dict[RankKind | None, int]] = {
     "dense": DENSE_RANK,
 }
 _NO_TIMES: Final = np.empty(0, np.int64)
+_NO_PORTIONS: Final[Iterator[tuple[Int64s, Int64s]]] = iter(())
 
 NEAR_SHARE: Final = 8
 """Of a sweep that keeps at least so many rows for each new one, only what is near these is looked at."""
@@ -164,7 +166,7 @@ class FirstRows:
         return np.array([*self.symbols, (self.width, 0)], np.int64).T.copy()
 
 
-class ReduceMachine:
+class ReduceMachine(Machine):
     """Reduces rows of `kw` key and `vw` value words; output: int64[kw + aggregate.words + 2, m], sorted.
 
     With one aggregate that is the least or greatest of the only value word, and for the first rows, the work
@@ -191,6 +193,8 @@ class ReduceMachine:
         self.guards = guards
         self.aggregate = aggregate
         self.words = kw + aggregate.words
+        self.columns = kw + vw + 2
+        """Of rows that come in, time and difference included."""
         self._is_sum = isinstance(aggregate, Accumulation) or (
             isinstance(aggregate, Aggregates)
             and (not aggregate.parts or (vw == 0 and all(kind == "count" for kind, _ in aggregate.parts)))
@@ -220,10 +224,20 @@ class ReduceMachine:
         self.fails = False
         """Whether groups whose sums do not fit are taken apart; else they are errors."""
         self._failed: list[FailedGroup] = []
+        self._portions: Iterator[tuple[Int64s, Int64s]] = _NO_PORTIONS
+        """Rows that are complete, in portions, each with the frontier behind it."""
         self.rows_walked = 0
         """How many rows of groups were looked at to find the first ones; see `FirstRows`."""
+        self._describe(aggregate)
+        self._prepare()
+
+    def _describe(
+        self, aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | FirstRows
+    ) -> None:
+        """Say what kernels are to do, in the form that they take."""
+        kw, vw, guards = self.kw, self.vw, self.guards
         if isinstance(aggregate, FirstRows):
-            assert source is None, "an arrangement has another order"
+            assert self._reader is None, "an arrangement has another order"
             assert aggregate.width == vw and aggregate.offset >= 0 and aggregate.limit > 0
             self._shape, self._levels = aggregate.shape(kw, guards), aggregate.levels()
         if isinstance(aggregate, Accumulation):
@@ -239,8 +253,6 @@ class ReduceMachine:
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
                 self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1, -1], np.int64)
             self._asked = self._parts
-
-        self._prepare()
 
     def _prepare(self) -> None:
         """Compile what `_reduce` will call, unless it is in the cache."""
@@ -261,35 +273,35 @@ class ReduceMachine:
         self._waiting.show = self.input.show = row
         self.output.show = answer
 
-    def recv(self, part: Part) -> None:
-        """Let rows int64[kw + vw + 2, n] wait for their times; the part is kept, and not changed."""
-        self._waiting.add(part)
+    def recv(self, port: int, parts: list[Part]) -> None:
+        """Let rows int64[kw + vw + 2, n] wait for their times."""
+        self._waiting.take_over(parts)
 
     def recv_pending(self, pairs: Int64s) -> None:
         """Let answers be looked at again: (key, time), sorted, different; the array is kept."""
         self._pending.add(pairs)
 
-    def advance(self, frontier: Int64s) -> Int64s:
-        """Correct the output at every time that is complete now; returns the corrections, sorted,
-        consolidated.
+    def advance(self, *frontiers: Int64s) -> None:
+        """Let `work` correct the output at every time that is complete now.
+
+        Requires: every time of the frontier is ≥ one of the last; `work` has returned None.
+        """
+        ready = self._waiting.take_ready(frontiers[0])
+        self._portions = portions(ready, self.kw, self.guards, frontiers[0])
+
+    def work(self) -> Int64s | None:
+        """Return corrections, sorted and consolidated: mostly all of them, and where keys have rows of very
+        many epochs one portion after another. If others read the answers, the driver inserts each portion
+        before it asks for the next.
 
         The array is also part of the output's history: nobody may write to it.
-
-        frontier   antichain of words: what may still come in is ≥ one of them; empty: nothing
-        Requires: every time of the frontier is ≥ one of the last.
         """
-        ready = self._waiting.take_ready(frontier)
-        return self._correct(ready, self._pending.take_ready(frontier), frontier)
-
-    def advance_by_portions(self, frontier: Int64s) -> Iterator[Int64s]:
-        """The same, and where keys have rows of very many epochs in several portions of corrections, one
-        after another: who lets others read the answers inserts each before asking for the next.
-        """
-        ready = self._waiting.take_ready(frontier)
-        for rows, until in portions(ready, self.kw, self.guards, frontier):
+        for rows, until in self._portions:
             # Taken anew: rows of later portions, which a trace that others fill has already, may have been
             # found there by an earlier one, and answers at their times are to be looked at again then.
-            yield self._correct(rows, self._pending.take_ready(until), until)
+            return self._correct(rows, self._pending.take_ready(until), until)
+        self._portions = _NO_PORTIONS
+        return None
 
     def _correct(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> Int64s:
         """Corrections for rows and times that are complete now; both traces are as of the frontier then."""
@@ -375,8 +387,8 @@ class ReduceMachine:
         for trace in self.traces:
             trace.symbols(mark)
 
-    def capabilities(self) -> Int64s:
-        """The minimal times at which something may still be sent: ascending words, to be held."""
+    def needs(self) -> Int64s:
+        """Return the minimal times of rows and keys that wait, ascending."""
         return self._pending.times(self._waiting.times(_NO_TIMES))
 
     def check_invariants(self) -> None:

@@ -1,13 +1,13 @@
-"""Operators as vertices: how the pure machines of join, reduce and consolidate live in a dataflow.
+"""One driver for every machine: how the pure logic of operators lives in a dataflow.
 
-A machine takes words and frontiers and returns words; it knows no stage and no worker. A vertex here feeds it
-what arrives, sends what it returns, and holds exactly the capabilities that the machine says it needs.
+A machine (`machine.py`) takes words and frontiers and returns words; it knows no stage and no worker. The
+vertex here hands it what arrives, sends what it returns, and holds exactly the times that the machine needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from differential.columns.overflow import ShowRow, show_words
 from differential.columns.packed.parts import Part
 from differential.columns.rows import row_shower
 from differential.columns.schema import Schema
-from differential.columns.update_batch import PackedBatch, UpdateBatch, parts_of, words_of
+from differential.columns.update_batch import PackedBatch, UpdateBatch, rows_of, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.ready import bound_of_rows, lower_bounds
-from differential.operators.arrangement import Arrangement
-from differential.operators.consolidate import ConsolidateMachine
+from differential.kernels.sums.components import are_components
+from differential.linear.failures.failing import FAILURES
+from differential.operators.arrangement import ArrangedBatch, Arrangement, arranged
+from differential.operators.machine import Machine
+from differential.operators.reducing.overflowing import FailedGroup
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
+from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from progress.times.word_antichain import not_beyond
 from progress.times.word_order import few_are_beyond
@@ -31,10 +35,9 @@ from timely.operators.vertex import Vertex
 from timely.wire.batch import Batch
 
 __all__ = [
-    "ConsolidateVertex",
+    "Components",
+    "MachineVertex",
     "OperatorVertex",
-    "WaitingMachine",
-    "WaitingVertex",
     "joined_words",
     "packed_parts",
     "show_schema",
@@ -164,61 +167,97 @@ def show_schema(schema: Schema | None) -> ShowRow:
     return show_words if schema is None else row_shower(schema, SYMBOLS)
 
 
-class WaitingMachine(Protocol):
-    """What waits for times to be complete: the protocol of reduce and consolidate."""
+class Components(NamedTuple):
+    """What rows must say of themselves: the word `at` is a component, below `number`."""
 
-    def recv(self, words: Int64s) -> None:
-        """Let rows wait."""
-        ...
+    number: int
+    at: int
 
-    def advance(self, frontier: Int64s) -> Int64s:
-        """What is to be sent for the times that are complete now."""
-        ...
 
-    def capabilities(self) -> Int64s:
-        """Minimal times at which something may still be sent."""
-        ...
+class Failures(Protocol):
+    """Makes rows of the groups that a machine has no answer for: `GroupFailures`."""
 
-    def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch; traces apart, which are the vertex's to move."""
-        ...
-
-    def symbols(self, mark: Mark) -> None:
-        """Show all words that it keeps."""
+    def rows(self, failed: Sequence[FailedGroup], counters: int) -> Int64s:
+        """Return a row for each; `counters`: the bits of a time below its epoch."""
         ...
 
 
-class WaitingVertex(OperatorVertex):
-    """A machine that acts when times are complete."""
+class MachineVertex(OperatorVertex):
+    """Drives one machine: hands it what comes in, sends what it makes, and holds the times that it needs.
+
+    Output 0 has the rows of the machine. If others read these (`arrangement`), output 1 has them as batches
+    of an arrangement. The last output of one with `failures` has the groups without an answer.
+    """
 
     wants_frontier: ClassVar[bool] = True
-    _machine: WaitingMachine
+
+    def __init__(
+        self,
+        make: Callable[[MachineVertex], Machine],
+        arrangement: Arrangement | None = None,
+        reads: Sequence[int] = (),
+        *,
+        failures: Failures | None = None,
+        components: Components | None = None,
+    ) -> None:
+        """`make`: makes the machine when the vertex starts. `reads`: ports at which batches of an arrangement
+        come in. `components`: of rows that name a place in memory.
+        """
+        super().__init__()
+        self._make = make
+        self.arrangement = arrangement
+        self.shared: SharedTrace | None = None
+        """The trace of the arrangement, if others read the rows."""
+        self._reads = tuple(reads)
+        self._looks_on = bool(reads) or arrangement is not None
+        """Whether others merge what it asks about, and so want to know how far that is."""
+        self._failures = failures
+        self.failures_output = -1 if failures is None else 1 + (arrangement is not None)
+        """The output for failures; -1: sums that do not fit end the dataflow."""
+        self.components = components
+
+    def on_start(self) -> None:
+        """Make the machine, which begins to read, and let others read."""
+        if self.arrangement is not None:
+            self.shared = self.arrangement.trace(self.code, self.name)
+        self.machine = self._make(self)
+
+    def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
+        """Refuse rows of a component that is not there: sums are kept in arrays, by component. The route has
+        found before that rows have as many words as here.
+        """
+        components = self.components
+        if components is None:
+            return
+        for words in rows_of(batch).in_column(components.at):
+            if not are_components(words, 0, components.number):
+                wrong = next(word for word in words[0].tolist() if not 0 <= word < components.number)
+                raise PeerError(
+                    f"worker {peer} sent rows of component {wrong} to {self!r}, which has "
+                    f"{components.number:,}"
+                )
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Rows wait; the right to answer at their times is held."""
-        machine = self._machine
-        for _, batch in messages:
-            for words in parts_of(batch):
-                machine.recv(words)
-        self.hold_exactly(machine.capabilities())
-
-    def rebase(self, by: Rebase) -> None:
-        """What waits, too."""
-        super().rebase(by)
-        self._machine.rebase(by)
+        """Let rows wait, and hold the right to answer at their times."""
+        machine = self.machine
+        if port in self._reads:
+            machine.recv(port, [arranged(batch).words for _, batch in messages])
+        else:
+            machine.recv(port, packed_parts(messages))
+        self.hold_words(machine.needs().tolist())
 
     def on_frontier(self) -> None:
-        """Everything that is complete now, at once."""
-        frontier = self.frontier(0)
+        """Send everything that is complete now."""
+        machine, frontier = self.machine, self.frontier(0)
         # An empty one comes last of all: nothing will be asked of the traces, which go then.
         if frontier.shape[0] and self._is_early(frontier):
+            if self._looks_on:
+                machine.set_since(frontier)
             return
-        self.send_complete(frontier)
-        self.hold_exactly(self._machine.capabilities())
-
-    def send_complete(self, frontier: Int64s) -> None:
-        """Send what is to be sent for the times that are complete now."""
-        self.send_rows(self._machine.advance(frontier))
+        machine.advance(frontier)
+        while (rows := machine.work()) is not None:
+            self._send_all(rows)
+        self.hold_words(machine.needs().tolist())
 
     def _is_early(self, frontier: Int64s) -> bool:
         """Whether no time that something waits for is complete: what is held is a lower bound of all of them.
@@ -230,26 +269,41 @@ class WaitingVertex(OperatorVertex):
             return len(not_beyond(np.array(self._held, np.int64), frontier, guards)) == 0
         return few_are_beyond(self._held, frontier.tolist(), guards)
 
+    def _send_all(self, rows: Int64s) -> None:
+        """Send rows to all who want them, and failures."""
+        shared = self.shared
+        if shared is None:
+            self.send_rows(rows)
+        else:
+            # Rows of several minimal times are several inserts: a batch has one number and one envelope.
+            for envelope, some in self.parts_by_envelope(rows):
+                self.send(0, UpdateBatch(some), envelope)
+                self.send(1, ArrangedBatch(some, shared.add(some)), envelope)
+        if self._failures is not None:
+            failed = self.failures()
+            if failed is not None:
+                for envelope, some in self.parts_by_envelope(failed):
+                    self.send(self.failures_output, UpdateBatch(some, FAILURES.symbol_words), envelope)
 
-class ConsolidateVertex(WaitingVertex):
-    """Rows of `words` words, summed per time before they go on; `schema`: their columns, for messages."""
+    def failures(self) -> Int64s | None:
+        """Return the changes of groups without an answer since the last call, as rows of `FAILURES`."""
+        failed = self.machine.take_failed()
+        if not failed or self._failures is None:
+            return None
+        return self._failures.rows(failed, (1 << self.code.layout.shifts[0]) - 1)
 
-    def __init__(self, words: int, schema: Schema | None = None) -> None:
-        super().__init__()
-        self.words = words
-        self._schema = schema
-
-    def on_start(self) -> None:
-        """The machine needs the order of the scope's times."""
-        self._machine = ConsolidateMachine(self.words, self.code.guards)
-        self._machine.show_rows(show_schema(self._schema))
-
-    @property
-    def machine(self) -> ConsolidateMachine:
-        """What does the work. Requires: it has started."""
-        assert isinstance(self._machine, ConsolidateMachine)
-        return self._machine
+    def rebase(self, by: Rebase) -> None:
+        """What is held, what waits, and traces."""
+        super().rebase(by)
+        self.machine.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that wait."""
-        self._machine.symbols(mark)
+        """What the machine keeps, and what others read."""
+        self.machine.symbols(mark)
+        if self.shared is not None:
+            self.shared.symbols(mark)
+
+    def traces(self) -> list[Trace]:
+        """Those that it writes: what it reads is merged, and counted, elsewhere."""
+        traces, shared = self.machine.traces, self.shared
+        return traces if shared is None or shared in traces else [*traces, shared]

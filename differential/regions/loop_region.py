@@ -48,7 +48,7 @@ from differential.kernels.regions.slots import least_in, least_of, moved_in_orde
 from differential.linear.failures.failing import FAILURES
 from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
-from differential.operators.reduce_vertex import ReduceVertex
+from differential.operators.vertices import MachineVertex
 from differential.regions.tables import Parts
 from progress.times.anchor import Rebase
 from progress.times.word_antichain import floor_of, not_beyond
@@ -99,7 +99,7 @@ class LoopRegion:
         self._is_long = False
         """Whether it was of very many epochs."""
         self._gates = list(parts.gates.values())
-        self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, ReduceVertex)]
+        self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, MachineVertex)]
         # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
         # arrangement makes at once are not sent before their epoch is closed.
         self._waiting = [

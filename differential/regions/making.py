@@ -54,11 +54,14 @@ from differential.kernels.regions.layout import (
 from differential.linear.failures.failing import FAILURES
 from differential.linear.transform import FailureTransform, LinearTransform
 from differential.operators.arrange import ArrangeVertex
+from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import JoinMachine, OwnRows
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.loops.priority import PriorityVertex
-from differential.operators.reduce_vertex import ReduceVertex
-from differential.operators.vertices import ConsolidateVertex
+from differential.operators.machine import Machine
+from differential.operators.ordered.machine import FirstMachine
+from differential.operators.reduce import ReduceMachine
+from differential.operators.vertices import MachineVertex
 from differential.regions.carrying import carrying_of, failing_of
 from differential.regions.joint_loop import JointLoop
 from differential.regions.loop_region import LoopRegion
@@ -70,7 +73,6 @@ from differential.regions.steps import (
     Failing,
     FailingStep,
     Gate,
-    GateMachine,
     JoinStep,
     Look,
     OtherStep,
@@ -85,13 +87,18 @@ from timely.wire.batch import Composed
 
 __all__ = ["make_region"]
 
-_KINDS = (JoinVertex, ReduceVertex, ConsolidateVertex, ArrangeVertex, PriorityVertex)
+_KINDS = (JoinVertex, MachineVertex, ArrangeVertex, PriorityVertex)
+_MACHINES = (ReduceMachine, ConsolidateMachine, FirstMachine)
 
 
 def make_region(site: RegionSite) -> Region | None:
     """The region of a loop; None if a stage is of another kind, or times are of another order."""
-    if any(type(member.vertex) not in _KINDS for member in site.members):
-        return None
+    for member in site.members:
+        vertex = member.vertex
+        if type(vertex) not in _KINDS:
+            return None
+        if isinstance(vertex, MachineVertex) and not isinstance(vertex.machine, _MACHINES):
+            return None
     for member in site.members:
         depth = len(member.loops)
         if member.code.guards != sum(site.layout.guard(level) for level in range(depth + 1)):
@@ -152,15 +159,15 @@ class _Maker:
                 if isinstance(one.source, OwnRows):
                     slot = parts.entries[stage, port] = parts.slots.add(one.source.trace.columns)
                     parts.passing.append(slot)
-        elif isinstance(vertex, ReduceVertex):
-            machine = vertex.machine
-            parts.entries[stage, 0] = parts.slots.add(machine.kw + machine.vw + 2, vertex.components)
-            self._pending[stage] = parts.slots.add(machine.kw + 1)
-            if vertex.arrangement is not None:
+        elif isinstance(vertex, MachineVertex):
+            machine = _known(vertex.machine)
+            components = 0 if vertex.components is None else vertex.components.number
+            parts.entries[stage, 0] = parts.slots.add(machine.columns, components)
+            if isinstance(machine, ReduceMachine):
+                self._pending[stage] = parts.slots.add(machine.kw + 1)
+            if vertex.shared is not None:
                 self._shared[stage] = parts.slots.add(machine.words + 2)
                 parts.passing.append(self._shared[stage])
-        elif isinstance(vertex, ConsolidateVertex):
-            parts.entries[stage, 0] = parts.slots.add(vertex.words + 2)
         elif isinstance(vertex, ArrangeVertex):
             slot = parts.entries[stage, 0] = parts.slots.add(vertex.traces()[0].columns)
             parts.passing.append(slot)
@@ -177,12 +184,12 @@ class _Maker:
     def _width(self, stage: int) -> int:
         """Words of the rows that a stage sends."""
         vertex = self._members[stage].vertex
-        if isinstance(vertex, JoinVertex | ReduceVertex):
+        if isinstance(vertex, JoinVertex):
             return vertex.machine.words
         if isinstance(vertex, ArrangeVertex):
             return vertex.traces()[0].columns - 2
-        assert isinstance(vertex, ConsolidateVertex)
-        return vertex.words
+        assert isinstance(vertex, MachineVertex)
+        return _known(vertex.machine).words
 
     def _links(self, stage: int, output: int) -> list[Link]:
         return [link for link in self._site.links if (link.source, link.output) == (stage, output)]
@@ -192,7 +199,7 @@ class _Maker:
         parts = self._parts
         start = len(parts.edge_rows)
         vertex = self._members[stage].vertex
-        if isinstance(vertex, ReduceVertex) and output == vertex.failures_output:
+        if isinstance(vertex, MachineVertex) and output == vertex.failures_output:
             self._add_failed_groups(stage, output)
             return start, start
         by: list[Edge] = self._edges.setdefault((stage, output), [])
@@ -304,14 +311,15 @@ class _Maker:
                 else:
                     edges = self._edges.get((stage, 0), [])
                     self._parts.looks[stage, port] = Look(vertex.machine, port, None, edges, stage)
-        elif isinstance(vertex, ReduceVertex):
-            self._add_reduce(member, vertex)
-            if stage in self._shared:
-                trace = vertex.machine.output
-                assert isinstance(trace, SharedTrace)
-                self._add_arrange(stage, 1, self._shared[stage], trace)
-        elif isinstance(vertex, ConsolidateVertex):
-            self._add_gate(member, K_SUM, vertex.machine, -1)
+        elif isinstance(vertex, MachineVertex):
+            machine = vertex.machine
+            if isinstance(machine, ReduceMachine):
+                self._add_reduce(member, machine)
+            else:
+                kind = K_SUM if isinstance(machine, ConsolidateMachine) else K_GATE
+                self._add_gate(member, kind, machine, -1)
+            if vertex.shared is not None:
+                self._add_arrange(stage, 1, self._shared[stage], vertex.shared)
         elif isinstance(vertex, ArrangeVertex):
             (trace,) = vertex.traces()
             assert isinstance(trace, SharedTrace)
@@ -403,13 +411,13 @@ class _Maker:
 
         parts.refreshers.append(refresh)
 
-    def _add_gate(self, member: Member, kind: int, machine: GateMachine, pending: int) -> tuple[int, Int64s]:
+    def _add_gate(self, member: Member, kind: int, machine: Machine, pending: int) -> tuple[int, Int64s]:
         parts, stage = self._parts, member.stage
         slot = parts.entries[stage, 0]
         number, line = self._add_step(kind, stage, slot, 0)
         failed = None
         if stage in self._failed_groups:
-            assert isinstance(member.vertex, ReduceVertex)
+            assert isinstance(member.vertex, MachineVertex)
             failed = FailedGroups(member.vertex, self._failed_groups[stage])
         parts.gates[number] = Gate(stage, slot, pending, machine, self._edges.get((stage, 0), []), failed)
         parts.levels[number] = line[P_LEVELS] = len(member.loops)
@@ -418,8 +426,7 @@ class _Maker:
             line[P_PLACES + level] = place
         return number, line
 
-    def _add_reduce(self, member: Member, vertex: ReduceVertex) -> None:
-        machine = vertex.machine
+    def _add_reduce(self, member: Member, machine: ReduceMachine) -> None:
         kind, shape, aggregates = machine.kernel()
         number, line = self._add_gate(member, _kind_of(kind), machine, self._pending[member.stage])
         if line[P_KIND] == K_GATE:
@@ -446,6 +453,12 @@ class _Maker:
         for step in self._suspects:
             number, _ = self._add_step(K_OTHER, step.stage, step.slot, None)
             self._parts.others[number] = step
+
+
+def _known(machine: Machine) -> ReduceMachine | ConsolidateMachine | FirstMachine:
+    """The machine of a gate."""
+    assert isinstance(machine, _MACHINES)
+    return machine
 
 
 class _FailingLinks(NamedTuple):

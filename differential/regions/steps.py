@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from differential.columns.overflow import row_overflow
-from differential.columns.packed.parts import Part, each_in, in_order, rows_in, words_in
+from differential.columns.packed.parts import each_in, in_order, rows_in, words_in
 from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.kernels.rows.sort import PackedRows
 from differential.linear.failures.failing import Failed
@@ -20,7 +20,9 @@ from differential.linear.transform import Failures, LinearTransform
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
 from differential.operators.loops.priority import PriorityVertex
-from differential.operators.reduce_vertex import ReduceVertex
+from differential.operators.machine import Machine
+from differential.operators.reduce import ReduceMachine
+from differential.operators.vertices import MachineVertex
 from differential.regions.slots import Slots
 from differential.trace.shared import SharedTrace
 from progress.compiled.arrays import Int64s
@@ -34,7 +36,6 @@ __all__ = [
     "Failing",
     "FailingStep",
     "Gate",
-    "GateMachine",
     "JoinStep",
     "Look",
     "OtherStep",
@@ -245,7 +246,7 @@ class OtherStep:
 class FailedGroups(NamedTuple):
     """A reduce that may find groups without an answer, and where these wait until they leave the region."""
 
-    vertex: ReduceVertex
+    vertex: MachineVertex
     slot: int
 
 
@@ -257,7 +258,7 @@ class Gate:
         stage: int,
         slot: int,
         pending: int,
-        machine: GateMachine,
+        machine: Machine,
         edges: Sequence[Edge],
         failed: FailedGroups | None = None,
     ) -> None:
@@ -273,35 +274,16 @@ class Gate:
     def open(self, frontier: Int64s, slots: Slots) -> None:
         """Answer what is complete."""
         machine = self.machine
-        parts = [part for part in slots.take_parts(self.slot) if rows_in([part])]
-        parts.reverse()
-        while parts:  # nobody else holds them where the machine sums them, and lets go of them
-            machine.recv(parts.pop())
+        # Nobody else holds the parts where the machine sums them, and lets go of them.
+        machine.recv(0, [part for part in slots.take_parts(self.slot) if rows_in([part])])
         if self.pending >= 0 and slots.rows(self.pending):
+            assert isinstance(machine, ReduceMachine)
             machine.recv_pending(np.ascontiguousarray(slots.take(self.pending)))
-        pass_on(machine.advance(frontier), self.edges, slots)
+        machine.advance(frontier)
+        while (rows := machine.work()) is not None:
+            pass_on(rows, self.edges, slots)
         if self.failed is not None:
             words = self.failed.vertex.failures()
             if words is not None:
                 slots.put(self.failed.slot, words)
-        self.held = machine.capabilities()
-
-
-class GateMachine(Protocol):
-    """The machine of a gate."""
-
-    def recv(self, part: Part) -> None:
-        """Let rows wait."""
-        ...
-
-    def recv_pending(self, pairs: Int64s) -> None:
-        """Let keys be looked at again at times, which are sorted pairs."""
-        ...
-
-    def advance(self, frontier: Int64s) -> Int64s:
-        """What is to be said."""
-        ...
-
-    def capabilities(self) -> Int64s:
-        """Minimal times at which something may still be said."""
-        ...
+        self.held = machine.needs()

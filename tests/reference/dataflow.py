@@ -50,9 +50,8 @@ from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.operators.join import JoinMachine
-from differential.operators.reduce import ReduceMachine
 from differential.operators.table_io import TableIn
-from differential.operators.vertices import OperatorVertex
+from differential.operators.vertices import MachineVertex, OperatorVertex
 from differential.trace.trace import Trace
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
@@ -321,11 +320,11 @@ def compact_traces(cluster: Cluster) -> None:
     """What idle time would do: let every operator take over its frontiers as they are, then merge."""
     for instance in cluster.instances:
         for runner in instance.runners:
-            machine: object = getattr(runner.vertex, "_machine", None)
+            machine: object = getattr(runner.vertex, "machine", None)
             if isinstance(machine, JoinMachine):
                 machine.set_frontiers(*[runner.frontier(port) for port in range(len(machine.inputs))])
-            elif isinstance(machine, ReduceMachine):
-                machine.advance(runner.frontier(0))
+            elif isinstance(runner.vertex, MachineVertex):
+                runner.vertex.machine.set_since(runner.frontier(0))
         for held in traces(instance).values():
             for trace in held:
                 trace.compact()

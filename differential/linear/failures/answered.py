@@ -1,7 +1,7 @@
 """The answers of a function of groups, without the groups on which it failed: these are failures.
 
-The function gives its columns and, behind them, the texts of an error (`operators/group_functions.py`), which
-are empty where it did not fail.
+The function gives its columns and, behind them, the texts of an error
+(`operators/reducing/group_functions.py`), which are empty where it did not fail.
 """
 
 from __future__ import annotations

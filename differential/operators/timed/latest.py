@@ -27,17 +27,17 @@ from typing import Final
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow
-from differential.columns.schema import Schema
+from differential.columns.packed.parts import Part, each_in
 from differential.kernels.history.epochs import latest_changes, possible_changes
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.consolidate import WaitingRows
-from differential.operators.vertices import WaitingVertex, show_schema
+from differential.operators.machine import Machine
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
-__all__ = ["INHERITED", "SAID_WORDS", "CheckedMachine", "CheckedVertex", "LatestMachine", "LatestVertex"]
+__all__ = ["INHERITED", "SAID_WORDS", "CheckedMachine", "LatestMachine"]
 
 SAID_WORDS: Final = 3
 """Words behind those of a row that comes to an upsert input: whether there is a value, and its place in
@@ -49,7 +49,7 @@ INHERITED: Final = 2
 _NONE: Final = np.empty(0, np.int64)
 
 
-class LatestMachine:
+class LatestMachine(Machine):
     """Rows of key, value, whether there is one, order (2 words), time, diff in; changes of the values out."""
 
     def __init__(self, kw: int, vw: int, guards: int) -> None:
@@ -58,13 +58,19 @@ class LatestMachine:
         self._waiting = WaitingRows(kw + vw + SAID_WORDS + 3, guards)
         self._inherited = WaitingRows(kw + vw + 2, guards)
         self._shape = np.array([kw, vw, guards], np.int64)
+        self._changes: Int64s | None = None
 
     def show_rows(self, show: ShowRow) -> None:
         """How messages show rows of keys and values."""
         self.current.show = show
 
-    def recv(self, words: Int64s) -> None:
-        """Let what was said wait for its epoch. It is laid out so that sorting puts it in order."""
+    def recv(self, port: int, parts: list[Part]) -> None:
+        """Let what was said wait for its epoch."""
+        for words in each_in(parts):
+            self._keep(words)
+
+    def _keep(self, words: Int64s) -> None:
+        """Lay out what was said so that sorting puts it in order."""
         kw, vw = self.kw, self.vw
         inherited = words[kw + vw] == INHERITED
         if inherited.any():
@@ -82,8 +88,9 @@ class LatestMachine:
         said[-2:] = words[-2:]
         self._waiting.add(said)
 
-    def advance(self, frontier: Int64s) -> Int64s:
-        """The changes of all epochs that are complete now, sorted and consolidated."""
+    def advance(self, *frontiers: Int64s) -> None:
+        """Find the changes of all epochs that are complete now, sorted and consolidated."""
+        (frontier,) = frontiers
         inherited = self._inherited.take_ready(frontier)
         if inherited.shape[1]:  # all of it before the first epoch of which anything is said
             self.current.insert(inherited)
@@ -93,9 +100,19 @@ class LatestMachine:
             changes = sort_consolidate(changes)
             self.current.insert(changes)
         self.current.set_since(frontier)
-        if not inherited.shape[1]:
-            return changes
-        return sort_consolidate(np.concatenate([inherited, changes], axis=1))
+        if inherited.shape[1]:
+            changes = sort_consolidate(np.concatenate([inherited, changes], axis=1))
+        self._changes = changes
+
+    def work(self) -> Int64s | None:
+        """Return the changes, all at once."""
+        changes, self._changes = self._changes, None
+        return changes
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The current values."""
+        return [self.current]
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later epoch: of what waits, where the epoch is once more among the words."""
@@ -108,29 +125,31 @@ class LatestMachine:
         self._inherited.symbols(mark)
         self.current.symbols(mark)
 
-    def capabilities(self) -> Int64s:
-        """The epochs at which something may still be sent."""
+    def needs(self) -> Int64s:
+        """Return the epochs at which something may still be sent."""
         return self._inherited.times(self._waiting.times(_NONE))
 
 
-class CheckedMachine:
+class CheckedMachine(Machine):
     """Rows in; the same rows and 0, or, for removals that are refused, 1 out."""
 
     def __init__(self, width: int, guards: int) -> None:
         self.there = Trace(width, 0, guards)
         self._guards = guards
         self._waiting = WaitingRows(width + 2, guards)
+        self._changes: Int64s | None = None
 
     def show_rows(self, show: ShowRow) -> None:
         """How messages show rows."""
         self.there.show = self._waiting.show = show
 
-    def recv(self, words: Int64s) -> None:
+    def recv(self, port: int, parts: list[Part]) -> None:
         """Let rows wait for their epoch."""
-        self._waiting.add(words)
+        self._waiting.take_over(parts)
 
-    def advance(self, frontier: Int64s) -> Int64s:
-        """What becomes of the rows of all epochs that are complete now."""
+    def advance(self, *frontiers: Int64s) -> None:
+        """Find what becomes of the rows of all epochs that are complete now."""
+        (frontier,) = frontiers
         ready = self._waiting.take_ready(frontier)
         try:
             changes = possible_changes(ready, self.there.lines, self._guards)
@@ -140,7 +159,17 @@ class CheckedMachine:
         if made.shape[1]:
             self.there.insert(np.ascontiguousarray(np.delete(made, -3, axis=0)))
         self.there.set_since(frontier)
+        self._changes = changes
+
+    def work(self) -> Int64s | None:
+        """Return what has become of the rows, all at once."""
+        changes, self._changes = self._changes, None
         return changes
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The rows that are there."""
+        return [self.there]
 
     def rebase(self, by: Rebase) -> None:
         """Words count from a later epoch: of what waits."""
@@ -151,53 +180,6 @@ class CheckedMachine:
         self._waiting.symbols(mark)
         self.there.symbols(mark)
 
-    def capabilities(self) -> Int64s:
-        """The epochs at which something may still be sent."""
+    def needs(self) -> Int64s:
+        """Return the epochs at which something may still be sent."""
         return self._waiting.times(_NONE)
-
-
-class LatestVertex(WaitingVertex):
-    """An upsert input's rows, key first; its values."""
-
-    _machine: LatestMachine
-
-    def __init__(self, key_words: int, value_words: int, schema: Schema) -> None:
-        super().__init__()
-        self._widths = (key_words, value_words)
-        self._schema = schema
-
-    def on_start(self) -> None:
-        """The machine needs the order of epochs."""
-        self._machine = LatestMachine(*self._widths, self.code.guards)
-        self._machine.show_rows(show_schema(self._schema))
-
-    def symbols(self, mark: Mark) -> None:
-        """All that the machine keeps."""
-        self._machine.symbols(mark)
-
-    def traces(self) -> list[Trace]:
-        """The current values."""
-        return [self._machine.current]
-
-
-class CheckedVertex(WaitingVertex):
-    """A checked input's rows; what becomes of them."""
-
-    _machine: CheckedMachine
-
-    def __init__(self, schema: Schema) -> None:
-        super().__init__()
-        self._schema = schema
-
-    def on_start(self) -> None:
-        """The machine needs the order of epochs."""
-        self._machine = CheckedMachine(self._schema.width, self.code.guards)
-        self._machine.show_rows(show_schema(self._schema))
-
-    def symbols(self, mark: Mark) -> None:
-        """All that the machine keeps."""
-        self._machine.symbols(mark)
-
-    def traces(self) -> list[Trace]:
-        """The rows that are there."""
-        return [self._machine.there]

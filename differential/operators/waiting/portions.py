@@ -27,7 +27,7 @@ TIMES_AT_ONCE: Final = 128
 
 
 def portions(ready: Int64s, key_words: int, guards: int, frontier: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
-    """Pairs (rows, frontier): what `ready` has, sorted as there, and up to where it is complete with them.
+    """Return pairs (rows, frontier): rows of `ready`, sorted, and up to where it is complete with them.
 
     ready      int64[key_words + · + 2, n]: sorted rows, with their times in the last line but one
     frontier   up to where all of them are complete; that of the last pair
@@ -41,9 +41,13 @@ def portions(ready: Int64s, key_words: int, guards: int, frontier: Int64s) -> It
         times = np.unique(ready[column])
         count = min(count, len(times))
     if count == 1:
-        yield ready, frontier
-        return
-    begins = times[np.arange(1, count) * len(times) // count]
+        return iter(((ready, frontier),))
+    return _divided(ready, frontier, times[np.arange(1, count) * len(times) // count])
+
+
+def _divided(ready: Int64s, frontier: Int64s, begins: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
+    """Cut `ready` before the times `begins`."""
+    column, count = ready.shape[0] - 2, len(begins) + 1
     places = np.searchsorted(begins, ready[column], side="right")
     order = np.argsort(places, kind="stable")
     stops = np.cumsum(np.bincount(places, minlength=count))

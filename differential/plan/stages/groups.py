@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeAlias, cast
 from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
 from ...linear.chain import COMPONENT
-from ...operators.group_functions import UserGroupFunction, on_words
 from ...operators.ordered.layout import InOrder
 from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
-from ...operators.reduce_vertex import Shown
+from ...operators.reduce_stage import Shown
+from ...operators.reducing.group_functions import UserGroupFunction, on_words
 from ...operators.timed.sweep import SweepFunction
 from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, Sweep, TopK
 from ..rules.sharing import Kept

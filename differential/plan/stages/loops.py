@@ -28,10 +28,11 @@ from ...columns.schema import Schema
 from ...expressions.expression import col
 from ...linear.chain import LinearChain
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange
+from ...operators.consolidate import ConsolidateMachine
 from ...operators.loops.priority import PriorityVertex
 from ...operators.loops.rounds import last_rounds
 from ...operators.passing import RowsEndVertex
-from ...operators.vertices import ConsolidateVertex
+from ...operators.vertices import MachineVertex, show_schema
 from ...regions.making import make_region
 from ...skew.running.stages import Spread
 from ..facts import goes_straight, is_consolidated
@@ -251,9 +252,15 @@ class LoopLowering:
         """Rows go to the worker of their hash, so that equal ones meet."""
         schema = source.schema
         feeds = feeds_of(source, 0, schema.names)
+
+        def make(vertex: MachineVertex) -> ConsolidateMachine:
+            machine = ConsolidateMachine(schema.width, vertex.code.guards)
+            machine.show_rows(show_schema(schema))
+            return machine
+
         return self._add(
             "consolidate",
-            lambda: ConsolidateVertex(schema.width, schema),
+            lambda: MachineVertex(make),
             feeds,
             source,
             schema,

@@ -21,9 +21,10 @@ from timely.user_code.call_site import UNKNOWN_SITE, at_site
 from ...linear.chain import LinearChain
 from ...linear.failures.guarding import record_text
 from ...linear.user_functions import MapFunction
-from ...operators.arrange import Arranged, arrange, join_stage, reduce_stage
+from ...operators.arrange import Arranged, arrange, join_stage
 from ...operators.between.exports import ExportVertex
 from ...operators.passing import DelayVertex, InspectVertex, Look
+from ...operators.reduce_stage import reduce_stage
 from ...operators.table_io import TableConstant, TableOut
 from ..nodes import (
     Answered,

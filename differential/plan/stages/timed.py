@@ -12,7 +12,8 @@ from ...expressions.expression import col
 from ...operators.table_io import TableIn
 from ...operators.timed.during import DuringVertex, OnTimeVertex
 from ...operators.timed.keyed_io import KeyedTableIn, said_schema
-from ...operators.timed.latest import CheckedVertex, LatestVertex
+from ...operators.timed.latest import CheckedMachine, LatestMachine
+from ...operators.vertices import MachineVertex, show_schema
 from ..facts import moves_columns
 from ..nodes import During, Filter, Input, Node, OnTime, Select
 
@@ -79,10 +80,20 @@ def input_stage(node: Input) -> InputStage | None:
         ordered = node.columns.reordered(node.keys)
         kw = ordered.picked(node.keys).width
         vw = ordered.width - kw
-        return InputStage(
-            said_schema(node.columns), node.keys, lambda: LatestVertex(kw, vw, ordered), ordered
-        )
+
+        def latest(vertex: MachineVertex) -> LatestMachine:
+            machine = LatestMachine(kw, vw, vertex.code.guards)
+            machine.show_rows(show_schema(ordered))
+            return machine
+
+        return InputStage(said_schema(node.columns), node.keys, lambda: MachineVertex(latest), ordered)
     if node.mode == "checked":
         rows = Schema(node.columns.columns[:-1])
-        return InputStage(rows, rows.names, lambda: CheckedVertex(rows), node.columns)
+
+        def checked(vertex: MachineVertex) -> CheckedMachine:
+            machine = CheckedMachine(rows.width, vertex.code.guards)
+            machine.show_rows(show_schema(rows))
+            return machine
+
+        return InputStage(rows, rows.names, lambda: MachineVertex(checked), node.columns)
     return None

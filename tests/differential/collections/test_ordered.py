@@ -30,8 +30,9 @@ from differential.columns.column_types import Int64s
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError
 from differential.operators.ordered import layout, symbol_order
-from differential.operators.ordered.vertex import FirstVertex
+from differential.operators.ordered.machine import FirstMachine
 from differential.operators.reduce import RankKind
+from differential.operators.vertices import MachineVertex
 from timely.building.dataflow import Dataflow
 
 OPERATORS = ("top 2 of a key", "second to fourth of all", "rank")
@@ -278,16 +279,17 @@ def test_cost_a_change_looks_at_a_few_rows_of_a_large_group(by: By, wanted: int)
     cluster.change("rows", [(row, 1) for row in rows])
     cluster.seal()
     cluster.run()
-    (vertex,) = [one.vertex for one in cluster.instances[0].runners if isinstance(one.vertex, FirstVertex)]
+    vertices = [one.vertex for one in cluster.instances[0].runners if isinstance(one.vertex, MachineVertex)]
+    (machine,) = [one.machine.rows_in_order for one in vertices if isinstance(one.machine, FirstMachine)]
     for row in list(cluster.snapshot("found")):
         for diff in (-1, 1):
-            before = vertex._machine.rows_walked
+            before = machine.rows_walked
             cluster.change("rows", [(row, diff)])
             cluster.seal()
             cluster.run()
             # A row that has gone is walked over as long as it has not been summed away.
-            assert vertex._machine.rows_walked - before <= 4 * wanted + 4
-    before = vertex._machine.rows_walked
+            assert machine.rows_walked - before <= 4 * wanted + 4
+    before = machine.rows_walked
     behind = [row for row in rows[5000:5020] if row not in cluster.snapshot("found")]
     last = {str(row[1]) for row in cluster.snapshot("found")}
     assert len(behind) > 10 and last
@@ -295,7 +297,7 @@ def test_cost_a_change_looks_at_a_few_rows_of_a_large_group(by: By, wanted: int)
     cluster.seal()
     cluster.run()
     if by in ("x", "name"):
-        assert vertex._machine.rows_walked == before, "behind the answers nothing is looked at"
+        assert machine.rows_walked == before, "behind the answers nothing is looked at"
 
 
 def test_cost_no_value_is_compared_where_long_texts_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:

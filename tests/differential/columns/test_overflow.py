@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pytest
+from machines import advanced
 from reference.words import as_words
 from strategies_words import CODES
 
@@ -121,9 +122,9 @@ def test_sum_that_does_not_fit_names_column_and_group(sign: int, total: int) -> 
 
 def test_sum_of_components_beyond_the_bits_for_partial_sums_is_refused_too() -> None:
     machine = ReduceMachine(0, 1, GUARDS, Accumulation(((TOTAL, 1, -1, 0, 0),), 3, 1))
-    machine.recv(as_words([(0, 0, 1), (1, 0, MAX), (2, 0, MAX)], 3))
+    machine.recv(0, [as_words([(0, 0, 1), (1, 0, MAX), (2, 0, MAX)], 3)])
     with pytest.raises(SumOverflowError, match="word 0 of the answer of the group with the words"):
-        machine.advance(np.array([1]))
+        advanced(machine, np.array([1]))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -132,11 +133,11 @@ def test_mean_that_has_too_many_digits_names_its_group_and_no_other(sign: int) -
     machine = ReduceMachine(1, 1, GUARDS, asked)
     most = 10**14 - 1  # of one row: what it has more goes to other groups' means
     fits = [(3, 0, 0, 1), (3, 1, 0, sign * most), (5, 0, 0, 9), (5, 1, 0, sign * 9 * most)]
-    machine.recv(as_words(fits, 4))
-    assert machine.advance(np.array([1])).shape[1] == 2
-    machine.recv(as_words([(3, 0, 1, 1), (5, 1, 1, sign * 9)], 4))
+    machine.recv(0, [as_words(fits, 4)])
+    assert advanced(machine, np.array([1])).shape[1] == 2
+    machine.recv(0, [as_words([(3, 0, 1, 1), (5, 1, 1, sign * 9)], 4)])
     with pytest.raises(SumOverflowError, match=r"of the group with the words \(5\) has more than 18 digits"):
-        machine.advance(np.array([2]))
+        advanced(machine, np.array([2]))
 
 
 def test_mean_in_a_loop_that_has_too_many_digits_is_named_by_what_its_parts_could_be() -> None:
@@ -148,27 +149,27 @@ def test_mean_in_a_loop_that_has_too_many_digits_is_named_by_what_its_parts_coul
 
 def test_sum_counts_beyond_64_bits_are_refused() -> None:
     machine = ReduceMachine(1, 1, GUARDS, Aggregates((("count", 0),)))
-    machine.recv(as_words([(4, 1, 0, MAX), (4, 2, 0, 1)], 4))
+    machine.recv(0, [as_words([(4, 1, 0, MAX), (4, 2, 0, 1)], 4)])
     with pytest.raises(SumOverflowError, match=r"the count of the group .*\(4\)"):
-        machine.advance(np.array([1]))
+        advanced(machine, np.array([1]))
 
 
 def test_row_of_a_function_s_group_is_refused() -> None:
     machine = ReduceMachine(1, 1, GUARDS, GroupFunction(lambda key, rows: [(1,)], 1))
     early, late = (CODES[2].pack(time) for time in [(0, 1), (1, 0)])
-    machine.recv(as_words([(4, 1, early, MAX), (4, 1, late, 1)], 4))
+    machine.recv(0, [as_words([(4, 1, early, MAX), (4, 1, late, 1)], 4)])
     with pytest.raises(MultiplicityOverflowError, match=r"\(4, 1\)"):
-        machine.advance(np.empty(0, np.int64))
+        advanced(machine, np.empty(0, np.int64))
 
 
 @pytest.mark.parametrize("count", [1, MANY_ROWS])
 def test_row_that_waits_is_named_however_many_do(count: int) -> None:
     machine = ConsolidateMachine(1, GUARDS)
     for part in range(2):
-        machine.recv(as_words([(key, 0, MAX - 5 * key) for key in range(count)][part:], 3))
-    machine.recv(as_words([(0, 0, 1), (count + 7, 0, 1)], 3))
+        machine.recv(0, [as_words([(key, 0, MAX - 5 * key) for key in range(count)][part:], 3)])
+    machine.recv(0, [as_words([(0, 0, 1), (count + 7, 0, 1)], 3)])
     with pytest.raises(MultiplicityOverflowError, match=r"the row with the words \(\d+\)"):
-        machine.advance(np.array([1]))
+        advanced(machine, np.array([1]))
 
 
 @pytest.mark.parametrize("rows", [1, 700])

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from machines import advanced
 from reference.words import (
     Row,
     accumulated,
@@ -75,14 +76,14 @@ def _check(
     if negative:
         history.diffs = [-1, -1, -2, 1, 2]
     for step in range(8):
-        machine.recv(history.next_rows())
+        machine.recv(0, [history.next_rows()])
         history.rise() if step < 7 else history.finish()
         frontier = history.frontier
-        held = machine.capabilities().tolist()
-        some = rows_of(machine.advance(frontier))
+        held = machine.needs().tolist()
+        some = rows_of(advanced(machine, frontier))
         assert all(any(less_equal(word, row[-2], guards) for word in held) for row in some)
         assert not any(beyond(row[-2], frontier, guards) for row in some)
-        assert all(beyond(word, frontier, guards) for word in machine.capabilities().tolist())
+        assert all(beyond(word, frontier, guards) for word in machine.needs().tolist())
         sent += some
         for trace in (machine.input, machine.output):
             if compacts and rng.random() < 0.3:
@@ -94,7 +95,7 @@ def _check(
             if not beyond(time, frontier, guards):
                 want = plain(accumulated(history.rows, time, guards))
                 assert accumulated(sent, time, guards) == want, CODES[depth].unpack(time)
-    assert machine.capabilities().shape == (0,)
+    assert machine.needs().shape == (0,)
 
 
 @pytest.mark.parametrize("retract", [0.1, 0.5])
@@ -219,9 +220,9 @@ def test_meaning_of_first_rows_by_what_symbols_stand_for(
         for step in range(8):
             some = _with_beginnings(history.next_rows(), symbols)
             rows += rows_of(some)
-            machine.recv(some)
+            machine.recv(0, [some])
             history.rise() if step < 7 else history.finish()
-            sent += rows_of(machine.advance(history.frontier))
+            sent += rows_of(advanced(machine, history.frontier))
             if rng.random() < 0.3:
                 machine.input.compact()
             machine.check_invariants()
@@ -273,9 +274,9 @@ def test_meaning_at_depth_3_after_the_input_alone_was_compacted(
         machine = ReduceMachine(kw, vw, guards, aggregate)
         history, sent = RandomHistory(rng, 3, kw + vw, retract), []
         for step in range(steps):
-            machine.recv(history.next_rows(6))
+            machine.recv(0, [history.next_rows(6)])
             history.rise() if step < steps - 1 else history.finish()
-            sent += rows_of(machine.advance(history.frontier))
+            sent += rows_of(advanced(machine, history.frontier))
             if rng.random() < often:
                 machine.input.compact()
         for time in closure_of({row[-2] for row in history.rows}, guards):
@@ -308,8 +309,8 @@ def test_negative_rows_are_no_answer_and_hide_as_many_of_their_value() -> None:
         ([(7, 9, 5, -1)], [(7, 9, 5, -1)]),
     ]
     for epoch, (rows, want) in enumerate(steps):
-        machine.recv(as_words(rows, 4))
-        assert rows_of(machine.advance(np.array([epoch + 1]))) == want
+        machine.recv(0, [as_words(rows, 4)])
+        assert rows_of(advanced(machine, np.array([epoch + 1]))) == want
         machine.input.freeze_head()
 
 
@@ -318,29 +319,29 @@ def test_pending_a_time_at_which_nothing_arrives() -> None:
     code = CODES[2]
     early, late, both = (code.pack(time) for time in [(0, 1), (1, 0), (1, 1)])
     machine = ReduceMachine(1, 0, code.guards, Aggregates(()))
-    machine.recv(as_words([(7, late, 1), (7, early, -1)], 3))
-    assert rows_of(machine.advance(np.array([both]))) == [(7, late, 1)]
-    assert machine.capabilities().tolist() == [both]
-    assert rows_of(machine.advance(NOTHING)) == [(7, both, -1)]
-    assert machine.capabilities().tolist() == []
+    machine.recv(0, [as_words([(7, late, 1), (7, early, -1)], 3)])
+    assert rows_of(advanced(machine, np.array([both]))) == [(7, late, 1)]
+    assert machine.needs().tolist() == [both]
+    assert rows_of(advanced(machine, NOTHING)) == [(7, both, -1)]
+    assert machine.needs().tolist() == []
 
 
 def test_pending_times_are_given_up_when_a_key_has_nothing_left_to_say() -> None:
     code = CODES[2]
     machine = ReduceMachine(1, 1, code.guards, Aggregates((("min", 0),)))
-    machine.recv(as_words([(7, 5, code.pack((0, 0)), 1), (7, 9, code.pack((0, 3)), 1)], 4))
-    machine.advance(np.array([code.pack((1, 0))]))
-    machine.recv(as_words([(7, 8, code.pack((1, 0)), 1)], 4))
-    assert rows_of(machine.advance(np.array([code.pack((1, 1)), code.pack((2, 0))]))) == []
-    assert machine.capabilities().tolist() == [], "8 is behind 5 at every time"
+    machine.recv(0, [as_words([(7, 5, code.pack((0, 0)), 1), (7, 9, code.pack((0, 3)), 1)], 4)])
+    advanced(machine, np.array([code.pack((1, 0))]))
+    machine.recv(0, [as_words([(7, 8, code.pack((1, 0)), 1)], 4)])
+    assert rows_of(advanced(machine, np.array([code.pack((1, 1)), code.pack((2, 0))]))) == []
+    assert machine.needs().tolist() == [], "8 is behind 5 at every time"
 
 
 def test_held_are_exactly_the_minimal_waiting_times() -> None:
     code = CODES[2]
     machine = ReduceMachine(1, 0, code.guards, Aggregates((("count", 0),)))
     times = [code.pack(time) for time in [(2, 1), (1, 2), (2, 2), (3, 0)]]
-    machine.recv(as_words([(1, time, 1) for time in times], 3))
-    assert machine.capabilities().tolist() == [times[1], times[0], times[3]]
+    machine.recv(0, [as_words([(1, time, 1) for time in times], 3)])
+    assert machine.needs().tolist() == [times[1], times[0], times[3]]
 
 
 def test_a_large_load_at_once_and_a_small_change() -> None:
@@ -348,11 +349,11 @@ def test_a_large_load_at_once_and_a_small_change() -> None:
     machine = ReduceMachine(1, 1, CODES[1].guards, Aggregates((("min", 0),)))
     words = rng.integers(0, 5_000, (4, 60_000))
     words[2], words[3] = 0, 1
-    machine.recv(words)
-    sent = rows_of(machine.advance(np.array([1])))
+    machine.recv(0, [words])
+    sent = rows_of(advanced(machine, np.array([1])))
     least: dict[int, int] = {}
     for key, value, *_ in rows_of(words):
         least[key] = min(least.get(key, value), value)
     assert sent == [(key, value, 0, 1) for key, value in sorted(least.items())]
-    machine.recv(as_words([(3, -1, 1, 1)], 4))
-    assert rows_of(machine.advance(np.array([2]))) == [(3, -1, 1, 1), (3, least[3], 1, -1)]
+    machine.recv(0, [as_words([(3, -1, 1, 1)], 4)])
+    assert rows_of(advanced(machine, np.array([2]))) == [(3, -1, 1, 1), (3, least[3], 1, -1)]

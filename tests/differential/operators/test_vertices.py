@@ -38,7 +38,7 @@ from differential import Collection, col
 from differential.algorithms import connected_components
 from differential.operators import join as join_module
 from differential.operators.join_vertex import JoinVertex
-from differential.operators.vertices import ConsolidateVertex, OperatorVertex
+from differential.operators.vertices import MachineVertex, OperatorVertex
 from timely.building.dataflow import Dataflow
 
 
@@ -306,5 +306,5 @@ def test_memory_a_consolidation_keeps_no_trace() -> None:
     steps.emit(((1, 1), (0, 0), 1))
     steps.move_to()
     assert traces(steps.cluster.instances[0]) == {}
-    assert isinstance(steps.cluster.vertices("consolidate")[0], ConsolidateVertex)
+    assert isinstance(steps.cluster.vertices("consolidate")[0], MachineVertex)
     assert np.array_equal(sorted(steps.sent()), [(0, 0)])

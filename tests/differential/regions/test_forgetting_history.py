@@ -12,7 +12,8 @@ from collection_flows import distances
 import differential as dd
 import timely
 from differential import col
-from differential.operators.reduce_vertex import ReduceVertex
+from differential.operators.reduce import ReduceMachine
+from differential.operators.vertices import MachineVertex
 from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeLayout
 
@@ -21,8 +22,8 @@ def kept(instance: object) -> int:
     """Rows that reduces of the loop keep."""
     rows = 0
     for runner in instance.runners:  # type: ignore[attr-defined]
-        if isinstance(runner.vertex, ReduceVertex):
-            machine = runner.vertex.machine
+        machine = runner.vertex.machine if isinstance(runner.vertex, MachineVertex) else None
+        if isinstance(machine, ReduceMachine):
             rows += machine.input.rows if machine._reader is None else machine._reader._trace.rows
             rows += machine.output.rows if machine.keeps_answers else 0
     return rows

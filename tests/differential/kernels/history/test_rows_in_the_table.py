@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from machines import advanced
 from reference.words import Row, as_words, beyond, consolidated, rows_of
 from strategies_words import CODES, antichain, frontiers, rows
 
@@ -50,12 +51,12 @@ def _steps(
 ) -> tuple[list[Row], list[Row]]:
     """Corrections and pending times of the second of two steps; `shown`: the table that it reads."""
     machine = _Seeing(1, 1, GUARDS, KINDS[name])
-    machine.recv(as_words(some, 4))
-    machine.advance(first)
+    machine.recv(0, [as_words(some, 4)])
+    advanced(machine, first)
     if shown is not None:
         machine.table, machine.exact = shown, exact
     machine.pended = []
-    return rows_of(machine.advance(second)), machine.pended
+    return rows_of(advanced(machine, second)), machine.pended
 
 
 def _two_frontiers(a: Int64s, b: Int64s) -> tuple[Int64s, Int64s]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import advanced
 from reference.words import Row, accumulated, as_words, beyond, closure_of, reduced, rows_of
 from strategies_words import CODES, RandomHistory
 
@@ -82,13 +83,13 @@ def _steps(
         words = sort_consolidate(history.next_rows(rows))
         if words.shape[1]:
             trace.add(words)
-            shared.recv(words)
-            alone.recv(words)
+            shared.recv(0, [words])
+            alone.recv(0, [words])
         history.rise() if step < 7 else history.finish()
         frontier = history.frontier
-        mine = rows_of(shared.advance(frontier))
+        mine = rows_of(advanced(shared, frontier))
         sent += mine
-        assert mine == rows_of(alone.advance(frontier))
+        assert mine == rows_of(advanced(alone, frontier))
         if not compacts:
             assert rows_of(shared._pending._near) == rows_of(alone._pending._near)
         if rng.random() < 0.6:
@@ -134,16 +135,16 @@ def test_meaning_of_a_key_with_more_later_times_than_are_noted(kind: str) -> Non
     code, (vw, aggregate) = CODES[3], SUMS[kind]
     machine = ReduceMachine(1, vw, code.guards, aggregate)
     rows = [(7, code.pack((0, 9 - i, i)), 1) for i in range(10)]
-    machine.recv(as_words(rows, 3))
-    sent = rows_of(machine.advance(np.array([code.pack((1, 0, 0))])))
+    machine.recv(0, [as_words(rows, 3)])
+    sent = rows_of(advanced(machine, np.array([code.pack((1, 0, 0))])))
     new = [(7, code.pack((1, 0, 0)), -3)]
-    machine.recv(as_words(new, 3))
+    machine.recv(0, [as_words(new, 3)])
     sent += rows_of(
-        machine.advance(np.array([code.pack(time) for time in [(1, 0, 1), (1, 1, 0), (2, 0, 0)]]))
+        advanced(machine, np.array([code.pack(time) for time in [(1, 0, 1), (1, 1, 0), (2, 0, 0)]]))
     )
-    waiting = [code.unpack(word) for word in machine.capabilities().tolist()]
+    waiting = [code.unpack(word) for word in machine.needs().tolist()]
     assert waiting == [(1, i, 9 - i) for i in range(10)]
-    sent += rows_of(machine.advance(NOTHING))
+    sent += rows_of(advanced(machine, NOTHING))
     for time in closure_of({row[1] for row in [*rows, *new]}, code.guards):
         told = accumulated([*rows, *new], time, code.guards)
         assert accumulated(sent, time, code.guards) == _plain(told, kind), code.unpack(time)
@@ -155,12 +156,12 @@ def test_meaning_of_rows_that_cancel_for_a_seed_and_not_for_its_corners() -> Non
     code = CODES[3]
     rows = [(1, code.pack(time), diff) for time, diff in [((1, 5, 0), 1), ((1, 0, 1), -1), ((2, 5, 0), -1)]]
     machine = ReduceMachine(1, 0, code.guards, Aggregates(()))
-    machine.recv(as_words(rows, 3))
-    sent = rows_of(machine.advance(np.array([code.pack(time) for time in [(2, 3, 1), (3, 0, 0)]])))
-    machine.recv(as_words([(1, code.pack((2, 3, 1)), 2)], 3))
+    machine.recv(0, [as_words(rows, 3)])
+    sent = rows_of(advanced(machine, np.array([code.pack(time) for time in [(2, 3, 1), (3, 0, 0)]])))
+    machine.recv(0, [as_words([(1, code.pack((2, 3, 1)), 2)], 3)])
     rows.append((1, code.pack((2, 3, 1)), 2))
-    sent += rows_of(machine.advance(np.array([code.pack(time) for time in [(2, 4, 1), (3, 0, 0)]])))
-    sent += rows_of(machine.advance(NOTHING))
+    sent += rows_of(advanced(machine, np.array([code.pack(time) for time in [(2, 4, 1), (3, 0, 0)]])))
+    sent += rows_of(advanced(machine, NOTHING))
     for time in closure_of({row[1] for row in rows}, code.guards):
         told = accumulated(rows, time, code.guards)
         assert accumulated(sent, time, code.guards) == _plain(told, "distinct"), code.unpack(time)
@@ -169,8 +170,8 @@ def test_meaning_of_rows_that_cancel_for_a_seed_and_not_for_its_corners() -> Non
 def test_kept_is_one_row_for_a_key_that_has_changed_a_thousand_times() -> None:
     machine = ReduceMachine(1, 0, CODES[1].guards, Aggregates((("count", 0),)))
     for epoch in range(1000):
-        machine.recv(as_words([(3, epoch, 1)], 3))
-        said = rows_of(machine.advance(np.array([epoch + 1])))
+        machine.recv(0, [as_words([(3, epoch, 1)], 3)])
+        said = rows_of(advanced(machine, np.array([epoch + 1])))
         assert said == sorted([(3, epoch, epoch, -1)] * (epoch > 0) + [(3, epoch + 1, epoch, 1)])
     machine.input.compact()
     assert (machine.input.rows, machine.output.rows) == (1, 0)

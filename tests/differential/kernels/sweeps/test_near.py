@@ -10,6 +10,7 @@ import random
 
 import numpy as np
 import pytest
+from machines import advanced
 from reference.words import Row, accumulated, as_words, beyond, closure_of, rows_of
 from strategies_words import CODES, RandomHistory
 
@@ -85,9 +86,9 @@ def test_law_at_every_time_answers_are_those_of_whole_groups(
         for step in range(8):
             some = laid_out(history.next_rows(), rule)
             rows += rows_of(some)
-            machine.recv(some)
+            machine.recv(0, [some])
             history.rise() if step < 7 else history.finish()
-            sent += rows_of(machine.advance(history.frontier))
+            sent += rows_of(advanced(machine, history.frontier))
             if rng.random() < 0.3:
                 machine.input.compact()
             machine.check_invariants()

@@ -13,6 +13,7 @@ import random
 import numpy as np
 import pytest
 from arranged_flows import REDUCES
+from machines import advanced
 from reference.words import Row, accumulated, as_words, beyond, closure_of, rows_of
 from strategies_words import CODES, RandomHistory
 
@@ -52,17 +53,17 @@ def test_same_as_a_reduce_of_its_own_rows(
             words = sort_consolidate(history.next_rows())
             if words.shape[1]:
                 trace.add(words)
-                shared.recv(words)
-                alone.recv(words)
+                shared.recv(0, [words])
+                alone.recv(0, [words])
             history.rise() if step < 7 else history.finish()
             frontier = history.frontier
-            mine = rows_of(shared.advance(frontier))
-            others = rows_of(alone.advance(frontier))
+            mine = rows_of(advanced(shared, frontier))
+            others = rows_of(advanced(alone, frontier))
             sent += mine
             assert not any(beyond(row[-2], frontier, guards) for row in mine)
             if not compacts:
                 assert mine == others
-                assert shared.capabilities().tolist() == alone.capabilities().tolist()
+                assert shared.needs().tolist() == alone.needs().tolist()
                 assert rows_of(shared._pending._near) == rows_of(alone._pending._near)
             if rng.random() < 0.6:
                 join.accept(trace.sequence)
@@ -102,11 +103,11 @@ def test_same_although_what_is_complete_was_advanced_beyond_the_frontier() -> No
     ]:
         words = as_words(rows, 4)
         trace.add(words)
-        machine.recv(words)
-        sent.append(rows_of(machine.advance(frontier)))
+        machine.recv(0, [words])
+        sent.append(rows_of(advanced(machine, frontier)))
         trace.compact()
     assert sent == [[(1, 3, first, 1)], [(1, 3, gone, -1)]]
-    assert rows_of(machine.advance(NOTHING)) == [(1, 7, code.pack((5, 3)), 1)]
+    assert rows_of(advanced(machine, NOTHING)) == [(1, 7, code.pack((5, 3)), 1)]
 
 
 def _machine() -> tuple[ReduceMachine, SharedTrace, SharedTrace]:
@@ -124,14 +125,14 @@ def test_answers_that_are_shared_are_left_to_be_numbered_by_who_sends_them() -> 
     machine, trace, answers = _machine()
     words = as_words([(1, 5, 0, 1)], 4)
     trace.add(words)
-    machine.recv(words)
-    corrections = machine.advance(np.array([1]))
+    machine.recv(0, [words])
+    corrections = advanced(machine, np.array([1]))
     assert rows_of(corrections) == [(1, 5, 0, 1)] and answers.sequence == answers.rows == 0
     answers.add(corrections)
     more = as_words([(1, 3, 1, 1)], 4)
     trace.add(more)
-    machine.recv(more)
-    assert rows_of(machine.advance(np.array([2]))) == [(1, 3, 1, 1), (1, 5, 1, -1)]
+    machine.recv(0, [more])
+    assert rows_of(advanced(machine, np.array([2]))) == [(1, 3, 1, 1), (1, 5, 1, -1)]
 
 
 def test_holds_follow_the_frontier_on_both_sides_and_end_with_it() -> None:
@@ -141,6 +142,6 @@ def test_holds_follow_the_frontier_on_both_sides_and_end_with_it() -> None:
     assert (trace.since.tolist(), answers.since.tolist()) == ([4], [0])
     other.set_hold(np.array([3]))
     assert answers.since.tolist() == [3]
-    machine.advance(NOTHING)
+    advanced(machine, NOTHING)
     assert (trace.since.tolist(), answers.since.tolist()) == ([], [3]), "the join goes on"
     assert machine.traces == [answers]

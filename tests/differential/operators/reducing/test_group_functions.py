@@ -15,7 +15,7 @@ from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import UserFunctionError
-from differential.operators.group_functions import on_words
+from differential.operators.reducing.group_functions import on_words
 
 KEYS = Schema.of("name: string, n: int?")
 REST = Schema.of("at: timestamp, x: float")

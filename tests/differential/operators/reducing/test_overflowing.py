@@ -12,15 +12,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from machines import advanced
 from reference.words import Row, accumulated, as_words, beyond, closure_of, rows_of
 from strategies_words import CODES, RandomHistory
 
 from differential.columns.overflow import show_words
 from differential.errors import MultiplicityOverflowError, SumOverflowError
 from differential.kernels.sums.accumulated import COUNT, DECIMAL_LARGEST, DECIMAL_MEAN, TOTAL
-from differential.operators import overflowing
-from differential.operators.overflowing import FailedGroup
 from differential.operators.reduce import Accumulation, ReduceMachine
+from differential.operators.reducing import overflowing
+from differential.operators.reducing.overflowing import FailedGroup
 
 Word = Callable[[tuple[int, ...]], int | None]
 """From the components of a group to a word of its answer; None: it does not fit."""
@@ -127,9 +128,9 @@ def test_law_answers_and_failures_are_what_whole_numbers_say_at_every_time(
         history, sent, failed = WideHistory(rng, depth, kw + 1, 0.4), list[Row](), list[Row]()
         history.least = 0
         for step in range(7):
-            machine.recv(history.next_rows(8))
+            machine.recv(0, [history.next_rows(8)])
             history.rise() if step < 6 else history.finish()
-            some = rows_of(machine.advance(history.frontier))
+            some = rows_of(advanced(machine, history.frontier))
             found = failed_rows(machine.take_failed())
             assert not any(beyond(row[-2], history.frontier, guards) for row in [*some, *found])
             sent += some
@@ -147,7 +148,7 @@ def test_law_answers_and_failures_are_what_whole_numbers_say_at_every_time(
                 assert accumulated(sent, time, guards) == answers, CODES[depth].unpack(time)
                 assert accumulated(failed, time, guards) == misfits, CODES[depth].unpack(time)
                 seen += len(misfits)
-        assert machine.capabilities().shape == (0,)
+        assert machine.needs().shape == (0,)
         assert machine.take_failed() == [], "they are told once"
     assert seen
 
@@ -169,8 +170,8 @@ def test_divided_are_very_many_groups_until_those_that_do_not_fit_are_found(
     monkeypatch.setattr(overflowing, "_by_components", counted)
     machine = _machine(1, 1, "count and total")
     rows = [row for key in range(5_000) for row in ((key, 0, 0, 1), (key, 1, 0, key))]
-    machine.recv(as_words([*rows, (17, 2, 0, 2**31), (4_000, 2, 0, -(2**31) - 1)], 4))
-    answers = machine.advance(np.array([1]))
+    machine.recv(0, [as_words([*rows, (17, 2, 0, 2**31), (4_000, 2, 0, -(2**31) - 1)], 4)])
+    answers = advanced(machine, np.array([1]))
     assert {tuple(row) for row in answers[:3].T.tolist()} == {
         (key, 1, key) for key in range(5_000) if key not in (17, 4_000)
     }
@@ -179,8 +180,8 @@ def test_divided_are_very_many_groups_until_those_that_do_not_fit_are_found(
         ((4_000,), 1, 1),
     }
     assert looked_at < 50
-    machine.recv(as_words([(17, 1, 1, -100)], 4))
-    corrections = machine.advance(np.array([2]))
+    machine.recv(0, [as_words([(17, 1, 1, -100)], 4)])
+    corrections = advanced(machine, np.array([2]))
     assert corrections.T.tolist() == [[17, 1, 2**63 - 83, 1, 1]]
     assert machine.take_failed() == [FailedGroup((17,), 1, 1, -1)]
 
@@ -190,16 +191,16 @@ def test_divided_are_very_many_groups_until_those_that_do_not_fit_are_found(
 
 def test_beyond_64_bits_a_multiplicity_is_an_error_of_all() -> None:
     machine = _machine(1, 1, "count and total")
-    machine.recv(as_words([(3, 0, 0, 2**63 - 1)], 4))
-    machine.advance(np.array([1]))
-    machine.recv(as_words([(3, 0, 1, 1)], 4))
+    machine.recv(0, [as_words([(3, 0, 0, 2**63 - 1)], 4)])
+    advanced(machine, np.array([1]))
+    machine.recv(0, [as_words([(3, 0, 1, 1)], 4)])
     with pytest.raises(MultiplicityOverflowError, match=r"the row with the words \(3, 0\)"):
-        machine.advance(np.array([2]))
+        advanced(machine, np.array([2]))
 
 
 def test_beyond_what_fails_apart_groups_end_a_machine_that_takes_none_apart() -> None:
     machine = _machine(1, 1, "count and total")
     machine.fails = False
-    machine.recv(as_words([(3, 0, 0, 1), (3, 2, 0, 2**31)], 4))
+    machine.recv(0, [as_words([(3, 0, 0, 1), (3, 2, 0, 2**31)], 4)])
     with pytest.raises(SumOverflowError, match=show_words((3,)).replace("(", r"\(").replace(")", r"\)")):
-        machine.advance(np.array([1]))
+        advanced(machine, np.array([1]))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import advanced
 from reference.collection import Row
 from reference.timed.plain import checked, latest
 from reference.words import accumulated, as_words, rows_of
@@ -45,9 +46,9 @@ def test_law_the_last_value_of_each_key(
         coming = [row for row in rows if before <= row[-2] < frontier]
         random.shuffle(coming)  # type: ignore[attr-defined]
         for row in coming:
-            machine.recv(as_words([row], 7))
-        assert bool(coming) == bool(machine.capabilities().shape[0])
-        changes = machine.advance(_frontier(frontier))
+            machine.recv(0, [as_words([row], 7)])
+        assert bool(coming) == bool(machine.needs().shape[0])
+        changes = advanced(machine, _frontier(frontier))
         assert rows_of(changes) == sorted(rows_of(changes))
         made += rows_of(changes)
         machine.current.check_invariants()
@@ -60,10 +61,12 @@ def test_law_the_last_value_of_each_key(
 def test_what_waits_moves_with_the_words() -> None:
     """What was said, and what is inherited: each with its epoch, which is among the words once more."""
     machine = LatestMachine(1, 1, GUARDS)
-    machine.recv(as_words([(7, 1, INHERITED, 0, 0, 5, 1), (7, 2, 1, 5, 0, 6, 1), (7, 3, 1, 5, 1, 7, 1)], 7))
+    machine.recv(
+        0, [as_words([(7, 1, INHERITED, 0, 0, 5, 1), (7, 2, 1, 5, 0, 6, 1), (7, 3, 1, 5, 1, 7, 1)], 7)]
+    )
     machine.rebase(Rebase(4, 0))
-    assert rows_of(machine.advance(_frontier(3))) == [(7, 1, 1, 1), (7, 1, 2, -1), (7, 2, 2, 1)]
-    assert rows_of(machine.advance(_frontier(4))) == [(7, 2, 3, -1), (7, 3, 3, 1)]
+    assert rows_of(advanced(machine, _frontier(3))) == [(7, 1, 1, 1), (7, 1, 2, -1), (7, 2, 2, 1)]
+    assert rows_of(advanced(machine, _frontier(4))) == [(7, 2, 3, -1), (7, 3, 3, 1)]
 
 
 @given(st.lists(calls, max_size=12), st.integers(0, 5), st.sets(st.integers(1, 5)))
@@ -73,25 +76,25 @@ def test_law_a_machine_that_inherits_goes_on_as_the_one_that_was_told_all(
     told, heir = LatestMachine(1, 1, GUARDS), LatestMachine(1, 1, GUARDS)
     for order, (epoch, key, value) in enumerate(said):
         row = (*key, *(value or (0,)), int(value is not None), 5, order, epoch, 1)
-        told.recv(as_words([row], 7))
+        told.recv(0, [as_words([row], 7)])
         if epoch >= since:
-            heir.recv(as_words([row], 7))
-    made = rows_of(told.advance(_frontier(9)))
+            heir.recv(0, [as_words([row], 7)])
+    made = rows_of(advanced(told, _frontier(9)))
     for key, value, epoch, diff in made:
         if epoch < since:
-            heir.recv(as_words([(key, value, INHERITED, 0, 0, epoch, diff)], 7))
+            heir.recv(0, [as_words([(key, value, INHERITED, 0, 0, epoch, diff)], 7)])
     found = []
     for frontier in [*sorted(frontiers), 9]:
-        found += rows_of(heir.advance(_frontier(frontier)))
+        found += rows_of(advanced(heir, _frontier(frontier)))
         heir.current.check_invariants()
-    assert sorted(found) == sorted(made) and not heir.capabilities().shape[0]
+    assert sorted(found) == sorted(made) and not heir.needs().shape[0]
 
 
 def test_what_is_said_again_changes_nothing() -> None:
     machine = LatestMachine(1, 1, GUARDS)
     for epoch in range(3):
-        machine.recv(as_words([(1, 7, 1, 0, epoch, epoch, 1)], 7))
-        assert machine.advance(_frontier(epoch + 1)).shape[1] == (epoch == 0)
+        machine.recv(0, [as_words([(1, 7, 1, 0, epoch, epoch, 1)], 7)])
+        assert advanced(machine, _frontier(epoch + 1)).shape[1] == (epoch == 0)
 
 
 @given(
@@ -108,8 +111,8 @@ def test_law_no_row_is_there_less_than_0_times(said: list[tuple[int, Row, int]],
     for frontier in [*sorted(frontiers), 9]:
         for epoch, row, diff in said:
             if before <= epoch < frontier:
-                machine.recv(as_words([(*row, epoch, diff)], 3))
-        made += rows_of(machine.advance(_frontier(frontier)))
+                machine.recv(0, [as_words([(*row, epoch, diff)], 3)])
+        made += rows_of(advanced(machine, _frontier(frontier)))
         machine.there.check_invariants()
         before = frontier
     for epoch in range(6):
@@ -122,16 +125,16 @@ def test_law_no_row_is_there_less_than_0_times(said: list[tuple[int, Row, int]],
 def test_a_row_that_is_there_too_often_is_an_error() -> None:
     machine = CheckedMachine(1, GUARDS)
     machine.show_rows(show_words)
-    machine.recv(as_words([(1, 0, 2**62), (1, 1, 2**62)], 3))
+    machine.recv(0, [as_words([(1, 0, 2**62), (1, 1, 2**62)], 3)])
     with pytest.raises(MultiplicityOverflowError):
-        machine.advance(_frontier(2))
+        advanced(machine, _frontier(2))
 
 
 def test_what_is_past_takes_no_memory_however_often_a_row_changes() -> None:
     said, there = LatestMachine(1, 1, GUARDS), CheckedMachine(1, GUARDS)
     for epoch in range(3_000):
-        said.recv(as_words([(1, epoch, 1, 0, epoch, epoch, 1)], 7))
-        there.recv(as_words([(1, epoch, 1 - epoch % 2 * 2)], 3))
+        said.recv(0, [as_words([(1, epoch, 1, 0, epoch, epoch, 1)], 7)])
+        there.recv(0, [as_words([(1, epoch, 1 - epoch % 2 * 2)], 3)])
         for machine in (said, there):
-            machine.advance(_frontier(epoch + 1))
+            advanced(machine, _frontier(epoch + 1))
     assert said.current.rows < 2_000 and there.there.rows < 2_000

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from machines import advanced, pieces_of
 from reference.words import Row, as_words, rows_of
 from strategies_words import CODES
 
@@ -91,11 +92,11 @@ def test_a_machine_says_of_a_long_history_what_it_says_epoch_by_epoch(
     rows = history(2, 900)
     rows[3, ::3] = -1  # what is owed comes and goes, too
     at_once, by_epoch = (ReduceMachine(1, 1, EPOCHS, aggregate) for _ in range(2))
-    at_once.recv(rows)
-    parts = list(at_once.advance_by_portions(END))
+    at_once.recv(0, [rows])
+    parts = list(pieces_of(at_once, END))
     assert len(parts) > 1
-    by_epoch.recv(rows)
-    wanted = [by_epoch.advance(np.array([epoch])) for epoch in range(1, 901)]
+    by_epoch.recv(0, [rows])
+    wanted = [advanced(by_epoch, np.array([epoch])) for epoch in range(1, 901)]
     assert sorted(map(tuple, np.concatenate(parts, axis=1).T.tolist())) == sorted(
         map(tuple, np.concatenate(wanted, axis=1).T.tolist())
     )
@@ -129,20 +130,20 @@ def test_what_is_read_of_others_is_told_whole_though_it_was_merged_with_what_cam
     begun, stop, parts = 60, 1500, []
     for epoch in range(begun):
         filled.add(some(epoch, epoch + 1))
-        machine.recv(some(epoch, epoch + 1))
-        parts += machine.advance_by_portions(np.array([epoch + 1]))
+        machine.recv(0, [some(epoch, epoch + 1)])
+        parts += pieces_of(machine, np.array([epoch + 1]))
         other.set_frontier(np.array([epoch]))
     for epoch in range(begun, stop, 96):
         filled.add(some(epoch, min(epoch + 96, stop)))
-        machine.recv(some(epoch, min(epoch + 96, stop)))
+        machine.recv(0, [some(epoch, min(epoch + 96, stop))])
     while filled.settle(1 << 40):
         pass
     assert filled.exact_from > 0, "what was advanced is in one run with what is to come"
-    more = list(machine.advance_by_portions(np.array([stop])))
-    assert len(more) > 1 and machine.capabilities().tolist() == []
+    more = list(pieces_of(machine, np.array([stop])))
+    assert len(more) > 1 and machine.needs().tolist() == []
     alone = ReduceMachine(1, vw, EPOCHS, aggregate)
-    alone.recv(some(0, stop))
-    wanted = [alone.advance(np.array([epoch])) for epoch in range(1, stop + 1)]
+    alone.recv(0, [some(0, stop)])
+    wanted = [advanced(alone, np.array([epoch])) for epoch in range(1, stop + 1)]
     assert sorted(map(tuple, np.concatenate([*parts, *more], axis=1).T.tolist())) == sorted(
         map(tuple, np.concatenate(wanted, axis=1).T.tolist())
     )

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 from differential import col
 from differential.columns.schema import Schema
+from differential.operators.machine import Machine
 from differential.operators.table_io import TableIn
 from differential.operators.timed.during import DuringVertex, OnTimeVertex
 from differential.operators.timed.keyed_io import KeyedTableIn
-from differential.operators.timed.latest import CheckedVertex, LatestVertex
+from differential.operators.timed.latest import CheckedMachine, LatestMachine
+from differential.operators.vertices import MachineVertex
 from differential.plan import nodes as n
 from differential.plan.stages.timed import content_of, input_codec, input_stage, timed_stage
+from timely.operators.vertex import Vertex
+
+
+def _machine(vertex: Vertex) -> Machine:
+    """The machine of a vertex that has not started."""
+    assert isinstance(vertex, MachineVertex)
+    place = SimpleNamespace(code=SimpleNamespace(guards=1 << 62))
+    return vertex._make(cast("MachineVertex", place))
+
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 
@@ -29,12 +43,12 @@ def test_inputs_have_a_stage_that_keeps_what_was_said_by_key() -> None:
     assert input_stage(AB) is None and isinstance(input_codec(AB), TableIn)
     upsert = n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("b",))
     stage = input_stage(upsert)
-    assert stage is not None and isinstance(stage.vertex(), LatestVertex)
+    assert stage is not None and isinstance(_machine(stage.vertex()), LatestMachine)
     assert stage.keys == ("b",) and stage.gives.names == ("b", "a") and stage.columns.width == 5
     assert isinstance(input_codec(upsert), KeyedTableIn)
     checked = n.Input(Schema.of("a: int, refused: bool"), "ab", "checked")
     stage = input_stage(checked)
-    assert stage is not None and isinstance(stage.vertex(), CheckedVertex)
+    assert stage is not None and isinstance(_machine(stage.vertex()), CheckedMachine)
     assert stage.keys == ("a",) and stage.gives == checked.schema
     assert input_codec(checked).describe() == "table (a: int)"
 

@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+from machines import advanced
 from reference.dataflow import Cluster, trace_rows, traces
 
 import differential as dd
@@ -57,14 +58,14 @@ def test_a_copy_goes_its_own_way() -> None:
     machine = ReduceMachine(1, first.width, 1 << 62, first)
     words = np.ones((4, 1), np.int64)
     words[1], words[2] = SYMBOLS.intern_one("a"), 0
-    machine.recv(order.encode(words))
-    assert np.array_equal(order.decode(machine.advance(np.array([1]))), words)
+    machine.recv(0, [order.encode(words)])
+    assert np.array_equal(order.decode(advanced(machine, np.array([1]))), words)
     other = copy.deepcopy(machine)
     gone = words.copy()
     gone[2], gone[3] = 1, -1
-    other.recv(order.encode(gone))
-    assert np.array_equal(order.decode(other.advance(np.array([2]))), gone)
-    assert machine.advance(np.array([2])).shape[1] == 0 and machine.output.rows == 1
+    other.recv(0, [order.encode(gone)])
+    assert np.array_equal(order.decode(advanced(other, np.array([2]))), gone)
+    assert advanced(machine, np.array([2])).shape[1] == 0 and machine.output.rows == 1
     other.output.compact()
     assert other.output.rows == 0
 

@@ -1,4 +1,4 @@
-"""operators/reduce_vertex.py: reduces in a dataflow. What they answer: test_collection.py, test_sharing.py.
+"""operators/reduce_stage.py: reduces in a dataflow. What they answer: test_collection.py, test_sharing.py.
 
 keeps_*   which traces are its own
 ends_*    what it keeps goes when nothing can come any more
@@ -18,8 +18,8 @@ import differential as dd
 from differential import Collection
 from differential.columns.packed.block import Block
 from differential.columns.update_batch import PackedBatch, UpdateBatch
-from differential.operators.reduce_vertex import ReduceVertex
-from differential.operators.vertices import OperatorVertex
+from differential.operators.reduce import ReduceMachine
+from differential.operators.vertices import Components, MachineVertex, OperatorVertex
 from differential.trace.shared import SharedTrace
 from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
@@ -40,8 +40,13 @@ def _cluster(build: object) -> Cluster:
     return cluster
 
 
-def _reduce_of(cluster: Cluster) -> ReduceVertex:
-    (found,) = (r.vertex for r in cluster.instances[0].runners if isinstance(r.vertex, ReduceVertex))
+def _is_reduce(vertex: object) -> bool:
+    return isinstance(vertex, MachineVertex) and isinstance(vertex.machine, ReduceMachine)
+
+
+def _reduce_of(cluster: Cluster) -> MachineVertex:
+    (found,) = (r.vertex for r in cluster.instances[0].runners if _is_reduce(r.vertex))
+    assert isinstance(found, MachineVertex)
     return found
 
 
@@ -104,16 +109,16 @@ def test_ends_with_its_input() -> None:
 def test_rows_of_another_worker_that_are_of_no_component_are_refused(component: int, packed: bool) -> None:
     """A kernel would write where they say."""
     worker, reduce, send = _receiver()
-    assert reduce.components == 3
+    assert reduce.components == Components(3, 1)
     words = np.zeros((4, 100), np.int64)
     words[1], words[-1] = np.arange(100) % 3, 1
     send(words, packed)
     words[1, 70] = component
     with pytest.raises(PeerError, match=rf"worker 1 sent rows of component {component} to 'group by k: "):
         send(words, packed)
-    assert reduce.machine.capabilities().tolist() == []
+    assert reduce.machine.needs().tolist() == []
     worker.step()
-    assert reduce.machine.capabilities().tolist() == [0], "those before wait"
+    assert reduce.machine.needs().tolist() == [0], "those before wait"
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -129,7 +134,7 @@ def test_rows_of_another_worker_of_other_columns_are_refused(columns: int, packe
 def test_rows_of_another_worker_for_a_sum_in_a_loop_are_looked_at_as_well() -> None:
     """A region has them, and the vertex knows what they may be."""
     worker, reduce, send = _receiver(in_loop=True)
-    assert worker._instances[0].regions and reduce.components == 3
+    assert worker._instances[0].regions and reduce.components == Components(3, 1)
     words = np.zeros((4, 5), np.int64)
     words[-1] = 1
     send(words, False)
@@ -138,7 +143,7 @@ def test_rows_of_another_worker_for_a_sum_in_a_loop_are_looked_at_as_well() -> N
         send(words, False)
 
 
-def _receiver(in_loop: bool = False) -> tuple[Worker, ReduceVertex, Callable[[Int64s, bool], None]]:
+def _receiver(in_loop: bool = False) -> tuple[Worker, MachineVertex, Callable[[Int64s, bool], None]]:
     """A worker, its part of a sum, and what the other worker sends to that."""
 
     def build(flow: Dataflow) -> None:
@@ -150,7 +155,7 @@ def _receiver(in_loop: bool = False) -> tuple[Worker, ReduceVertex, Callable[[In
 
     cluster = Cluster(build, workers=2)
     instance, worker = cluster.instances[0], cluster.workers[0]
-    (reduce,) = (r.vertex for r in instance.runners if isinstance(r.vertex, ReduceVertex))
+    reduce = _reduce_of(cluster)
     stages = instance.runners
     way, *_ = (
         spec

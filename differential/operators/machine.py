@@ -1,0 +1,79 @@
+"""Which verbs does every operator have? The protocol of machines: words and frontiers in, words out.
+
+A machine is the logic of an operator. It knows no stage, no worker and no clock, so one driver runs all of
+them in a dataflow (`MachineVertex` in `machine_vertex.py`), and one step runs all of them in a compiled loop
+(`MachineStep` in `differential/regions/steps.py`).
+
+    recv       rows come in at a port; they wait, or are worked off by the next `work`
+    advance    no row comes in any more that is not at or after its port's frontier
+    work       the next rows to send; None: there is nothing to send before more comes in
+    needs      the minimal times at which something may still be sent before more comes in
+    traces     the traces that the machine writes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+from differential.columns.packed.parts import Part
+from differential.operators.reducing.overflowing import FailedGroup
+from differential.trace.trace import Trace
+from progress.compiled.arrays import Int64s
+from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
+
+__all__ = ["Machine"]
+
+
+class Machine(Protocol):
+    """See above. A class that inherits this takes over what most machines do."""
+
+    pauses: ClassVar[bool] = False
+    """Whether others have their turn between two pieces of `work`."""
+
+    def recv(self, port: int, parts: list[Part]) -> None:
+        """Take rows in. The machine may keep the parts, and changes none; the list is the machine's own."""
+        ...
+
+    def advance(self, *frontiers: Int64s) -> None:
+        """Learn the frontier of each port: every later row is at or after one of its times."""
+        ...
+
+    def work(self) -> Int64s | None:
+        """Return the next rows to send, perhaps none; None if no rows are left to send."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether `work` has nothing left to do before more comes in."""
+        return True
+
+    def needs(self) -> Int64s:
+        """Return the minimal times at which something may still be sent, ascending."""
+        ...
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The traces that the machine writes."""
+        return []
+
+    def take_failed(self) -> list[FailedGroup]:
+        """Return the changes of groups without an answer since the last call."""
+        return []
+
+    def set_since(self, frontier: Int64s) -> None:
+        """Ask about no time any more that is not at or after one of `frontier`."""
+        return
+
+    def let_look(self, look: Callable[[], None]) -> None:
+        """Call `look` before a merge of a trace begins: see `Trace.look`."""
+        return
+
+    def rebase(self, by: Rebase) -> None:
+        """Count words from a later epoch; the driver moves `traces`."""
+        ...
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words that the machine keeps."""
+        ...

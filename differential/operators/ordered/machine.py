@@ -1,0 +1,80 @@
+"""The first rows of each group: rows are kept in order, and answers leave as they came.
+
+What the machine keeps is in order (`layout.py`): its input trace, which nobody else could read, and its own
+answers. If others read the answers, the driver keeps them once more, as rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from differential.columns.overflow import ShowRow
+from differential.columns.packed.parts import Part, each_in
+from differential.operators.machine import Machine
+from differential.operators.ordered.layout import InOrder
+from differential.operators.reduce import ReduceMachine
+from differential.operators.vertices import show_schema
+from differential.trace.trace import Trace
+from progress.compiled.arrays import Int64s
+from progress.times.anchor import Rebase
+from timely.dictionaries import Mark
+
+__all__ = ["FirstMachine"]
+
+
+class FirstMachine(Machine):
+    """Returns the changes of the first rows of each group."""
+
+    def __init__(self, order: InOrder, guards: int) -> None:
+        first = order.first_rows()
+        self.order = order
+        self.columns = order.schema.width + 2
+        """Of rows that come in, time and difference included."""
+        self.words = order.key_words + order.words
+        """Of an answer."""
+        self.rows_in_order = ReduceMachine(order.key_words, first.width, guards, first)
+        self.rows_in_order.show_rows(show_schema(None), _shown_in(order), show_schema(None))
+
+    def recv(self, port: int, parts: list[Part]) -> None:
+        """Let rows wait, in order."""
+        self.rows_in_order.recv(port, [self.order.encode(words) for words in each_in(parts)])
+
+    def advance(self, *frontiers: Int64s) -> None:
+        """Let `work` correct the answers at every time that is complete now."""
+        self.rows_in_order.advance(*frontiers)
+
+    def work(self) -> Int64s | None:
+        """Return corrections as rows, sorted and consolidated; of very many epochs in portions."""
+        corrections = self.rows_in_order.work()
+        return None if corrections is None else self.order.decode(corrections)
+
+    def needs(self) -> Int64s:
+        """Return the minimal times of rows and keys that wait, ascending."""
+        return self.rows_in_order.needs()
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Rows and answers, in order."""
+        return self.rows_in_order.traces
+
+    def set_since(self, frontier: Int64s) -> None:
+        """Ask about no time any more that is not at or after one of `frontier`."""
+        self.rows_in_order.set_since(frontier)
+
+    def let_look(self, look: Callable[[], None]) -> None:
+        """Call `look` before a merge of a trace begins."""
+        self.rows_in_order.let_look(look)
+
+    def rebase(self, by: Rebase) -> None:
+        """Count words from a later epoch."""
+        self.rows_in_order.rebase(by)
+
+    def symbols(self, mark: Mark) -> None:
+        """Show rows in order, in which symbols stand as they are."""
+        self.rows_in_order.symbols(mark)
+
+
+def _shown_in(order: InOrder) -> ShowRow:
+    """How messages show rows that are laid out in order."""
+    show = show_schema(order.schema)
+    return lambda words: show(order.plain_row(words))
