@@ -312,6 +312,64 @@ def _with_nulls_plainly(first: Rows, second: Rows) -> Rows:
     return plainly.iterate(start, step)
 
 
+def _firsts(first: Collection, second: Collection) -> Collection:
+    """The two least values of a key, which a join reads, and the greatest ones with their place."""
+    start, along = first.distinct(), second.distinct()
+
+    def body(x: Collection) -> Collection:
+        moved = (
+            x.group_by("k")
+            .top_k(2, "v")
+            .join(along.select(k=col.k, w=col.v), on="k")
+            .select(k=col.w, v=dd.min_of(col.v + 1, 6))
+        )
+        last = x.filter(col.k < 5).group_by("k").top_k(2, col.v.desc(), rank="place")
+        return moved.concat(start, last.filter(col.v < 3).select(k=col.place + 5, v=col.v)).distinct()
+
+    return start.iterate(body)
+
+
+def _firsts_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def step(x: Rows) -> Rows:
+        least = plainly.top_k(x, lambda row: row[0], (0, 2), 1)
+        moved = plainly.map_rows(
+            plainly.join(least, along), lambda row: (row[2], min(cast(int, row[1]) + 1, 6))
+        )
+        inside = plainly.filter_rows(x, lambda row: cast(int, row[0]) < 5)
+        last = plainly.top_k(inside, lambda row: -cast(int, row[0]), (0, 2), 1, "row_number")
+        small = plainly.filter_rows(last, lambda row: cast(int, row[1]) < 3)
+        places = plainly.map_rows(small, lambda row: (cast(int, row[2]) + 5, row[1]))
+        return plainly.distinct(plainly.concat(moved, start, places))
+
+    return plainly.iterate(start, step)
+
+
+def _first_alone(first: Collection, second: Collection) -> Collection:
+    """The first row of each key is what goes round, and is looked up by its key there."""
+    start, along = first.distinct(), second.distinct()
+    return start.iterate(
+        lambda x: (
+            x.join(along.select(k=col.k, w=col.v), on="k")
+            .select(k=col.w, v=col.v + 1)
+            .concat(start)
+            .group_by("k")
+            .first("v")
+        )
+    )
+
+
+def _first_alone_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def step(x: Rows) -> Rows:
+        moved = plainly.map_rows(plainly.join(x, along), lambda row: (row[2], cast(int, row[1]) + 1))
+        return plainly.top_k(plainly.concat(moved, start), lambda row: row[0], (0, 1), 1)
+
+    return plainly.iterate(start, step)
+
+
 BODIES: dict[str, tuple[Two, TwoPlainly]] = {
     "distances": (distances, _distances_plainly),
     "reach": (BINARY["reach in a loop"].build, BINARY["reach in a loop"].plain),
@@ -325,4 +383,6 @@ BODIES: dict[str, tuple[Two, TwoPlainly]] = {
     "with itself": (_with_itself, _with_itself_plainly),
     "read by groups": (_read_by_groups, _read_by_groups_plainly),
     "nulls": (_with_nulls, _with_nulls_plainly),
+    "first rows": (_firsts, _firsts_plainly),
+    "first row goes round": (_first_alone, _first_alone_plainly),
 }

@@ -22,6 +22,14 @@ def _least(nodes: Collection, edges: Collection) -> Collection:
     return nodes.iterate(body)
 
 
+def _first(nodes: Collection, edges: Collection) -> Collection:
+    def body(labels: Collection) -> Collection:
+        spread = labels.join(edges, on={"node": "src"}).select(node=col.dst, label=col.label)
+        return spread.concat(nodes).group_by("node").first("label")
+
+    return nodes.iterate(body)
+
+
 def _seen(nodes: Collection, edges: Collection) -> Collection:
     return nodes.iterate(lambda labels: labels.inspect(lambda *_: None).distinct())
 
@@ -37,7 +45,7 @@ def _regions(build: Build, worker: Worker) -> int:
     return len(worker.install(flow.freeze()).regions)
 
 
-@pytest.mark.parametrize(("build", "regions"), [(_least, 1), (_seen, 0), (_three_times, 0)])
+@pytest.mark.parametrize(("build", "regions"), [(_least, 1), (_first, 1), (_seen, 0), (_three_times, 0)])
 def test_loops_of_operators_that_it_knows_are_regions(build: Build, regions: int) -> None:
     assert _regions(build, Worker()) == regions
 
