@@ -10,7 +10,6 @@ is taken of, so that a query keeps its identity while its lines move.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final, cast
 
@@ -18,7 +17,6 @@ import msgpack
 
 from timely.errors import MisuseError
 
-from ..expressions.expression import Expr
 from . import nodes as n
 from .building import Plan
 from .functions import Function
@@ -27,13 +25,10 @@ from .travelling import packed_functions
 
 __all__ = [
     "EXPRESSIONS_MAX",
-    "LOOPS_MAX",
     "NODES_MAX",
     "PLAN_BYTES_MAX",
     "VERSION",
     "encode_plan",
-    "expressions_of",
-    "functions_of",
     "identity_key",
     "query_identity",
 ]
@@ -43,9 +38,6 @@ PLAN_BYTES_MAX: Final = 4 << 20
 NODES_MAX: Final = 10_000
 EXPRESSIONS_MAX: Final = 200_000
 """Operators, columns and constants of all expressions together, counted as they would be written out."""
-LOOPS_MAX: Final = 7
-"""Loops in one another: a time has a word for the epoch and a field for each."""
-
 _SITES_MAX: Final = 16
 
 
@@ -54,7 +46,7 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
     ordered = list(beneath(roots))
     if len(ordered) > NODES_MAX:
         raise MisuseError(f"a query has {len(ordered):,} operators; up to {NODES_MAX:,} can be installed")
-    size = sum(expr.size for node in ordered for expr in expressions_of(node))
+    size = sum(expr.size for node in ordered for expr in node.expressions)
     if size > EXPRESSIONS_MAX:
         raise MisuseError(f"a query has expressions of {size:,} operators; up to {EXPRESSIONS_MAX:,} can be")
     functions: dict[str, Function] = {}
@@ -65,7 +57,7 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
                 f"a query with stages that were written by hand ({_sites(plan, node)}) cannot be sent to "
                 "workers. Put its builder in a module, mark it by @timely.builder, and install it by name"
             )
-        for function in functions_of(node):
+        for function in node.functions:
             key = identity_key(function.identity)
             functions.setdefault(key, function)
             lines.setdefault(key, _sites(plan, node))
@@ -101,25 +93,3 @@ def identity_key(identity: object) -> str:
 
 def _sites(plan: Plan, node: n.Node) -> str:
     return ", ".join(map(str, plan.sites.get(node.digest, ())))
-
-
-def functions_of(node: n.Node) -> Iterator[Function]:
-    """Those of users that an operator calls."""
-    if isinstance(node, n.Guarded):
-        for step in node.steps:
-            yield from functions_of(step)
-    elif isinstance(node, n.Apply | n.ReduceFunction | n.Inspect | n.Delay) and node.function is not None:
-        yield node.function
-
-
-def expressions_of(node: n.Node) -> Iterator[Expr]:
-    """Those that an operator computes."""
-    if isinstance(node, n.Guarded):
-        for step in node.steps:
-            yield from expressions_of(step)
-    if isinstance(node, n.Select):
-        yield from (expr for _, expr in node.columns)
-    elif isinstance(node, n.Filter):
-        yield node.condition
-    elif isinstance(node, n.ByPriority):
-        yield node.priority

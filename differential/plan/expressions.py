@@ -12,6 +12,7 @@ Source of the form: value numbering, as compilers do it.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, cast, get_args
 
@@ -27,7 +28,7 @@ from ..expressions.functions.catalogue import FUNCTIONS
 from ..expressions.literals import Constant, constant_word
 from ..expressions.tree import BinaryOp, SpecialOp
 
-__all__ = ["expr_data", "expr_of", "schema_data", "schema_of"]
+__all__ = ["expr_data", "expr_of", "pairs_of", "schema_data", "schema_of", "texts_of"]
 
 _OPERATORS: Final[frozenset[str]] = frozenset((*get_args(BinaryOp), *get_args(SpecialOp), *FUNCTIONS))
 _ONE: Final = ("negative", "~", "abs", "is_null", "cast", "try_cast")
@@ -49,6 +50,25 @@ def schema_of(data: object) -> Schema:
         name, type_ = _texts(_list(entry, "a column"), 2)
         columns.append(Column(name, as_column_type(type_)))
     return Schema(tuple(columns))
+
+
+def texts_of(data: Sequence[object]) -> tuple[str, ...]:
+    """Return the names of columns in `data`; raise SchemaError if there is something else."""
+    if not all(isinstance(each, str) for each in data):
+        raise SchemaError(f"{data!r:.200} are no names of columns")
+    return tuple(cast("Sequence[str]", data))
+
+
+def pairs_of(data: Sequence[object]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of names in `data`; raise SchemaError if there is something else."""
+    pairs: list[tuple[str, str]] = []
+    for each in data:
+        match each:
+            case [str(left), str(right)]:
+                pairs.append((left, right))
+            case _:
+                raise SchemaError(f"{each!r:.200} is no pair of columns")
+    return tuple(pairs)
 
 
 def expr_data(expr: Expr) -> list[object]:

@@ -18,7 +18,7 @@ import ast
 import datetime as dt
 import dis
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -29,7 +29,7 @@ from typing import Final, TypeAlias
 from timely.user_code.code_digest import digest_of, value_of
 from timely.user_code.written_text import written_text
 
-__all__ = ["Function", "Syntax", "code_within", "import_name", "names_used", "source_tree"]
+__all__ = ["Function", "Functions", "Syntax", "code_within", "import_name", "names_used", "source_tree"]
 
 _PLAIN: Final = (
     *(int, float, complex, str, bytes, bool, type(None)),
@@ -63,6 +63,10 @@ class Function:
     def identity(self) -> list[object]:
         """As plain data: equal for functions that are the same."""
         return [self.digest] if self.serial is None else [self.digest, self.serial]
+
+
+Functions: TypeAlias = Callable[[object], Function]
+"""From an identity, as it was written in a plan, to the function; raises SchemaError if there is none."""
 
 
 def import_name(function: object) -> str | None:

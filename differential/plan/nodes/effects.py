@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, Self
 
-from ..functions import Function
-from .node import Unary
+from ..expressions import texts_of
+from ..functions import Function, Functions
+from .node import Node, Unary
 
 __all__ = ["Export", "Inspect", "Output"]
 
@@ -22,6 +24,19 @@ class Inspect(Unary):
     def data(self) -> list[object]:
         """Function and number."""
         return [self.function.identity, self.serial]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [identity, int(serial)], [source]:
+                return cls(source, functions(identity), serial)
+        return None
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The one that looks on."""
+        return (self.function,)
 
     def describe(self) -> str:
         """As it would be written."""
@@ -42,6 +57,16 @@ class Output(Unary):
         """The name, and whether it is strict."""
         return [self.name, True] if self.is_strict else [self.name]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [str(name)], [source]:
+                return cls(source, name)
+            case [str(name), True], [source]:
+                return cls(source, name, is_strict=True)
+        return None
+
     def describe(self) -> str:
         """Its name."""
         return f"output {self.name}"
@@ -57,6 +82,14 @@ class Export(Output):
     def data(self) -> list[object]:
         """Name and keys."""
         return [self.name, list(self.keys)]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [str(name), [*keys]], [source] if set(keys) <= set(source.schema.names):
+                return cls(source, name, texts_of(keys))
+        return None
 
     def describe(self) -> str:
         """Its name and keys."""

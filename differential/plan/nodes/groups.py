@@ -10,6 +10,8 @@ from ...aggregates import ADDED, Aggregate
 from ...columns.column_types import ColumnType
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
+from ..expressions import texts_of
+from ..functions import Functions
 from .node import Node, same
 
 __all__ = ["Accumulate", "Added"]
@@ -50,6 +52,15 @@ class Accumulate(Node):
         """Keys, how many sources are needed, and what is added."""
         added = [[each.name, each.source, each.aggregate.kind, each.aggregate.column] for each in self.added]
         return [list(self.keys), self.needed, added]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data:
+            case [[*keys], int(needed), [*added]] if added and 0 <= needed <= len(children):
+                columns = tuple(_added_of(each, len(children)) for each in added)
+                return cls(children, texts_of(keys), needed, columns)
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -95,3 +106,12 @@ class Accumulate(Node):
         """As it would be written."""
         text = ", ".join(map(self._describe, self.added))
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
+
+
+def _added_of(data: object, sources: int) -> Added:
+    match data:
+        case [str(name), int(source), "count", None] if 0 <= source < sources:
+            return Added(name, source, Aggregate("count"))
+        case [str(name), int(source), str(kind), str(column)] if 0 <= source < sources and kind in ADDED:
+            return Added(name, source, Aggregate(kind, column))
+    raise SchemaError(f"{data!r:.200} is nothing to be added up")

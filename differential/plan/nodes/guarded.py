@@ -7,6 +7,9 @@ from functools import cached_property
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from ...columns.schema import Schema
+from ...errors import SchemaError
+from ...expressions.expression import Expr
+from ..functions import Function, Functions
 from .linear import Apply, Filter, Negate, NotNull, Select
 from .node import Node, Unary, same
 
@@ -47,10 +50,31 @@ class Guarded(Unary):
         """Which part, and the steps."""
         return [self.part, [[step.kind, step.data()] for step in self.steps]]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case ["good" | "errors" as part, [_, *_] as written], [source]:
+                steps: list[Step] = []
+                for each in written:
+                    steps.append(_step_of(each, steps[-1] if steps else source, functions))
+                return cls(source, tuple(steps), part)
+        return None
+
     @cached_property
     def schema(self) -> Schema:
         """That of the last step, or that of errors."""
         return self.steps[-1].schema if self.part == "good" else ERRORS
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Those of its steps."""
+        return tuple(function for step in self.steps for function in step.functions)
+
+    @cached_property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Those of its steps."""
+        return tuple(expr for step in self.steps for expr in step.expressions)
 
     @property
     def stage(self) -> str:
@@ -60,6 +84,15 @@ class Guarded(Unary):
     def describe(self) -> str:
         """Which part of what."""
         return f"{self.part} of {self.stage}"
+
+
+def _step_of(data: object, source: Node, functions: Functions) -> Step:
+    match data:
+        case [str(kind), [*fields]]:
+            for step in GUARDED:
+                if step.kind == kind and (made := step.read(fields, (source,), functions)) is not None:
+                    return made
+    raise SchemaError(f"{data!r:.200} is no step of a plan")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +108,11 @@ class Answered(Unary):
     def data(self) -> list[object]:
         """What the function is called."""
         return [self.text]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return None: it is made where a plan is carried out, and does not travel."""
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -104,6 +142,14 @@ class Provided(Node):
         """The same of others."""
         source, claim = children
         return self if same(children, self.children) else replace(self, source=source, claim=claim)
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [], [source, claim]:
+                return cls(source, claim)
+        return None
 
     @cached_property
     def schema(self) -> Schema:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Self
 
+from ...columns.column_types import boolean
 from ...columns.schema import Schema
-from ..expressions import schema_data
-from .node import Leaf
+from ..expressions import schema_data, schema_of, texts_of
+from ..functions import Functions
+from .node import LOOPS_MAX, Leaf, Node
 
 __all__ = ["FromStream", "Import", "Input", "InputMode", "OneRow", "Variable"]
 
@@ -37,6 +39,22 @@ class Input(Leaf):
         plain: list[object] = [schema_data(self.columns), self.name]
         return plain if self.mode == "append" else [*plain, self.mode, list(self.keys)]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [schema, str(name)], []:
+                return cls(schema_of(schema), name)
+            case [schema, str(name), "upsert", [_, *_] as keys], []:
+                columns = schema_of(schema)
+                if columns.names and set(keys) <= set(columns.names):
+                    return cls(columns, name, "upsert", texts_of(keys))
+            case [schema, str(name), "checked", []], []:
+                columns = schema_of(schema)
+                if columns.columns and columns.columns[-1].type == boolean:
+                    return cls(columns, name, "checked")
+        return None
+
     def describe(self) -> str:
         """Its name, and what is special about it."""
         keys = f" by {', '.join(self.keys)}" if self.keys else ""
@@ -54,6 +72,14 @@ class Import(Leaf):
     def data(self) -> list[object]:
         """Columns, whose, and name."""
         return [schema_data(self.columns), self.owner, self.name]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [schema, (int() | str()) as owner, str(name)], []:
+                return cls(schema_of(schema), owner, name)
+        return None
 
     def describe(self) -> str:
         """Its name, and whose."""
@@ -83,6 +109,11 @@ class OneRow(Leaf):
     kind: ClassVar[str] = "one_row"
     columns: Schema = field(default=_ONE)
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        return None if data or children else cls()
+
     def describe(self) -> str:
         """That."""
         return "one row"
@@ -99,6 +130,14 @@ class Variable(Leaf):
     def data(self) -> list[object]:
         """Columns, depth, number."""
         return [schema_data(self.columns), self.depth, self.index]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [schema, int(depth), int(index)], [] if 1 <= depth <= LOOPS_MAX and index >= 0:
+                return cls(schema_of(schema), depth, index)
+        return None
 
     @cached_property
     def free(self) -> frozenset[int]:

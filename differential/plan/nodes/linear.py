@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, cast, get_args
 
+from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr
+from ...expressions.nulls import not_null_where
 from ...expressions.types import check_condition
 from ...linear.placing import placed
 from ...skew.balance import Balance, Purpose
-from ..expressions import expr_data, schema_data
-from ..functions import Function
+from ..expressions import expr_data, expr_of, schema_data, schema_of, texts_of
+from ..functions import Function, Functions
 from .node import Node, Unary, same
 
 __all__ = [
@@ -44,6 +46,19 @@ class Select(Unary):
         """Names and expressions."""
         return [[name, expr_data(expr)] for name, expr in self.columns]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [_, *_], [source]:
+                return cls(source, tuple(_column_of(column) for column in data))
+        return None
+
+    @cached_property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Those of its columns."""
+        return tuple(expr for _, expr in self.columns)
+
     @cached_property
     def schema(self) -> Schema:
         """Raises ExpressionError if an expression does not fit the columns of `source`."""
@@ -66,6 +81,19 @@ class Filter(Unary):
     def data(self) -> list[object]:
         """The condition."""
         return [expr_data(self.condition)]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [condition], [source]:
+                return cls(source, expr_of(condition))
+        return None
+
+    @cached_property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The condition."""
+        return (self.condition,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -93,6 +121,16 @@ class NotNull(Unary):
     def data(self) -> list[object]:
         """The columns."""
         return list(self.names)
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [_, *_], [Filter() as source] if set(data) <= set(source.schema.names) & not_null_where(
+                source.condition
+            ):
+                return cls(source, texts_of(data))
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -124,6 +162,14 @@ class Weigh(Unary):
         """The column."""
         return [self.by]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [str(by)], [source]:
+                return cls(source, by)
+        return None
+
     @cached_property
     def schema(self) -> Schema:
         """The others; raises SchemaError unless it is an int that is never null."""
@@ -150,6 +196,23 @@ class Apply(Unary):
     def data(self) -> list[object]:
         """How, which function, and the columns that it gives."""
         return [self.how, self.function.identity, schema_data(self.columns)]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case ["map" | "flat_map" | "map_batches" as how, identity, schema], [source]:
+                return cls(source, how, functions(identity), schema_of(schema))
+            case ["filter" | "threshold" as how, identity, schema], [source] if schema_of(
+                schema
+            ) == source.schema and (how == "filter" or source.schema.columns[-1].type == integer):
+                return cls(source, how, functions(identity), source.schema)
+        return None
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The one."""
+        return (self.function,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -181,6 +244,16 @@ class Place(Unary):
     def data(self) -> list[object]:
         """Keys, side, what for, and the scheme."""
         return [list(self.keys), self.side, self.purpose, self.balance.data()]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], int(side), str(purpose), [*balance]], [source] if (
+                side in (0, 1) and type(side) is int and purpose in get_args(Purpose)
+            ):
+                return cls(source, texts_of(keys), side, cast("Purpose", purpose), Balance.of(balance))
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -216,6 +289,15 @@ class Concat(Node):
         """The sum of others."""
         return self if same(children, self.sources) else replace(self, sources=children)
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        if data or not children:
+            return None
+        if any(child.schema != children[0].schema for child in children):
+            raise SchemaError("a sum in a plan has parts with different columns")
+        return cls(children)
+
     @cached_property
     def schema(self) -> Schema:
         """Theirs."""
@@ -236,6 +318,16 @@ class Arrange(Unary):
         """The keys."""
         return [list(self.keys)]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[_, *_] as keys], [source] if all(
+                isinstance(key, str) and key in source.schema for key in keys
+            ):
+                return cls(source, texts_of(keys))
+        return None
+
     def describe(self) -> str:
         """As it would be written."""
         return f"arrange by {', '.join(self.keys)}"
@@ -244,3 +336,10 @@ class Arrange(Unary):
 def _named(name: str, expr: Expr) -> str:
     text = expr.describe()
     return name if text == f"col.{name}" else f"{name}={text}"
+
+
+def _column_of(data: object) -> tuple[str, Expr]:
+    match data:
+        case [str(name), entries]:
+            return name, expr_of(entries)
+    raise SchemaError(f"{data!r:.200} is no column of a plan")

@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from ...columns.schema import Schema
-from ...errors import ExpressionError
+from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import Expr
-from ..expressions import expr_data, schema_data
-from .node import Leaf, Node, Unary, same
+from ..expressions import expr_data, expr_of, schema_data, schema_of
+from ..functions import Functions
+from .leaves import Variable
+from .node import LOOPS_MAX, Leaf, Node, Unary, same
 
 __all__ = ["ByPriority", "Empty", "Leave", "LetRec"]
 
@@ -53,6 +55,35 @@ class LetRec(Node):
         said: list[object] = [self.depth, len(self.initials), self.iterations_max, self.name]
         return [*said, True] if self.stops else said
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data:
+            case [int(depth), int(count), int(limit), str(name), *rest] if (
+                rest in ([], [True])
+                and 1 <= depth <= LOOPS_MAX
+                and 1 <= limit < 2**62
+                and 1 <= count <= len(children) // 2
+            ):
+                initials, bodies, effects = (
+                    children[:count],
+                    children[count : 2 * count],
+                    children[2 * count :],
+                )
+                for initial, body in zip(initials, bodies, strict=True):
+                    if (
+                        isinstance(initial, LetRec)
+                        or isinstance(body, LetRec)
+                        or initial.schema != body.schema
+                    ):
+                        raise SchemaError(f"the loop {name!r} of a plan changes its columns")
+                _check_variables((*bodies, *effects), depth, initials)
+                loop = cls(name, depth, initials, bodies, limit, effects, bool(rest))
+                if max(loop.free, default=0) != depth - 1:
+                    raise SchemaError(f"the loop {name!r} of a plan is not where it belongs")
+                return loop
+        return None
+
     @cached_property
     def free(self) -> frozenset[int]:
         """Those of its parts without its own."""
@@ -67,6 +98,22 @@ class LetRec(Node):
     def describe(self) -> str:
         """Its name, and how often it goes round if that is said."""
         return f"loop {self.name}" + (f", {self.iterations_max:,} times" if self.stops else "")
+
+
+def _check_variables(parts: tuple[Node, ...], depth: int, initials: tuple[Node, ...]) -> None:
+    """Raise SchemaError unless variables of a loop have its columns, and other loops in it are deeper."""
+    waiting, seen = list(parts), set[bytes]()
+    while waiting:
+        node = waiting.pop()
+        if depth not in node.free or node.digest in seen:
+            continue
+        seen.add(node.digest)
+        if isinstance(node, LetRec) and node.depth <= depth:
+            raise SchemaError(f"the loop {node.name!r} of a plan is not as deep as what it uses")
+        if isinstance(node, Variable):
+            if node.index >= len(initials) or node.schema != initials[node.index].schema:
+                raise SchemaError(f"{node.describe()} of a plan has other columns than its loop begins with")
+        waiting.extend(node.children)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +139,14 @@ class Leave(Node):
         """The number."""
         return [self.index]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [int(index)], [LetRec() as loop] if 0 <= index < len(loop.bodies):
+                return cls(loop, index)
+        return None
+
     @cached_property
     def schema(self) -> Schema:
         """The variable's."""
@@ -112,6 +167,14 @@ class Empty(Leaf):
         """Columns."""
         return [schema_data(self.columns)]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [schema], []:
+                return cls(schema_of(schema))
+        return None
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ByPriority(Unary):
@@ -128,6 +191,21 @@ class ByPriority(Unary):
     def data(self) -> list[object]:
         """The expression, and the depth."""
         return [expr_data(self.priority), self.depth]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [priority, int(depth)], [source] if (
+                1 <= depth <= LOOPS_MAX and max(source.free, default=0) < depth
+            ):
+                return cls(source, expr_of(priority), depth)
+        return None
+
+    @cached_property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The priority."""
+        return (self.priority,)
 
     @cached_property
     def free(self) -> frozenset[int]:

@@ -24,8 +24,13 @@ from typing import ClassVar, Final, Self, cast
 import msgpack
 
 from ...columns.schema import Schema
+from ...expressions.expression import Expr
+from ..functions import Function, Functions
 
-__all__ = ["Leaf", "Node", "Unary", "same"]
+__all__ = ["LOOPS_MAX", "Leaf", "Node", "Unary", "same"]
+
+LOOPS_MAX: Final = 7
+"""Loops in one another: a time has a word for the epoch and a field for each."""
 
 _DIGEST_BYTES: Final = 16
 
@@ -55,6 +60,25 @@ class Node:
     def data(self) -> list[object]:
         """Its fields as msgpack holds them, children aside: the same in every process."""
         return []
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node of this kind whose `data()` is `data`, over `children`; None if there is none.
+
+        Raises SchemaError for data that is none, too. Law: `read` of what a node writes is the same node.
+        Nodes that do not travel read nothing.
+        """
+        return None
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions of users that it calls."""
+        return ()
+
+    @cached_property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The expressions that it computes."""
+        return ()
 
     @cached_property
     def schema(self) -> Schema:
@@ -108,6 +132,14 @@ class Unary(Node):
         """The same of another."""
         (source,) = children
         return self if source is self.source else replace(self, source=source)
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node of this kind, without fields, over one other; None if there is none."""
+        match data, children:
+            case [], [source]:
+                return cls(source)
+        return None
 
     @cached_property
     def schema(self) -> Schema:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
-from ...errors import ExpressionError
+from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import ColumnRef, Ordering
 from ...operators.ordered.layout import Turn
 from ...operators.reduce import RankKind
-from .node import Unary
+from ..expressions import texts_of
+from ..functions import Functions
+from .node import Node, Unary
 
 __all__ = ["ALL_ROWS", "OrderBy", "TopK", "check_order"]
 
@@ -64,6 +66,24 @@ class TopK(Unary):
         rank = None if self.rank is None else list(self.rank)
         return [list(self.keys), order, self.limit, self.offset, rank]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], [*order], int(limit), int(offset), rank], [source] if limit > 0 <= offset:
+                by = tuple(_order_of(each) for each in order)
+                named = [*keys, *(each.column for each in by)]
+                if len(set(named)) != len(named) or limit + offset > ALL_ROWS:
+                    raise SchemaError(
+                        f"an order by {named!r:.200} of a plan names a column twice, or is too long"
+                    )
+                match rank:
+                    case None:
+                        return cls(source, texts_of(keys), by, limit, offset)
+                    case [str(name), "row_number" | "rank" | "dense" as kind]:
+                        return cls(source, texts_of(keys), by, limit, offset, (name, kind))
+        return None
+
     @cached_property
     def rows(self) -> Schema:
         """The columns of `source`: keys, those of the order, all others."""
@@ -88,3 +108,10 @@ class TopK(Unary):
             parts.append(f"{self.rank[1]} as {self.rank[0]}")
         limit = "all" if self.limit == ALL_ROWS else str(self.limit)
         return f"top_k({limit}, {', '.join(parts)})"
+
+
+def _order_of(data: object) -> OrderBy:
+    match data:
+        case [str(column), bool(descending), bool(nulls_last)]:
+            return OrderBy(column, Turn(descending, nulls_last))
+    raise SchemaError(f"{data!r:.200} is no column of an order")

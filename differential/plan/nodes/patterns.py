@@ -10,8 +10,10 @@ from typing import ClassVar, Final, Self
 
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
-from ...skew.balance import Balance
+from ...skew.balance import LEAD_MAX, Balance
 from ...skew.running.schedule import ANNOUNCED
+from ..expressions import pairs_of, texts_of
+from ..functions import Functions
 from .node import Node, Unary, same
 from .stateful import Join
 
@@ -52,6 +54,19 @@ class Spread(Node):
         """The pairs of columns, what null equals, the scheme, and how soon announcements hold."""
         return [[list(pair) for pair in self.on], self.null_safe, self.balance.data(), self.lead]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*pairs], bool(null_safe), [*balance], int(lead)], [left, right, announcements] if (
+                type(lead) is int and 0 <= lead <= LEAD_MAX
+            ):
+                if any(child.free for child in children):
+                    raise SchemaError("a join whose routing changes is in a loop of a plan")
+                on = pairs_of(pairs)
+                return cls(left, right, announcements, on, null_safe, Balance.of(balance), lead)
+        return None
+
     @property
     def plain(self) -> Join:
         """The join that it is."""
@@ -74,6 +89,14 @@ class SpreadLoads(Unary):
     """How much there is in each unit of a join that is spread: (side, unit, bucket, what), as often."""
 
     kind: ClassVar[str] = "spread_loads"
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [], [Spread() as source]:
+                return cls(source)
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -111,6 +134,14 @@ class JoinAll(Node):
     def data(self) -> list[object]:
         """The columns that are shared, and how it goes on."""
         return [list(self.shared), self.fewest]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data:
+            case [[*shared], bool(fewest)] if len(children) > 1:
+                return cls(children, texts_of(shared), fewest)
+        return None
 
     @cached_property
     def schema(self) -> Schema:

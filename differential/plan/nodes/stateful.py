@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 from ...aggregates import Aggregate
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
-from ..expressions import schema_data
-from ..functions import Function
+from ..expressions import pairs_of, schema_data, schema_of, texts_of
+from ..functions import Function, Functions
 from .guarded import ERRORS
 from .node import Node, Unary
 
@@ -43,6 +43,14 @@ class Pairs(Node):
     def data(self) -> list[object]:
         """The pairs of columns, and what null equals."""
         return [[list(pair) for pair in self.on], self.null_safe]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*pairs], bool(null_safe)], [left, right]:
+                return cls(left, right, pairs_of(pairs), null_safe)
+        return None
 
     @property
     def keys(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -105,6 +113,16 @@ class HalfJoin(Pairs):
         """As of all pairs, and which side probes."""
         return [*super().data(), self.probing]
 
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*pairs], bool(null_safe), int(probing)], [left, right] if (
+                probing in (0, 1) and type(probing) is int
+            ):
+                return cls(left, right, pairs_of(pairs), null_safe, probing)
+        return None
+
     def describe(self) -> str:
         """Its keys, and which side probes."""
         return f"half join on {super().describe()}, the {('left', 'right')[self.probing]} probes"
@@ -121,6 +139,14 @@ class Reduce(Unary):
     def data(self) -> list[object]:
         """Keys and aggregates."""
         return [list(self.keys), [[name, a.kind, a.column] for name, a in self.aggregates]]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], [_, *_] as aggregates], [source]:
+                return cls(source, texts_of(keys), tuple(_aggregate_of(each) for each in aggregates))
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -142,6 +168,13 @@ class Reduce(Unary):
         """As it would be written."""
         text = ", ".join(f"{name}={aggregate.describe()}" for name, aggregate in self.aggregates)
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
+
+
+def _aggregate_of(data: object) -> tuple[str, Aggregate]:
+    match data:
+        case [str(name), "min" | "max" as kind, str(column)]:
+            return name, Aggregate(kind, column)
+    raise SchemaError(f"{data!r:.200} is no aggregate")
 
 
 def _is_of_words(aggregate: Aggregate, over: Schema) -> bool:
@@ -167,6 +200,19 @@ class ReduceFunction(Unary):
     def data(self) -> list[object]:
         """Keys, function, the columns that it gives, and what becomes of errors."""
         return [list(self.keys), self.function.identity, schema_data(self.columns), self.collects]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], identity, schema, bool(collects)], [source]:
+                return cls(source, texts_of(keys), functions(identity), schema_of(schema), collects)
+        return None
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The one."""
+        return (self.function,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -199,6 +245,14 @@ class Keys(Unary):
     def data(self) -> list[object]:
         """The keys."""
         return [list(self.keys)]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys]], [source]:
+                return cls(source, texts_of(keys))
+        return None
 
     @cached_property
     def schema(self) -> Schema:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self, cast
 
 from ...columns.schema import Column, Schema
+from ...linear.sliding import TIME_MAX
 from ...operators.timed.sweep import Rule
-from ..expressions import schema_data
-from .node import Unary
+from ..expressions import schema_data, schema_of, texts_of
+from ..functions import Functions
+from .node import Node, Unary
 
 __all__ = ["During", "OnTime", "Slide", "Sweep"]
 
@@ -27,6 +29,17 @@ class Slide(Unary):
     def data(self) -> list[object]:
         """The column, the lengths, and the names of what it adds."""
         return [self.time, list(self.lengths), list(self.names)]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [str(time), [int(size), int(every), int(origin)], [str(start), str(end)]], [source] if (
+                0 < size <= TIME_MAX and 0 < every <= TIME_MAX and abs(origin) <= TIME_MAX
+            ):
+                if source.schema[time].type.kind in ("int", "date", "timestamp"):
+                    return cls(source, time, (size, every, origin), (start, end))
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -49,6 +62,16 @@ class During(Unary):
     """
 
     kind: ClassVar[str] = "during"
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [], [source]:
+                columns = source.schema.columns
+                if len(columns) > 1 and all(column.type.kind == "int" for column in columns[-2:]):
+                    return cls(source)
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -74,6 +97,16 @@ class OnTime(Unary):
     def data(self) -> list[object]:
         """Which of the two."""
         return [self.which]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case ["on time" | "late" as which], [source]:
+                columns = source.schema.columns
+                if columns and columns[-1].type.kind == "int":
+                    return cls(source, which)
+        return None
 
     @cached_property
     def schema(self) -> Schema:
@@ -101,6 +134,31 @@ class Sweep(Unary):
     def data(self) -> list[object]:
         """Keys, rule, options, and the columns that it gives."""
         return [list(self.keys), self.rule, list(self.options), schema_data(self.columns)]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], "sessions" | "nearest" as rule, [*options], columns], [source] if all(
+                isinstance(key, str) and key in source.schema for key in keys
+            ) and all(type(option) is int for option in options):
+                numbers = tuple(cast("list[int]", options))
+                sweep = cls(source, texts_of(keys), rule, numbers, schema_of(columns))
+                return sweep if sweep._reads_what_is_there() else None
+        return None
+
+    def _reads_what_is_there(self) -> bool:
+        """Whether it reads and writes only words that are there."""
+        width = self.source.schema.width - self.source.schema.picked(self.keys).width
+        if self.rule == "sessions":
+            return not self.options and width > 1 and self.columns.width == width + 2
+        lefts, sources = self.options[4], self.options[5:]
+        return (
+            width > 1
+            and len(sources) == self.columns.width
+            and all(0 <= source < width for source in sources)
+            and 0 <= lefts <= len(sources)
+        )
 
     @cached_property
     def schema(self) -> Schema:

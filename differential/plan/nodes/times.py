@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import ClassVar, Self
 
-from ..functions import Function
-from .node import Unary
+from ..functions import Function, Functions
+from .node import Node, Unary
 
 __all__ = ["AssertEmpty", "Delay"]
 
@@ -22,6 +23,19 @@ class Delay(Unary):
     def data(self) -> list[object]:
         """How much later."""
         return [self.epochs, None if self.function is None else self.function.identity]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [int(epochs), identity], [source] if epochs >= 0:
+                return cls(source, epochs, None if identity is None else functions(identity))
+        return None
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The one that says how much later, if there is one."""
+        return () if self.function is None else (self.function,)
 
     def describe(self) -> str:
         """As it would be written."""
@@ -42,6 +56,14 @@ class AssertEmpty(Unary):
     def data(self) -> list[object]:
         """What is claimed."""
         return [self.what]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [str(what)], [source]:
+                return cls(source, what)
+        return None
 
     def describe(self) -> str:
         """What is claimed."""

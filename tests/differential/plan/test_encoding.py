@@ -15,15 +15,20 @@ from typing import cast
 
 import msgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies_collections import examples
+from strategies_plans import draw_collection, read_twice
 
 import differential as dd
 from differential import Collection, col
 from differential.errors import SchemaError
-from differential.plan import encoding
+from differential.plan import decoding, encoding
 from differential.plan import nodes as n
 from differential.plan.building import Plan
 from differential.plan.decoding import decode_plan
 from differential.plan.encoding import encode_plan, query_identity
+from differential.plan.rewriting import beneath
 from progress.errors import TimelyError
 from timely.building.dataflow import Dataflow
 from timely.errors import MisuseError
@@ -97,6 +102,33 @@ def test_law_back_and_forth_is_the_same_plan() -> None:
     }
     assert encode_plan(again, roots) == packed
     again.check_invariants()
+
+
+@examples(4)
+@given(st.data())
+def test_law_random_plans_go_back_and_forth(data: st.DataObject) -> None:
+    flow = Dataflow("tested")
+    inputs = [dd.input(flow, "ab", "a: int, b: int"), dd.input(flow, "cd", "c: int, d: int?")]
+    for number in range(data.draw(st.integers(1, 3))):
+        draw_collection(data.draw, inputs, read_twice).output(f"out {number}")
+    plan = Plan.of(flow)
+    _, roots = decoded(encode_plan(plan, plan.roots))
+    assert [root.digest for root in roots] == [root.digest for root in plan.roots]
+    for here, there in zip(beneath(plan.roots), beneath(roots), strict=True):
+        assert (type(here), here.digest, here.schema) == (type(there), there.digest, there.schema)
+
+
+def test_law_every_operator_that_travels_is_known_by_its_kind() -> None:
+    named = {node.kind: node for node in vars(n).values() if isinstance(node, type) and "kind" in vars(node)}
+    assert named == decoding._KINDS
+    everywhere = {kind.kind for kind in _operators(n.Node)}
+    assert set(named) == everywhere, "each is offered by `plan/nodes/__init__.py`, under a kind of its own"
+    assert len(everywhere) == len(_operators(n.Node))
+
+
+def _operators(base: type[n.Node]) -> list[type[n.Node]]:
+    below = [kind for each in base.__subclasses__() for kind in [each, *_operators(each)]]
+    return [kind for kind in below if "kind" in vars(kind)]
 
 
 def test_law_the_bytes_are_the_same_in_every_process() -> None:

@@ -2,14 +2,18 @@
 
 same_*     equal nodes have equal digests, wherever they were written
 other_*    what differs has another digest, each field by itself
+read_*     what is read of what a node writes
 free_*     which variables a node depends on
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import subprocess
 import sys
 
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,15 +22,19 @@ import differential as dd
 from differential import col
 from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
+from differential.errors import SchemaError
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
 from differential.plan.functions import Function
+from differential.plan.nodes.node import Leaf
 from differential.skew.running.schedule import ANNOUNCED
 from timely.own_files import ROOT
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
+ABC = n.Input(Schema.of("a: int, b: int, c: int"), "abc")
 CD = n.Input(Schema.of("c: int, d: int"), "cd")
 SAID = n.Input(ANNOUNCED, "routes")
+THERE = n.Filter(AB, (col.a > 0) & (col.b > 0))
 BC = n.Select(CD, (("b", col.c), ("c", col.d)))
 
 
@@ -51,7 +59,7 @@ MAKERS = {
     "select": lambda: n.Select(AB, (("x", col.a + 1),)),
     "filter": lambda: n.Filter(AB, col.a > 1),
     "negate": lambda: n.Negate(AB),
-    "not_null": lambda: n.NotNull(AB, ("a",)),
+    "not_null": lambda: n.NotNull(THERE, ("a",)),
     "map": lambda: n.Apply(AB, "map", Function.of(double), AB.schema),
     "concat": lambda: n.Concat((AB, n.Negate(AB))),
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
@@ -84,7 +92,7 @@ MAKERS = {
     "slide": lambda: n.Slide(AB, "b", (5, 2, 0), ("start", "end")),
     "during": lambda: n.During(n.Select(AB, (("a", col.a), ("x", col.b), ("y", col.b + 1)))),
     "on_time": lambda: n.OnTime(AB, "on time"),
-    "sweep": lambda: n.Sweep(AB, ("a",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
+    "sweep": lambda: n.Sweep(ABC, ("a",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
     "inspect": lambda: n.Inspect(AB, Function.of(double), 0),
     "output": lambda: n.Output(AB, "out"),
     "export": lambda: n.Export(AB, "out", ("a",)),
@@ -129,96 +137,141 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
     return found
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        n.Input(Schema.of("a: int, b: int"), "other"),
-        n.Input(Schema.of("a: int, b: int?"), "ab"),
-        n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a",)),
-        n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a", "b")),
-        n.Input(Schema.of("a: int, b: bool"), "ab", "checked"),
-        n.Slide(AB, "a", (5, 2, 0), ("start", "end")),
-        n.Slide(AB, "b", (5, 2, 1), ("start", "end")),
-        n.Slide(AB, "b", (5, 2, 0), ("start", "stop")),
-        n.OnTime(AB, "late"),
-        n.Sweep(AB, ("b",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
-        n.Sweep(AB, ("a",), "nearest", (0, 1, -1, 0, 1, 0), Schema.of("x: int")),
-        n.Sweep(AB, ("a",), "sessions", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
-        n.Sweep(AB, ("a",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("y: int")),
-        n.Select(AB, (("y", col.a + 1),)),
-        n.Select(AB, (("x", col.a + 2),)),
-        n.Select(AB, (("x", col.a + 1.0),)),
-        n.Select(CD, (("x", col.c + 1),)),
-        n.Filter(AB, col.a >= 1),
-        n.NotNull(AB, ("b",)),
-        n.Apply(AB, "map", Function.of(triple), AB.schema),
-        n.Apply(AB, "flat_map", Function.of(double), AB.schema),
-        n.Concat((n.Negate(AB), AB)),
-        n.Join(AB, CD, (("b", "c"),)),
-        n.Join(AB, CD, (("a", "c"),), null_safe=True),
-        n.HalfJoin(AB, CD, (("a", "c"),), probing=1),
-        n.HalfJoin(AB, CD, (("a", "c"),), null_safe=True),
-        n.HalfJoin(AB, CD, (("b", "c"),)),
-        n.Spread(AB, CD, SAID, (("b", "c"),), False, dd.Balance("JB", units=4), 2),
-        n.Spread(AB, CD, SAID, (("a", "c"),), True, dd.Balance("JB", units=4), 2),
-        n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=5), 2),
-        n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 3),
-        n.Place(AB, ("b",), 0, "kept", dd.Balance("JB", units=4)),
-        n.Place(AB, ("a",), 1, "kept", dd.Balance("JB", units=4)),
-        n.Place(AB, ("a",), 0, "asking", dd.Balance("JB", units=4)),
-        n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=5)),
-        n.Place(AB, ("a",), 0, "kept", dd.Balance("D-JB", units=4)),
-        n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=4, groups=2)),
-        n.JoinAll((BC, AB), ("b",)),
-        n.JoinAll((AB, BC), ("b",), fewest=True),
-        n.JoinAll((AB, AB), ("a", "b")),
-        n.Keys(AB, ("b",)),
-        n.Keys(AB, ("b", "a")),
-        n.Weigh(AB, "b"),
-        n.Delay(AB, 3),
-        n.Delay(AB, 2, Function.of(double)),
-        n.AssertEmpty(AB, "nothing else"),
-        n.Guarded(AB, (n.Apply(AB, "map", Function.of(double), AB.schema),), "errors"),
-        n.Guarded(AB, (n.Apply(AB, "map", Function.of(triple), AB.schema),), "good"),
-        n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int"), collects=True),
-        n.Reduce(AB, ("a",), (("low", dd.min("b")), ("top", dd.min("b")))),
-        n.Reduce(AB, ("b",), (("low", dd.min("a")), ("top", Aggregate("max", "a")))),
-        n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 0, dd.sum("b")))),
-        n.Accumulate((AB, AB), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))),
-        n.Accumulate((AB, AB), ("a",), 2, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))),
-        n.Accumulate((AB, AB), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.avg("b")))),
-        n.ReduceFunction(AB, ("a",), Function.of(triple), Schema.of("x: int")),
-        n.TopK(AB, (), (n.OrderBy("b"),), 3),
-        n.TopK(AB, ("a",), (), 3),
-        n.TopK(AB, ("a",), (n.OrderBy("b", Turn(descending=True)),), 3),
-        n.TopK(AB, ("a",), (n.OrderBy("b", Turn(nulls_last=True)),), 3),
-        n.TopK(AB, ("a",), (n.OrderBy("b"),), 4),
-        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 1),
-        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "rank")),
-        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "dense")),
-        n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("s", "rank")),
-        n.Inspect(AB, Function.of(double), 1),
-        n.Output(AB, "other"),
-        n.Export(AB, "other", ("a",)),
-        n.Export(AB, "out", ("a", "b")),
-        n.Import(AB.schema, 0, "out"),
-        n.Import(AB.schema, "owner", "other"),
-        n.Import(Schema.of("b: int, a: int"), "owner", "out"),
-        n.Variable(Schema.of("a: int"), 1, 1),
-        n.Variable(Schema.of("a: int"), 2, 0),
-        n.FromStream(Schema.of("a: int"), 4),
-        loop(limit=8),
-        loop(stops=True),
-        n.Empty(Schema.of("a: int")),
-        n.ByPriority(AB, col.a, 1),
-        n.ByPriority(AB, col.b, 2),
-        loop(body=n.Distinct(n.Variable(AB.schema, 1, 0))),
-        n.Arrange(AB, ("b",)),
-    ],
-    ids=repr,
-)
+CHANGED = [
+    n.Input(Schema.of("a: int, b: int"), "other"),
+    n.Input(Schema.of("a: int, b: int?"), "ab"),
+    n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a",)),
+    n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a", "b")),
+    n.Input(Schema.of("a: int, b: bool"), "ab", "checked"),
+    n.Slide(AB, "a", (5, 2, 0), ("start", "end")),
+    n.Slide(AB, "b", (5, 2, 1), ("start", "end")),
+    n.Slide(AB, "b", (5, 2, 0), ("start", "stop")),
+    n.OnTime(AB, "late"),
+    n.Sweep(ABC, ("b",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
+    n.Sweep(ABC, ("a",), "nearest", (0, 1, -1, 0, 1, 0), Schema.of("x: int")),
+    n.Sweep(ABC, ("a",), "sessions", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
+    n.Sweep(ABC, ("a",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("y: int")),
+    n.Select(AB, (("y", col.a + 1),)),
+    n.Select(AB, (("x", col.a + 2),)),
+    n.Select(AB, (("x", col.a + 1.0),)),
+    n.Select(CD, (("x", col.c + 1),)),
+    n.Filter(AB, col.a >= 1),
+    n.NotNull(THERE, ("b",)),
+    n.Apply(AB, "map", Function.of(triple), AB.schema),
+    n.Apply(AB, "flat_map", Function.of(double), AB.schema),
+    n.Concat((n.Negate(AB), AB)),
+    n.Join(AB, CD, (("b", "c"),)),
+    n.Join(AB, CD, (("a", "c"),), null_safe=True),
+    n.HalfJoin(AB, CD, (("a", "c"),), probing=1),
+    n.HalfJoin(AB, CD, (("a", "c"),), null_safe=True),
+    n.HalfJoin(AB, CD, (("b", "c"),)),
+    n.Spread(AB, CD, SAID, (("b", "c"),), False, dd.Balance("JB", units=4), 2),
+    n.Spread(AB, CD, SAID, (("a", "c"),), True, dd.Balance("JB", units=4), 2),
+    n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=5), 2),
+    n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 3),
+    n.Place(AB, ("b",), 0, "kept", dd.Balance("JB", units=4)),
+    n.Place(AB, ("a",), 1, "kept", dd.Balance("JB", units=4)),
+    n.Place(AB, ("a",), 0, "probing", dd.Balance("JB", units=4)),
+    n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=5)),
+    n.Place(AB, ("a",), 0, "kept", dd.Balance("D-JB", units=4)),
+    n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=4, groups=2)),
+    n.JoinAll((BC, AB), ("b",)),
+    n.JoinAll((AB, BC), ("b",), fewest=True),
+    n.JoinAll((AB, AB), ("a", "b")),
+    n.Keys(AB, ("b",)),
+    n.Keys(AB, ("b", "a")),
+    n.Weigh(AB, "b"),
+    n.Delay(AB, 3),
+    n.Delay(AB, 2, Function.of(double)),
+    n.AssertEmpty(AB, "nothing else"),
+    n.Guarded(AB, (n.Apply(AB, "map", Function.of(double), AB.schema),), "errors"),
+    n.Guarded(AB, (n.Apply(AB, "map", Function.of(triple), AB.schema),), "good"),
+    n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int"), collects=True),
+    n.Reduce(AB, ("a",), (("low", dd.min("b")), ("top", dd.min("b")))),
+    n.Reduce(AB, ("b",), (("low", dd.min("a")), ("top", Aggregate("max", "a")))),
+    n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 0, dd.sum("b")))),
+    n.Accumulate((AB, AB), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))),
+    n.Accumulate((AB, AB), ("a",), 2, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))),
+    n.Accumulate((AB, AB), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.avg("b")))),
+    n.ReduceFunction(AB, ("a",), Function.of(triple), Schema.of("x: int")),
+    n.TopK(AB, (), (n.OrderBy("b"),), 3),
+    n.TopK(AB, ("a",), (), 3),
+    n.TopK(AB, ("a",), (n.OrderBy("b", Turn(descending=True)),), 3),
+    n.TopK(AB, ("a",), (n.OrderBy("b", Turn(nulls_last=True)),), 3),
+    n.TopK(AB, ("a",), (n.OrderBy("b"),), 4),
+    n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 1),
+    n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "rank")),
+    n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "dense")),
+    n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("s", "rank")),
+    n.Inspect(AB, Function.of(double), 1),
+    n.Output(AB, "other"),
+    n.Export(AB, "other", ("a",)),
+    n.Export(AB, "out", ("a", "b")),
+    n.Import(AB.schema, 0, "out"),
+    n.Import(AB.schema, "owner", "other"),
+    n.Import(Schema.of("b: int, a: int"), "owner", "out"),
+    n.Variable(Schema.of("a: int"), 1, 1),
+    n.Variable(Schema.of("a: int"), 2, 0),
+    n.FromStream(Schema.of("a: int"), 4),
+    loop(limit=8),
+    loop(stops=True),
+    n.Empty(Schema.of("a: int")),
+    n.ByPriority(AB, col.a, 1),
+    n.ByPriority(AB, col.b, 2),
+    loop(body=n.Distinct(n.Variable(AB.schema, 1, 0))),
+    n.Arrange(AB, ("b",)),
+]
+"""Each differs in one field from one that `MAKERS` makes."""
+
+
+@pytest.mark.parametrize("other", CHANGED, ids=repr)
 def test_other_each_field_counts(other: n.Node) -> None:
     assert other.digest not in {make().digest for make in MAKERS.values()}
+
+
+STAY = (n.FromStream, n.Answered)
+"""They do not travel."""
+
+NOT_READ = n.Sweep(ABC, ("a",), "sessions", (0, 0, -1, 0, 1, 0), Schema.of("x: int"))
+
+
+def reads(node: n.Node, data: list[object] | None = None) -> n.Node | None:
+    """What is read of `data`, or of what a node has written."""
+    functions = {repr(each.identity): each for each in (Function.of(double), Function.of(triple))}
+    sent = msgpack.unpackb(msgpack.packb(node.data() if data is None else data), strict_map_key=False)
+    return type(node).read(sent, node.children, lambda identity: functions[repr(identity)])
+
+
+@pytest.mark.parametrize("node", [*(make() for make in MAKERS.values()), *CHANGED], ids=repr)
+def test_read_is_what_was_written(node: n.Node) -> None:
+    again = reads(node)
+    if isinstance(node, STAY) or node.digest == NOT_READ.digest:
+        assert again is None
+        return
+    assert again is not None and type(again) is type(node) and again is not node
+    assert again.digest == node.digest and again.schema == node.schema
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_read_is_nothing_of_more_fields_or_other_children(name: str) -> None:
+    node = MAKERS[name]()
+    for odd in ([*node.data(), 7.5], [7.5, *node.data()]):
+        with contextlib.suppress(SchemaError):
+            assert reads(node, odd) is None
+    for children in ((), (AB,) * 9):
+        if not isinstance(node, Leaf | n.Concat | n.JoinAll | n.Accumulate | n.LetRec):
+            assert type(node).read(node.data(), children, lambda identity: Function.of(double)) is None
+
+
+def test_read_every_field_that_is_a_function_or_an_expression_is_named() -> None:
+    """What a plan may hold is counted, and functions are sent, by these."""
+    for node in (make() for make in MAKERS.values()):
+        fields = [getattr(node, field.name) for field in dataclasses.fields(node)]
+        assert [each for each in fields if isinstance(each, Function)] in ([], list(node.functions))
+        assert all(each in node.expressions for each in fields if isinstance(each, dd.Expr))
+    select = MAKERS["select"]()
+    assert [expr.describe() for expr in select.expressions] == ["col.a + 1"]
+    assert [each.name for each in MAKERS["guarded"]().functions] == ["double"]
 
 
 def test_same_names_with_colons_are_not_taken_for_types() -> None:
