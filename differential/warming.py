@@ -107,7 +107,7 @@ def _run_kernels() -> None:
             flow.seal()
         flow.output("components").snapshot()  # with much in it, and with nothing
         edges.remove(many)
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         flow.output("components").snapshot()
     _compile_loops()
     _compile_large_sums()

@@ -132,7 +132,7 @@ def run(cluster: timely.Cluster, options: argparse.Namespace) -> None:
     begun = time.perf_counter()
     for name, table in tables.items():
         flow.input(name).insert(table)
-    flow.wait(flow.seal(), timeout=options.timeout)
+    flow.seal(wait=True, timeout=options.timeout)
     seconds = time.perf_counter() - begun
     p, q = counts(flow)
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -148,7 +148,7 @@ def run(cluster: timely.Cluster, options: argparse.Namespace) -> None:
         for change in (flow.input(name).remove, flow.input(name).insert):
             begun = time.perf_counter()
             change(fact)
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
             times.append(1000 * (time.perf_counter() - begun))
     p, q = counts(flow)
     if times:

@@ -116,7 +116,7 @@ def run(cluster: timely.Cluster, tweets: pa.Table, options: argparse.Namespace) 
     for slide in slides(tweets, size, every, options.slides):
         flow.input("tweets").remove(rows.slice(*slide.gone))
         flow.input("tweets").insert(rows.slice(*slide.come))
-        flow.wait(flow.seal(), timeout=600)
+        flow.seal(wait=True, timeout=600)
         facts = said(flow, slide)
         print(json.dumps(facts) if options.json else line(facts), flush=True)
 

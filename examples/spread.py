@@ -173,7 +173,7 @@ def main() -> None:
                 table = tables[name]
                 first, last = (table.num_rows * at // options.epochs for at in (epoch, epoch + 1))
                 flow.input(name).insert(table.slice(first, last - first))
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
             seconds.append(time.perf_counter() - begun)
         answer = flow.output("answer").snapshot()
     print(*(f"{name:>10}" for name in answer.column_names))

@@ -245,11 +245,10 @@ DIRECT_TABLE_BYTES_MAX: Final = POSTED_BYTES_MAX + 64 * 1024
 POSTED_COUNT_MAX: Final = 8
 """Insertions of few rows that a client has sent without having heard of them."""
 
-FORESEEN_COUNT_MAX: Final = 4
-"""Waits that a client has asked of each worker before it is asked to wait, as it foresees."""
-
-FORESEEN_SECONDS_MAX: Final = 0.5
-"""For so long a client waits for the answer to one before it asks as if it had not."""
+SEALED_WAIT_SECONDS_MAX: Final = 0.5
+"""How long a wait that is sent with a seal (`Flow.seal(wait=True)`) lies with a worker, which answers then in
+any case. What takes longer is waited for by a request of its own.
+"""
 
 CLIENT_KEYS_MAX: Final = 16_384
 """Clients on the list of a cluster's keys."""
@@ -286,7 +285,7 @@ assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request althou
 assert 8 * PLAIN_VALUES_MAX * PLAIN_TEXT_CHARS_MAX <= HEADER_BYTES_MAX, (
     "plain rows fit the header of a request"
 )
-assert POSTED_COUNT_MAX + FORESEEN_COUNT_MAX < WAITING_OF_ONE_COUNT_MAX, (
+assert POSTED_COUNT_MAX + 2 < WAITING_OF_ONE_COUNT_MAX, (
     "all that a client has sent may have to wait, and one more"
 )
 assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"

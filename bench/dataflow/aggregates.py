@@ -52,7 +52,7 @@ def measured(query: str, rows: int) -> tuple[float, float, int]:
         columns = {"k": pa.array([7] * rows, pa.int64()), "v": values, "x": values.cast(pa.float64())}
         begin = time.perf_counter()
         given.insert(pa.table(columns))
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         load = time.perf_counter() - begin
         changes: list[float] = []
         for number in range(_CHANGES):
@@ -60,7 +60,7 @@ def measured(query: str, rows: int) -> tuple[float, float, int]:
             begin = time.perf_counter()
             given.remove([(7, old, float(old))])
             given.insert([(7, new, float(new))])
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
             changes.append(1000 * (time.perf_counter() - begin))
         (stats,) = cluster.stats()
         stages = stats["dataflows"][flow.index]["stages"]  # type: ignore[index]

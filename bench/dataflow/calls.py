@@ -85,7 +85,7 @@ def measured(workers: int, count: int) -> dict[str, list[float]]:
                 lambda dataflow, spec=spec: dd.input(dataflow, "edges", spec).output("all")
             )
             flow.input("edges").insert([row(n) for n in range(count)])
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
             changes(flow, row, 50)
             found[form] = [*changes(flow, row, count), *in_flight(flow, row)]
     return found

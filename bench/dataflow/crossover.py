@@ -93,7 +93,7 @@ def measured(name: str, rows: int, customers: int, shares: Sequence[float] = SHA
         flow = cluster.install(build)
         flow.input("customers").insert(who)
         flow.input("orders").insert(table(order))
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         for share in shares:
             times: list[tuple[float, float, float, float]] = []
             for _ in range(_ROUNDS):

@@ -179,7 +179,7 @@ def load(flow: timely.Flow, job: Job) -> None:
         flow.input(name).insert(rows)
     for name, rows in job.changing.items():
         flow.input(name).insert(rows.slice(0, job.schedule.loaded))
-    flow.wait(flow.seal())
+    flow.seal(wait=True)
 
 
 FEW_ROWS = 16
@@ -214,13 +214,13 @@ def timed_changes(flow: timely.Flow, job: Job, first: int, end: int) -> float:
         for name, removed, inserted in slices:
             flow.input(name).remove(removed)
             flow.input(name).insert(inserted)
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         return (time.perf_counter() - begin) * 1e3
     appends = _appends(job, first, end, flow.epoch)
     begin = time.perf_counter()
     for name, rows in appends.items():
         flow.input(name).append(rows, epoch="epoch", writer="changes", sequence=first)
-    flow.wait(flow.seal(through=flow.epoch + end - first - 1))
+    flow.seal(through=flow.epoch + end - first - 1, wait=True)
     return (time.perf_counter() - begin) * 1e3
 
 

@@ -116,7 +116,7 @@ def measured(shape: Shape, rows: int, changes: int) -> Cost:
             one = table.slice(int(some[change // 2]), 1)
             begin = time.process_time()
             (changing.insert if change % 2 else changing.remove)(one)
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
             each.append(time.process_time() - begin)
             most = max(most, len(answer.changes()))
             answer.forget()

@@ -71,7 +71,7 @@ def measured(build: Build, rows: int, changes: int, begin: str) -> tuple[list[fl
         installed = cluster.install(flow)
         source = installed.input("rows")
         source.insert(table(generator.permutation(rows).tolist(), begin))
-        installed.wait(installed.seal())
+        installed.seal(wait=True)
         seconds: tuple[list[float], list[float]] = ([], [])
         for change in range(2 * changes):
             number = 0 if change % 2 == 0 else int(generator.integers(rows // 10, rows - rows // 10))
@@ -79,7 +79,7 @@ def measured(build: Build, rows: int, changes: int, begin: str) -> tuple[list[fl
                 one = table([number], begin)
                 start = time.process_time()
                 (source.insert if add else source.remove)(one)
-                installed.wait(installed.seal())
+                installed.seal(wait=True)
                 seconds[change % 2].append(time.process_time() - start)
     return seconds
 

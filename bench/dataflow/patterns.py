@@ -102,7 +102,7 @@ def measured(pattern: str, how: str, edges: Int64s, changes: int = _CHANGES) -> 
         given = flow.input("edges")
         begin = time.process_time()
         given.insert(pa.table({"src": edges[:, 0], "dst": edges[:, 1]}))
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         load = time.process_time() - begin
         (stats,) = cluster.stats()
         stages = stats["dataflows"][flow.index]["stages"]  # type: ignore[index]
@@ -112,7 +112,7 @@ def measured(pattern: str, how: str, edges: Int64s, changes: int = _CHANGES) -> 
             for change in (given.remove, given.insert):
                 begin = time.process_time()
                 change([tuple(edge)])
-                flow.wait(flow.seal())
+                flow.seal(wait=True)
                 took.append(1000 * (time.process_time() - begin))
         again = flow.output("count").snapshot().to_pylist()
         assert again == count, "all edges are there again"

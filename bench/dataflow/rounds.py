@@ -59,7 +59,7 @@ def microseconds(flow: timely.Flow, rounds: int) -> tuple[float, float]:
     """What a round takes, and the same of this process's processor time."""
     flow.input("rounds").insert([rounds])
     began, busy = time.perf_counter(), time.process_time()
-    flow.wait(flow.seal())
+    flow.seal(wait=True)
     return (time.perf_counter() - began) / rounds * 1e6, (time.process_time() - busy) / rounds * 1e6
 
 

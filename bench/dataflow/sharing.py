@@ -55,7 +55,7 @@ def measured(workload: str, how: str, folder: Path) -> dict[str, object]:
         begin = time.perf_counter()
         for name, table in tables.items():
             flow.input(name).insert(table)
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         seconds = time.perf_counter() - begin
         (stats,) = cluster.stats()
         stages = stats["dataflows"][flow.index]["stages"]  # type: ignore[index]

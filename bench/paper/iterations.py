@@ -96,12 +96,12 @@ def changes(window: Window, labels: Labels, slides: Sequence[int] = ()) -> list[
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(build)
         flow.input("edges").insert(window.table())
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         for seconds in slides:
             window, come, gone = window.slid(seconds)
             flow.input("edges").insert(come)
             flow.input("edges").remove(gone)
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
     return [seen.of(epoch) for epoch in range(1 + len(slides))]
 
 

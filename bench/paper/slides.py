@@ -44,7 +44,7 @@ def slide_by_slide(window: Window, count: int, *, prioritised: bool, warm_up: in
         flow = cluster.install(build)
         edges, output = flow.input("edges"), flow.output("components")
         edges.insert(window.table())
-        flow.wait(flow.seal())
+        flow.seal(wait=True)
         output.changes()
         output.forget()
         for _ in range(warm_up + count):
@@ -52,7 +52,7 @@ def slide_by_slide(window: Window, count: int, *, prioritised: bool, warm_up: in
             begin = time.perf_counter()
             edges.insert(come)
             edges.remove(gone)
-            flow.wait(flow.seal())
+            flow.seal(wait=True)
             output.changes()
             taken.append(1000 * (time.perf_counter() - begin))
             output.forget()

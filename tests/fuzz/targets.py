@@ -209,8 +209,14 @@ class _Answers:
     ) -> None:
         raise AssertionError("nothing is inserted")
 
-    def ask_behind(self, worker: int, poster: object, request: object) -> Reply:
+    def insert_rows(self, poster: object, *_: object) -> int:
+        raise AssertionError("nothing is inserted")
+
+    def seal(self, poster: object, seconds: float | None) -> tuple[int, bool]:
         raise AssertionError("nothing is sealed")
+
+    def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
+        raise AssertionError("nothing is waited for")
 
     def settle(self, timeout_seconds: float = 0.0) -> None:
         return

@@ -33,10 +33,10 @@ from ..wire.addresses import socket_address
 from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import Hello, Reply, Request
+from ..wire.requests import Hello, InsertRows, Reply, Request, Value, Wait
 from .appending import append_request
-from .installed import Keeper, OwnProcess
-from .posting import Behind, Poster, Refusals, together
+from .installed import PATIENCE_SECONDS, Keeper, OwnProcess
+from .posting import Poster, Refusals, together
 from .remote.channel import Channel
 
 __all__ = [
@@ -151,14 +151,37 @@ class RemoteWorkers:
             if own.sockets.has_unsent(worker):  # nobody may be there to send the rest of it soon
                 own.posts.settle()
 
-    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
-        """Ask something behind what this thread has posted. What others have is taken up first: it went by
-        connections of their own.
+    def insert_rows(
+        self,
+        poster: Poster,
+        name: str,
+        writer: str,
+        sequence: int,
+        diff: int,
+        rows: list[Value],
+        call: str,
+        is_ordered: bool,
+    ) -> int:
+        """See `Workers`: rows are posted to worker 0, where their epoch is sealed."""
+        epoch = poster.epoch
+        request = InsertRows(poster.index, name, epoch, writer, sequence, diff, rows)
+        self.post(0, request, None, poster, f"{call}(…), input {name!r},", is_ordered)
+        return epoch
+
+    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+        """See `Workers`. What other threads have posted is taken up first: it went by connections of their
+        own.
         """
         with self._breaking():
             own = self._channel()
             self._settle(own)
-            return own.posts.ask_behind(worker, poster, request)
+            return own.seal(poster, seconds)
+
+    def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
+        """See `Workers`."""
+        request = Wait(dataflow, "", epoch, seconds, waited_seconds)
+        limit = PATIENCE_SECONDS if seconds < 0 else seconds + ANSWER_SECONDS_MAX
+        self.ask([(worker, request, None) for worker in range(self.count)], limit)
 
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Take up the answers to all that was posted, in whichever thread."""

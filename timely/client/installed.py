@@ -5,27 +5,26 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from ..errors import MisuseError, TimelyError
 from ..failure import add_note, again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..operators.inputs.plain_rows import PlainRow
 from ..wire.requests import Changes, Reply, Request, Snapshot, Value, Wait
 from .awaited import note_awaited
-from .posting import Behind, Poster, Refusals, this_thread, together
+from .posting import Poster, Refusals, this_thread, together
 
-__all__ = ["PATIENCE_SECONDS", "AtHand", "Installed", "Keeper", "OwnProcess", "Workers", "after_work"]
+__all__ = ["PATIENCE_SECONDS", "Installed", "Keeper", "OwnProcess", "Workers", "after_work"]
 
 PATIENCE_SECONDS = 86_400.0 * 365
 """For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
 
 after_work: Final[list[Callable[[float, bool], None]]] = []
-"""Whom to tell that a call of workers in this process is over: when it began, on the monotonic clock, and
-whether it has waited for all work that there was, or is an install. Most often nobody: who compiles kernels
-says so when that is done.
+"""Callbacks for when a call to embedded workers returns. Each gets the start time (on the monotonic clock)
+and whether the call waited for all pending work, or is an install. Usually empty; kernel warming registers
+here to announce that it has finished.
 """
 
 
@@ -73,9 +72,35 @@ class Workers(Protocol):
         """
         ...
 
-    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
-        """Ask something of a worker behind what `poster` has posted to it; then let all hear of the answers.
-        Raises what was answered, or what has ended the connection.
+    def insert_rows(
+        self,
+        poster: Poster,
+        name: str,
+        writer: str,
+        sequence: int,
+        diff: int,
+        rows: list[Value],
+        call: str,
+        is_ordered: bool,
+    ) -> int:
+        """Add few plain rows to input `name`, at the open epoch of `poster`; return the epoch that they are
+        in, as far as it is known. Workers in other processes are sent the rows: see `post`.
+        """
+        ...
+
+    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+        """Complete the open epoch of `poster`, behind what it has posted: return the last epoch that is
+        sealed by that (-1: none, since it is not known that all that was posted is there), and whether that
+        epoch is complete on all workers.
+
+        Without `seconds` nobody waits for the work on the epoch. With them, workers are asked for both at
+        once, and may take about so long; below 0: as long as it takes. Raises what is refused.
+        """
+        ...
+
+    def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
+        """Return once `epoch` is complete on all workers; raise `WaitTimeoutError` after `seconds` (below 0:
+        never), whose message counts the `waited_seconds` before this call, too.
         """
         ...
 
@@ -87,31 +112,6 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """Let go of them."""
-        ...
-
-
-@runtime_checkable
-class AtHand(Protocol):
-    """Workers of this process, of which some things can be asked without a request and a reply, whose making
-    and reading would cost as much as what is asked of a lone worker: `EmbeddedWorkers`. Each is answered at
-    once, and raises what a request would.
-    """
-
-    def insert_rows(
-        self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
-    ) -> int:
-        """As `post` of `InsertRows`, its fields in order, to worker 0: the epoch that is answered."""
-        ...
-
-    def seal(self, dataflow: int, epoch: int) -> int:
-        """As `Seal` of worker 0: the epoch that is open then."""
-        ...
-
-    def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
-        """Whether `Wait` for an epoch of all outputs is answered by all workers once they have done what
-        there is to do, or as much of it as they could in so many seconds; below 0: all. If not, it may still
-        come by what others do: that is for a request.
-        """
         ...
 
 
@@ -168,9 +168,8 @@ class Installed:
 
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
-        self._at_hand = workers if isinstance(workers, AtHand) else None
-        self.is_at_hand = self._at_hand is not None
-        """Whether `insert_at_hand`, `seal_at_hand` and `has_done` may be called."""
+        self.is_embedded = not workers.addresses
+        """Whether the workers run within this process, and only while they are asked something."""
         self.part_bytes = workers.part_bytes
         self._end: TimelyError | None = None
         self.index = index
@@ -184,11 +183,6 @@ class Installed:
         if self._end is not None:
             return f"has ended ({type(self._end).__name__})"
         return f"of a cluster that is {self._workers.end}" if self._workers.end else ""
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the workers run within this process, and only while they are asked something."""
-        return not self._workers.addresses
 
     @property
     def workers(self) -> int:
@@ -218,7 +212,7 @@ class Installed:
         except KeyboardInterrupt as error:
             self._note_awaited(error, requests[0][1], began)
             raise
-        if after_work and self.is_at_hand and isinstance(requests[0][1], Wait | Changes | Snapshot):
+        if after_work and self.is_embedded and isinstance(requests[0][1], Wait | Changes | Snapshot):
             _tell_after_work(began)
         return replies
 
@@ -228,7 +222,7 @@ class Installed:
         """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
-        if self._end is not None or self._workers.refusals.concern(self.index):
+        if self._end is not None or self._is_refused():
             self.settle()
         try:
             self._workers.post(worker, request, table, self, call, is_ordered)
@@ -236,77 +230,65 @@ class Installed:
             self._hear(error)
             raise
 
-    def ask_behind(self, request: Behind) -> Reply:
-        """Ask worker 0 to complete an epoch, behind what this thread has posted to it for this dataflow, and
-        raise before it what is known to be refused of that, or of what others have posted. What is refused
-        only then comes out of the next `settle`.
+    def insert_rows(
+        self, name: str, writer: str, sequence: int, diff: int, rows: list[Value], call: str, is_ordered: bool
+    ) -> int:
+        """Add few plain rows to the open epoch, and return it: as `post` otherwise."""
+        if self._end is not None or (self._workers.refusals.found and self._is_refused()):
+            self.settle()
+        try:
+            epoch = self._workers.insert_rows(self, name, writer, sequence, diff, rows, call, is_ordered)
+        except TimelyError as error:
+            self._hear(error)
+            raise
+        if epoch > self.epoch:
+            self.epoch = epoch
+        return self.epoch
+
+    def seal_open(self, seconds: float | None) -> tuple[int, bool]:
+        """Complete the open epoch: see `Workers.seal`. Raise before it what is known to be refused of what
+        was posted; what is refused only then comes out of the next `settle`.
         """
         if self._end is not None:
             self.settle(seals=True)
-
-        def sent(behind: list[Value]) -> Request:
-            if refused := self._refused_of(None):  # what other threads have posted has its answers by now
-                raise together(refused)
-            return request(behind)
-
+        began = time.monotonic()
         try:
-            return self._workers.ask_behind(0, self, sent)
+            sealed, is_done = self._workers.seal(self, seconds)
         except TimelyError as error:
             self._hear(error)
-            if refused := self._refused_of(None):
+            if self._workers.refusals.found and (refused := self._refused_of(None)):
                 raise together(refused) from None
             raise
         except KeyboardInterrupt as error:
-            self._note_name(error)
+            if self.is_embedded and seconds is not None:
+                self._note_awaited(error, Wait(self.index, "", self.epoch - 1, seconds), began)
+            else:
+                self._note_name(error)
             raise
+        if after_work and is_done and self.is_embedded:
+            _tell_after_work(began)
+        return sealed, is_done
 
-    # Of workers that are at hand, where nothing is ever outstanding.
+    def check_refused(self) -> None:
+        """Raise what is refused of what any thread has posted for this dataflow."""
+        if refused := self._refused_of(None):
+            raise together(refused)
 
-    def insert_at_hand(self, name: str, writer: str, sequence: int, diff: int, rows: list[PlainRow]) -> None:
-        """As `post` of `InsertRows` for the open epoch."""
-        if self._end is not None:
-            self.settle()
-        assert self._at_hand is not None
-        values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
+    def wait_for(self, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
+        """Return once `epoch` is complete on all workers: see `Workers.wait`."""
+        if not self.is_embedded or self._end is not None:
+            self.settle(timeout_seconds=_limit_of(seconds))
+        began = time.monotonic()
         try:
-            entered = self._at_hand.insert_rows(self.index, name, self.epoch, writer, sequence, diff, values)
-        except TimelyError as error:
-            self._hear(error)
-            raise
-        self.note_epoch(entered)
-
-    def seal_at_hand(self) -> int:
-        """As `ask_behind` for a `Seal` of the open epoch, which is returned."""
-        if self._end is not None:
-            self.settle(seals=True)
-        assert self._at_hand is not None
-        epoch = self.epoch
-        try:
-            opened = self._at_hand.seal(self.index, epoch)
-        except TimelyError as error:
-            self._hear(error)
-            raise
-        self.note_epoch(opened)
-        return epoch
-
-    def has_done(self, epoch: int, seconds: float, began: float) -> bool:
-        """Let workers that are at hand do what there is to do, for so many seconds at most, or without limit
-        below 0: whether an epoch is complete then. `began`: when the call did, on the monotonic clock.
-        """
-        if self._end is not None:
-            self.settle()
-        assert self._at_hand is not None
-        try:
-            is_done = self._at_hand.has_done(self.index, epoch, seconds)
+            self._workers.wait(self.index, epoch, seconds, waited_seconds)
         except TimelyError as error:
             self._hear(error)
             raise
         except KeyboardInterrupt as error:
-            self._note_awaited(error, Wait(self.index, "", epoch, seconds), began)
+            self._note_awaited(error, Wait(self.index, "", epoch, seconds, waited_seconds), began)
             raise
-        if after_work and is_done:
+        if after_work and self.is_embedded:
             _tell_after_work(began)
-        return is_done
 
     def _note_awaited(self, error: KeyboardInterrupt, request: Request, began: float) -> None:
         """Say of an interrupt what of this dataflow was waited for: workers elsewhere have said by whom."""
@@ -352,6 +334,10 @@ class Installed:
         if self._end is not None:
             raise again(self._end)
 
+    def _is_refused(self) -> bool:
+        """Whether something is refused of what this thread has posted, and no call has told of it."""
+        return self._workers.refusals.concern(self.index)
+
     def _refused_of(self, thread: int | None) -> list[TimelyError]:
         """What is to be told of what a thread has posted for this dataflow; None: any."""
         refused = self._workers.refusals.take(self.index, thread)
@@ -371,8 +357,13 @@ class Installed:
         A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
         for that: shortly after the limit there is an error in any case.
         """
-        seconds = PATIENCE_SECONDS if timeout_seconds < 0 else timeout_seconds + ANSWER_SECONDS_MAX
+        seconds = _limit_of(timeout_seconds)
         return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)
+
+
+def _limit_of(seconds: float) -> float:
+    """How long to wait for the answer to a request that may take `seconds` itself; below 0: for ever."""
+    return PATIENCE_SECONDS if seconds < 0 else seconds + ANSWER_SECONDS_MAX
 
 
 def _tell_after_work(began: float) -> None:

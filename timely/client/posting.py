@@ -58,6 +58,16 @@ class Poster(Protocol):
     """Who has posted for the dataflow `index`, and hears of the answer. Several threads may call it."""
 
     index: int
+    epoch: int
+    """The open one, as far as this client knows."""
+
+    def note_epoch(self, epoch: int) -> None:
+        """Remember that `epoch` or a later one is open."""
+        ...
+
+    def check_refused(self) -> None:
+        """Raise what is refused of what any thread has posted for this dataflow."""
+        ...
 
     def on_answer(self, reply: Reply) -> None:
         """It is done."""
@@ -82,36 +92,37 @@ class Refusals:
     """What one client has posted and was not done, as long as no call has told of it."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, int, TimelyError]] = []
+        self.found: list[tuple[int, int, TimelyError]] = []
+        """The dataflow, the thread and the error of each."""
         self._lock = threading.Lock()
 
     def add(self, dataflow: int, thread: int, error: TimelyError) -> None:
         """What `thread` has posted for a dataflow is refused."""
         with self._lock:
-            self._found.append((dataflow, thread, error))
+            self.found.append((dataflow, thread, error))
 
     def concern(self, dataflow: int) -> bool:
         """Whether anything is to be told of what this thread has posted for a dataflow."""
-        if not self._found:  # as nearly always
+        if not self.found:  # as nearly always
             return False
         thread = this_thread()
-        return any((dataflow, thread) == (of, by) for of, by, _ in self._found)
+        return any((dataflow, thread) == (of, by) for of, by, _ in self.found)
 
     def __bool__(self) -> bool:
         """Whether anything is to be told at all."""
-        return bool(self._found)
+        return bool(self.found)
 
     def take(self, dataflow: int | None = None, thread: int | None = None) -> list[TimelyError]:
         """What is to be told of what a thread has posted for a dataflow, which is told then; None: any."""
-        if not self._found:  # as nearly always
+        if not self.found:  # as nearly always
             return []
         with self._lock:
             taken = [
                 (of, by, error)
-                for of, by, error in self._found
+                for of, by, error in self.found
                 if dataflow in (None, of) and thread in (None, by)
             ]
-            self._found = [each for each in self._found if each not in taken]
+            self.found = [each for each in self.found if each not in taken]
         return [error for _, _, error in taken]
 
 
@@ -206,9 +217,12 @@ class Posts:
         """One that is expected has come while another was waited for."""
         self._answers[worker, number] = answer
 
-    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
+    def ask_behind(
+        self, worker: int, poster: Poster, request: Behind, on_sent: Callable[[], object] = bool
+    ) -> Reply:
         """Ask something of a worker behind all that was posted to it for the dataflow of `poster`, and
-        settle. Raises what was answered, or what ends the connection.
+        settle. `on_sent` is called once the request is sent, before its answer is waited for. Raises what was
+        answered, or what ends the connection.
         """
         deadline = time.monotonic() + REPLY_SECONDS_MAX
         with self._lock:
@@ -221,6 +235,7 @@ class Posts:
             ]
             with self._doubting():  # as in `post`
                 number = self._send(worker, request(behind), None)
+                on_sent()
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
             self._settle(deadline)
         if not isinstance(answer, Reply):

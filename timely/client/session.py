@@ -36,7 +36,6 @@ from ..wire.requests import (
     Stats,
     Uninstall,
     Value,
-    Wait,
 )
 from ..wire.task_requests import Hold
 from .appending import append_request
@@ -109,14 +108,24 @@ class Flow(Installed):
             raise no_end(self.name, "output", name, self._inputs, self._outputs)
         return found
 
-    def seal(self, expected: Sequence[ExpectedAppend] = (), *, through: int | None = None) -> int:
+    def seal(
+        self,
+        expected: Sequence[ExpectedAppend] = (),
+        *,
+        through: int | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
+    ) -> int:
         """Complete the open epoch of all inputs on all workers, and return it: every row that this client has
         inserted is in it or in one before.
 
         `through` completes all epochs up to that one instead, and none where that has been done: for epochs
         that are times, and inputs of one's own beside what is imported, whose epochs may be far ahead.
-        It does not wait for the work on them: `wait` does, and reading. What fails in that work comes out
-        there, or out of a later call.
+
+        `wait` also waits until that epoch is complete everywhere, as `wait(seal())` does, and asks workers in
+        other processes for both at once. After `timeout` seconds of waiting it raises `WaitTimeoutError`; the
+        epoch is sealed then, and `wait()` goes on. Without `wait` it does not wait for the work: `Flow.wait`
+        does, and reading. What fails in that work comes out there, or out of a later call.
 
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
@@ -127,13 +136,28 @@ class Flow(Installed):
                 f"seal takes the appends that must have arrived, not {expected!r}. To complete epochs up to "
                 f"one write seal(through={expected!r}); the open one alone, {self.epoch}: seal()"
             )
+        if wait:
+            seconds: float | None = seconds_of(timeout)
+            began = time.monotonic()
+        elif timeout is None:
+            seconds, began = None, 0.0
+        else:
+            raise MisuseError("seal waits only with wait=True: write seal(wait=True, timeout=…)")
         if through is None and not expected:
-            if self.is_at_hand:
-                return self.seal_at_hand()
-            reply = self.ask_behind(lambda behind: Seal(self.index, self.epoch, behind))
-            if (sealed := reply.integer("sealed")) >= 0:
-                self.note_epoch(max(sealed + 1, reply.integer("open")))
-                return sealed
+            epoch, is_done = self.seal_open(seconds)
+            if is_done or (seconds is None and epoch >= 0):
+                return epoch
+        else:
+            epoch = -1
+        if epoch < 0:
+            epoch = self._seal_settled(expected, through)
+        if seconds is not None:
+            waited = 0.0 if seconds < 0 else min(seconds, time.monotonic() - began)
+            self.wait_for(epoch, seconds if seconds < 0 else seconds - waited, waited)
+        return epoch
+
+    def _seal_settled(self, expected: Sequence[ExpectedAppend], through: int | None) -> int:
+        """Complete an epoch once all that was posted is answered."""
         # If rows have entered a later epoch than this client knew, that is the one to seal.
         self.settle(seals=True)
         epoch = self.epoch if through is None else epoch_of(through, "seal(through=…)")
@@ -150,24 +174,17 @@ class Flow(Installed):
         return self.epoch
 
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
-        """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it.
+        """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it. Right
+        behind a seal, `seal(wait=True)` does both.
 
         Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
         embedded workers it comes at once where no other thread of the program could seal the epoch, and
         after the step in which the time is over; the next call goes on from there.
         """
-        if type(epoch) is int:  # as most often: who waits for each change pays for each call here
-            wanted = epoch
-        else:
-            wanted = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
-        left = seconds = seconds_of(timeout)
-        if self.is_at_hand:
-            began = time.monotonic()
-            if self.has_done(wanted, seconds, began):
-                return wanted
-            left = seconds if seconds < 0 else max(0.0, began + seconds - time.monotonic())
-        self.ask_all(Wait(self.index, "", wanted, seconds), left)
-        return wanted
+        if type(epoch) is not int:
+            epoch = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
+        self.wait_for(epoch, seconds_of(timeout))
+        return epoch
 
     def finish(self, timeout: float | None = None) -> int:
         """Close all inputs, and block until all that follows from their rows is complete on all workers.
@@ -182,7 +199,7 @@ class Flow(Installed):
         for each in self._inputs.values():
             each.close()
         left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
-        self.ask_all(Wait(self.index, "", FOREVER - 1, left, seconds - left), left)
+        self.wait_for(FOREVER - 1, left, 0.0 if seconds < 0 else seconds - left)
         for name in self._outputs:
             held = self.ask_all(Hold(self.index, name, "", 0, 0.0))
             self.note_epoch(max(reply.integer("last") for reply in held))
@@ -407,31 +424,24 @@ class FlowInput:
         rows = form.plain_rows(data)
         if rows is None:
             return self._add_table(call, form.to_table(data), diff, writer, sequence)
-        is_named = writer is not None
         flow = self._flow
         if rows:
             flow.filled_input = self.form.name
-        if is_named or sequence is not None:
-            place, writer, sequence = self._identity(writer, sequence)
-        else:  # to where the epoch is sealed, so that the seal may go behind them
+        values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
+        if (
+            writer is None and sequence is None
+        ):  # to where the epoch is sealed, so the seal may go behind them
             if self._is_closed:
                 self._refuse_as_closed()
-            place, writer, sequence = 0, self._rows_writer, next(self._row_numbers)
-            if flow.is_at_hand:
-                flow.insert_at_hand(self.form.name, writer, sequence, diff, rows)
-                return flow.epoch
-        values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
+            number = next(self._row_numbers)
+            # Of keys the last call counts, whichever thread has made it.
+            return flow.insert_rows(
+                self.form.name, self._rows_writer, number, diff, values, call, self._is_keyed
+            )
+        place, writer, sequence = self._identity(writer, sequence)
         request = InsertRows(flow.index, self.form.name, flow.epoch, writer, sequence, diff, values)
-        if not is_named:
-            self._post(call, place, request, None)
-            return flow.epoch
         (reply,) = flow.ask([(place, request, None)])
         return self._entered(reply)
-
-    def _post(self, call: str, place: int, request: Request, table: pa.Table | None) -> None:
-        said = f"{call}(…), input {self.form.name!r},"
-        # Of keys the last call counts, whichever thread has made it.
-        self._flow.post(place, request, table, said, self._is_keyed)
 
     def _add_table(
         self, call: str | None, table: pa.Table, diff: int, writer: str | None, sequence: int | None
@@ -448,7 +458,7 @@ class FlowInput:
         if call is not None and writer is None and sequence is None and _is_small(table, workers):
             writer, sequence = self._rows_writer, next(self._row_numbers)
             small = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
-            self._post(call, 0, small, table)
+            flow.post(0, small, table, f"{call}(…), input {self.form.name!r},", self._is_keyed)
             return flow.epoch
         if _is_large(table, workers):
             _, writer, sequence = self._identity(writer, sequence, is_large=True)

@@ -259,11 +259,11 @@ class Server:
             raise
 
     def has_done(self, dataflow: int, epoch: int) -> bool:
-        """Whether `Wait` for an epoch of all outputs would be answered at once."""
+        """Return whether `Wait` for an epoch of all outputs would be answered at once."""
         if not self.installations.is_quiet():
             return isinstance(self.handle(Wait(dataflow, "", epoch, -1.0)), Reply)
         try:
-            return self._outputs.has_done(dataflow, epoch)
+            return self._outputs.complete(dataflow, "", epoch) > epoch
         except BaseException as error:
             _check_expected(Wait, error)
             raise

@@ -65,6 +65,20 @@ class Listening:
                 poster.on_answer(Reply({"epoch": 7}))
         self.posted.clear()
 
+    def insert_rows(self, poster: Poster, *_: object) -> int:
+        if self.fails_with is not None:
+            raise self.fails_with
+        return 5
+
+    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+        if self.fails_with is not None:
+            raise self.fails_with
+        return poster.epoch, seconds is not None
+
+    def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
+        if self.fails_with is not None:
+            raise self.fails_with
+
     def close(self) -> None:
         raise AssertionError("nobody may close them")
 

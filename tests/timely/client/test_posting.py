@@ -30,6 +30,7 @@ class _Wire:
 
     def __init__(self, index: int = 0) -> None:
         self.index = index
+        self.epoch = 0
         self.posts = Posts(self.send, self.gather)
         self.sent: list[tuple[int, int]] = []
         self.rows: list[Frame | None] = []
@@ -56,6 +57,12 @@ class _Wire:
         if self.interrupts:
             raise self.interrupts.pop()
         return answer
+
+    def note_epoch(self, epoch: int) -> None:
+        raise AssertionError("answers are told")
+
+    def check_refused(self) -> None:
+        raise AssertionError("it is asked by whoever seals")
 
     def on_answer(self, reply: Reply) -> None:
         self.answered.append(reply.integer("epoch"))
@@ -125,7 +132,10 @@ def test_what_goes_behind_names_what_was_posted_there_for_the_dataflow_and_all_i
         named.append(behind)
         return Describe(1)
 
-    assert wire.posts.ask_behind(1, wire, request).integer("epoch") == 55
+    sent: list[int] = []
+    reply = wire.posts.ask_behind(1, wire, request, lambda: sent.append(len(wire.seconds)))
+    assert reply.integer("epoch") == 55
+    assert sent == [0], "called before an answer is waited for"
     assert named == [[0, 1, 4]] and wire.sent[-1] == (1, 5), "each handle of the dataflow, no other one"
     assert wire.answered == [0, ("no", ["this is the answer to insert(…) at here.py:7"]), 3]
     assert other.answered == [2] and handle.answered == [4] and not wire.posts

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from math import inf
 from typing import Final, TypeAlias
 
 from ...failure import is_interrupt
@@ -35,14 +34,12 @@ class Pieces:
     all: for longer and longer, since to stop and begin again has its cost.
     """
 
-    def __init__(self, until: float, is_looked: bool) -> None:
+    def __init__(self, until: float) -> None:
         self._until = until
-        self._seconds = _FIRST_SECONDS if is_looked else inf
+        self._seconds = _FIRST_SECONDS
 
     def next_until(self) -> float:
         """The end of the next piece, on the monotonic clock."""
-        if self._seconds == inf:
-            return self._until
         seconds, self._seconds = self._seconds, min(2 * self._seconds, _LAST_SECONDS)
         return min(self._until, time.monotonic() + seconds)
 
@@ -58,7 +55,7 @@ def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]
     if asked is None:
         return None
     instances = worker.instances
-    if len(instances) == 1 and all(one in asked for one in instances):  # most often: quickly found
+    if len(instances) == 1 and next(iter(instances)) in asked:  # Fast path: there is one dataflow.
         return None
     found: set[int] = set()
     ahead = list(asked)

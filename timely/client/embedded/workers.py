@@ -16,9 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, wraps
 from math import inf
-from typing import Final, Literal, NoReturn
+from threading import get_ident
+from typing import Concatenate, Final, Literal, NoReturn, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -44,7 +45,7 @@ from ...worker.answers.later import Later
 from ...worker.server import Server
 from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
 from ..installed import PATIENCE_SECONDS, OwnProcess
-from ..posting import Behind, Poster, Refusals
+from ..posting import Poster, Refusals
 from .answers import Answers, what_ended
 from .concerned import About, Pieces, asked_by, concerned, exporting, have_done
 from .crew import Crew
@@ -60,7 +61,43 @@ _OF_NO_WORK = (InsertRows, *OF_ROWS, *OF_ENDS, Enter, Arrived)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
 
 _ONLY_LOOKS = (Wait, Changes, Snapshot)
-"""What brings nothing that others wait for. They would look in vain, and meanwhile not count as who waits."""
+"""Requests that cannot help another waiting thread; waking those threads for them would be useless."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _in_turn(
+    method: Callable[Concatenate[EmbeddedWorkers, _P], _T],
+) -> Callable[Concatenate[EmbeddedWorkers, _P], _T]:
+    """Let the calling thread hold the turn while `method` runs. Threads take turns; a vertex, which runs
+    within the turn of some thread, cannot have another.
+
+    The lock is taken by `with`, and `_busy` is written here: an interrupt (Ctrl-C) may come as any call
+    begins or returns.
+    """
+
+    @wraps(method)
+    def taken(self: EmbeddedWorkers, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        thread = get_ident()
+        if self._busy == thread or (self._crew is not None and self._crew.has(thread)):
+            raise MisuseError(
+                "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
+            )
+        with self._lock:
+            try:
+                self._busy = self._acting.thread = thread
+                begin_turn(self)
+                self._others.have_asked.add(thread)
+                return method(self, *args, **kwargs)
+            except BaseException as error:
+                self._note(error)
+                raise
+            finally:
+                self._busy = 0
+                end_turn(self)
+
+    return taken
 
 
 class EmbeddedWorkers:
@@ -89,6 +126,8 @@ class EmbeddedWorkers:
             for index in range(count)
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
+        self._server = self._servers[0]
+        self._acting = self._workers[0].acting
         self._broken: BaseException | None = None
         self._lock: Turn = threading.RLock()
         self._busy = 0  # the thread whose turn it is
@@ -135,36 +174,46 @@ class EmbeddedWorkers:
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
         if not self._may_begin(until):
             raise self._others.not_begun()
-        answers, news = None, None
+        is_patient = timeout_seconds >= PATIENCE_SECONDS
+        answers, news, seconds = None, None, 0.0
         while True:
-            with self._turn():
-                try:
-                    self._begin_turn()
-                    if answers is None:
-                        answers = self._begin(requests, until - ANSWER_SECONDS_MAX)
-                        if not all(isinstance(request, _ONLY_LOOKS) for _, request, _ in requests):
-                            self._others.wake()
-                    else:
-                        self._check()
-                        self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked_by(requests)))
-                    if self._settle(answers, until, self._about(asked_by(requests))):
-                        return answers.replies
-                    if time.monotonic() > until:
-                        raise answers.failure or answers.late()
-                    news = self._others.lie_down(timeout_seconds >= PATIENCE_SECONDS)
-                    seconds = self._others.patience(answers)
-                except BaseException as error:
-                    if news is not None:
-                        self._others.get_up(news)
-                    self._note(error)
-                    raise
-                finally:
-                    self._busy = 0
-                    end_turn(self)
+            answers, news, seconds = self._ask_once(requests, until, is_patient, answers)
+            if news is None:
+                return answers.replies
             try:
                 self._others.await_news(news, seconds)
             finally:  # an interrupt here leaves nothing half done
                 self._others.get_up(news)
+
+    @_in_turn
+    def _ask_once(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        until: float,
+        is_patient: bool,
+        answers: Answers | None,
+    ) -> tuple[Answers, threading.Event | None, float]:
+        """Hand out `requests`, unless that is done, and work for their answers. If some are still missing:
+        what to wait for without a turn, and for how long.
+        """
+        self._check()
+        asked = asked_by(requests)
+        if answers is None:
+            answers = self._begin(requests, until - ANSWER_SECONDS_MAX)
+            if not all(isinstance(request, _ONLY_LOOKS) for _, request, _ in requests):
+                self._others.wake()
+        else:
+            self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked))
+        if self._settle(answers, until, self._about(asked)):
+            return answers, None, 0.0
+        if time.monotonic() > until:
+            raise answers.failure or answers.late()
+        news = self._others.lie_down(is_patient)
+        try:
+            return answers, news, self._others.patience(answers)
+        except BaseException:
+            self._others.get_up(news)
+            raise
 
     def post(
         self,
@@ -177,92 +226,91 @@ class EmbeddedWorkers:
     ) -> None:
         """Do it now: here nobody is waited for."""
         del call, is_ordered
-        with self._turn():
-            try:
-                self._begin_turn()
-                self._check()
-                answer = self._take_at_once(worker, request, table)
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._busy = 0
-                end_turn(self)
+        answer = self._do_now(worker, request, table)
         assert isinstance(answer, Reply), "what may be posted is answered at once"
         poster.on_answer(answer)
 
-    # What is asked most often, by a call for each: as a request is, but for the request and the reply.
+    @_in_turn
+    def _do_now(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
+        self._check()
+        return self._take_at_once(worker, request, table)
 
+    @_in_turn
     def insert_rows(
-        self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
+        self,
+        poster: Poster,
+        name: str,
+        writer: str,
+        sequence: int,
+        diff: int,
+        rows: list[Value],
+        call: str,
+        is_ordered: bool,
     ) -> int:
-        """See `AtHand`."""
-        with self._turn():
-            try:
-                self._begin_turn()
-                self._check()
-                try:
-                    entered = self._servers[0].insert_rows(
-                        dataflow, name, epoch, writer, sequence, diff, rows
-                    )
-                except TimelyError as error:
-                    self._refuse(error, dataflow)
-                self._owed.give(dataflow, len(rows), 0)
-                return entered
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._busy = 0
-                end_turn(self)
+        """See `Workers`: done at once."""
+        del call, is_ordered
+        if self._broken is not None or self._crew is not None:
+            self._check()
+        dataflow = poster.index
+        try:
+            epoch = self._server.insert_rows(dataflow, name, poster.epoch, writer, sequence, diff, rows)
+        except TimelyError as error:
+            self._refuse(error, dataflow)
+        self._owed.give(dataflow, len(rows), 0)
+        return epoch
 
-    def seal(self, dataflow: int, epoch: int) -> int:
-        """See `AtHand`."""
-        with self._turn():
-            try:
-                self._begin_turn()
-                self._check()
-                try:
-                    opened = self._servers[0].seal(dataflow, epoch)
-                except TimelyError as error:
-                    self._refuse(error, dataflow)
-                self._owed.seal(dataflow)
-                if self.count > 1:
-                    self._take_in()
-                if self._owed.is_too_much():
-                    self._pay_for(dataflow)
-                self._others.wake()
-                return opened
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._busy = 0
-                end_turn(self)
+    @_in_turn
+    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+        """See `Workers`. Who waits has the work of the dataflow done in the same turn."""
+        if self._broken is not None or self._crew is not None:
+            self._check()
+        dataflow, epoch = poster.index, poster.epoch
+        try:
+            opened = self._server.seal(dataflow, epoch)
+        except TimelyError as error:
+            self._refuse(error, dataflow)
+        poster.note_epoch(opened)
+        self._owed.seal(dataflow)
+        if self.count > 1:
+            self._take_in()
+        self._others.wake()
+        if seconds is not None:
+            until = inf if seconds < 0 else time.monotonic() + seconds
+            return epoch, self._work_through(dataflow, epoch, until)
+        if self._owed.is_too_much():
+            self._pay_for(dataflow)
+        return epoch, False
 
-    def has_done(self, dataflow: int, epoch: int, seconds: float) -> bool:
-        """See `AtHand`. As for a request to wait, all work of the dataflow is done before."""
-        until = inf if seconds < 0 else time.monotonic() + seconds
-        if not self._may_begin(until):
-            return False
-        with self._turn():
-            try:
-                self._begin_turn()
-                self._check()
-                self._work_off(until, self._about((dataflow,)))
-                try:
-                    for server in self._servers:
-                        if not server.has_done(dataflow, epoch):
-                            return False
-                except TimelyError as error:
-                    self._refuse(error, dataflow)
-                return True
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._busy = 0
-                end_turn(self)
+    def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
+        """See `Workers`. What does not come by working is waited for as by `ask`."""
+        began = time.monotonic()
+        until = inf if seconds < 0 else began + seconds
+        if self._may_begin(until) and self._has_done(dataflow, epoch, until):
+            return
+        request = Wait(dataflow, "", epoch, seconds, waited_seconds)
+        limit = PATIENCE_SECONDS
+        if seconds >= 0:
+            limit = max(0.0, until - time.monotonic()) + ANSWER_SECONDS_MAX
+        self.ask([(worker, request, None) for worker in range(self.count)], limit)
+
+    @_in_turn
+    def _has_done(self, dataflow: int, epoch: int, until: float) -> bool:
+        if self._broken is not None or self._crew is not None:
+            self._check()
+        return self._work_through(dataflow, epoch, until)
+
+    def _work_through(self, dataflow: int, epoch: int, until: float) -> bool:
+        """Do all work of a dataflow, or as much as can be done before `until`; whether the epoch is complete
+        on all workers then. If it is not, calls of other threads may still complete it.
+        """
+        self._work_off(until, concerned(self._workers[0], self._server.replacements, (dataflow,)))
+        try:
+            for server in self._servers:
+                if not server.has_done(dataflow, epoch):
+                    return False
+        except TimelyError as error:
+            self._refuse(error, dataflow)
+        return True
 
     def _take_at_once(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
         """Hand out a request whose answer does not depend on work."""
@@ -279,39 +327,13 @@ class EmbeddedWorkers:
         told = self._in_full(error, dataflow)
         raise told from told.__cause__
 
-    def ask_behind(self, worker: int, poster: Poster, request: Behind) -> Reply:
-        """Nothing is outstanding."""
-        del poster
-        (reply,) = self.ask([(worker, request([]), None)])
-        return reply
-
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """All answers were given at once."""
 
+    @_in_turn
     def work_off(self) -> None:
         """Do all that there is to do; or, once time was over before it was done, as much as a seal does."""
-        with self._turn():
-            try:
-                self._begin_turn()
-                self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._late else inf)
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._busy = 0
-                end_turn(self)
-
-    def _turn(self) -> Turn:
-        """Threads take turns, for as long as each holds this; a vertex, which runs within somebody's turn,
-        cannot have another.
-
-        It is taken by `with`: whoever is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
-        """
-        if self._is_within():
-            raise MisuseError(
-                "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
-            )
-        return self._lock
+        self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._late else inf)
 
     def _may_begin(self, until: float) -> bool:
         """Whether a turn can be had before then."""
@@ -323,15 +345,8 @@ class EmbeddedWorkers:
 
     def _is_within(self) -> bool:
         """Whether what asks is a vertex of this cluster."""
-        thread = threading.get_ident()
+        thread = get_ident()
         return self._busy == thread or (self._crew is not None and self._crew.has(thread))
-
-    def _begin_turn(self) -> None:
-        """Who ends it writes `_busy` himself: an interrupt (Ctrl-C) may come as any call begins."""
-        self._busy = thread = threading.get_ident()
-        self._workers[0].acting.thread = thread
-        begin_turn(self)
-        self._others.have_asked.add(thread)
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
@@ -370,7 +385,6 @@ class EmbeddedWorkers:
 
     def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]], until: float) -> Answers:
         """Hand out requests, after the work that their answers depend on."""
-        self._check()
         waits = looks = asks_else = False
         for _, request, _ in requests:
             waits = waits or not isinstance(request, _OF_NO_WORK)
@@ -416,36 +430,31 @@ class EmbeddedWorkers:
         until = inf if timeout is None else time.monotonic() + timeout
         if not self._may_begin(until):
             raise self._others.not_begun()
-        with self._turn():
-            try:
-                self._begin_turn()
-                self._check()
-                # It may read what others export, and begins with what these have done by then.
-                read = [one for one in exporting(self._workers[0]) if one not in self._late]
-                about = self._about(read if replaces is None else [*read, replaces])
-                self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), about)
-                old = -1 if replaces is None else self._servers[0].check_replaceable(replaces)
-                dataflow = self._servers[0].installations.reserve()
-                answers = [
-                    server.install(dataflow, spec, builder, arguments, old) for server in self._servers
-                ]
-                self._others.wake()
-                waited = Answers(answers)
-                try:
-                    if not self._settle(waited, until, self._about({dataflow, old} - {-1})):
-                        raise waited.late()
-                    return waited.replies[0]
-                except TimelyError:
-                    # Whatever ends it now or later, the caller hears of it here.
-                    self._failed_installs.add(dataflow)
-                    self._untold.pop(dataflow, None)
-                    raise
-            except BaseException as error:
-                self._note(error)
-                raise
-            finally:
-                self._busy = 0
-                end_turn(self)
+        return self._install(spec, builder, arguments, replaces, until)
+
+    @_in_turn
+    def _install(
+        self, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int | None, until: float
+    ) -> Reply:
+        self._check()
+        # It may read what others export, and begins with what these have done by then.
+        read = [one for one in exporting(self._workers[0]) if one not in self._late]
+        about = self._about(read if replaces is None else [*read, replaces])
+        self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), about)
+        old = -1 if replaces is None else self._server.check_replaceable(replaces)
+        dataflow = self._server.installations.reserve()
+        answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
+        self._others.wake()
+        waited = Answers(answers)
+        try:
+            if not self._settle(waited, until, self._about({dataflow, old} - {-1})):
+                raise waited.late()
+            return waited.replies[0]
+        except TimelyError:
+            # Whatever ends it now or later, the caller hears of it here.
+            self._failed_installs.add(dataflow)
+            self._untold.pop(dataflow, None)
+            raise
 
     def close(self) -> None:
         """Do what is owed; then nothing can be asked. Raises what has ended a dataflow, if no call has."""
@@ -459,7 +468,7 @@ class EmbeddedWorkers:
                     self._end_threads()
                 return
             if not is_within:
-                self._closer = threading.get_ident()
+                self._closer = get_ident()
                 try:
                     self.work_off()
                 except BaseException:
@@ -473,10 +482,10 @@ class EmbeddedWorkers:
             for error in self._untold.values():
                 raise again(error)
 
+    @_in_turn
     def _end_threads(self) -> None:
         if self._crew is not None:
-            with self._turn():
-                self._crew.close()
+            self._crew.close()
 
     def _is_here(self) -> bool:
         """Whether this process has the threads: one that was forked has not."""
@@ -496,7 +505,7 @@ class EmbeddedWorkers:
 
     def _what_ended(self, dataflow: int) -> TimelyError | None:
         """The error that has ended a dataflow, as the worker tells it on which it arose."""
-        return what_ended(self._workers, self._servers[0].replacements.inputs_of(dataflow))
+        return what_ended(self._workers, self._server.replacements.inputs_of(dataflow))
 
     def _take_in(self) -> None:
         """Let all workers know what the first has decided."""
@@ -505,7 +514,7 @@ class EmbeddedWorkers:
                 worker.take_in()
 
     def _about(self, asked: Collection[int] | None) -> About:
-        return concerned(self._workers[0], self._servers[0].replacements, asked)
+        return concerned(self._workers[0], self._server.replacements, asked)
 
     def _work_off(self, until: float, about: About = None, asks_else: bool = False) -> None:
         """Work until nothing is left to do in the dataflows `about`, or until then. `asks_else`: for who asks
@@ -532,9 +541,9 @@ class EmbeddedWorkers:
         """Work until all answers are known, or there is nothing to do in the dataflows `about`; whether they
         are. Raises what they are not known for.
         """
-        pieces = Pieces(until, about is not None)
+        pieces = None if about is None else Pieces(until)
         while answers.waiting:
-            moved = self._step(pieces.next_until())
+            moved = self._step(until if pieces is None else pieces.next_until())
             answers.take()
             if not answers.waiting:
                 break
@@ -549,8 +558,8 @@ class EmbeddedWorkers:
     def _run_until_done(self, until: float, about: About) -> Literal["nothing", "of others", "of these"]:
         """Work until nothing is left to do in the dataflows `about`, or until then; what is left."""
         worker, crew = self._workers[0], self._crew
-        pieces = Pieces(until, about is not None)
-        while self._step(pieces.next_until()):
+        pieces = None if about is None else Pieces(until)
+        while self._step(until if pieces is None else pieces.next_until()):
             # A lone worker knows without another step that nothing is left, and so does a crew that has not
             # paused; those that take turns do not.
             if self.count == 1:

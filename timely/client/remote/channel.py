@@ -10,23 +10,21 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
 from ...errors import PeerError, RefusedError, TimelyError, WaitTimeoutError
 from ...failure import again
-from ...limits import FORESEEN_SECONDS_MAX, FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, VERDICT_SECONDS_MAX
+from ...limits import FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, SEALED_WAIT_SECONDS_MAX, VERDICT_SECONDS_MAX
 from ...wire.batch import Frame
 from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_request, head_of
 from ...wire.keys import ClientKeys
-from ...wire.requests import Changes, Reply, Request, Seal, Snapshot, Wait
+from ...wire.requests import Changes, Reply, Request, Seal, Snapshot, Value, Wait
 from ...wire.transport.zeromq import ClientSockets
 from ..awaited import SENT, missing, note_awaited
-from ..installed import Keeper
-from ..posting import Posts
-from .foreseen import Foreseen, ForeseenWait
+from ..installed import PATIENCE_SECONDS, Keeper
+from ..posting import Poster, Posts
 
 __all__ = ["Channel"]
 
@@ -63,7 +61,11 @@ class Channel:
         """What is pending, of what was waited for last; since when: `_awaited_since`."""
         self._awaited_since = 0.0
         self.posts = Posts(self._send, self._answer)
-        self._foreseen = Foreseen(len(addresses), self._send_alone, self.sockets.losses)
+        self._early: dict[tuple[int, int], Reply | TimelyError | None] = {}
+        """By worker and number, the answers to waits that were sent with a seal; None as long as one is
+        missing.
+        """
+        self._apart_until = 0.0
         self._descriptors = [] if launcher is None else launcher.descriptors
         for descriptor in self._descriptors:
             self.sockets.watch(descriptor)
@@ -90,13 +92,6 @@ class Channel:
         reach_seconds: float,
     ) -> list[Reply]:
         self._check_goes_on()
-        if (wait := self._foreseen.find(requests)) is not None:
-            started = time.monotonic()
-            if (found := self._await(wait, timeout_seconds, _patience_of(requests[0][1]))) is not None:
-                return found
-            seconds = time.monotonic() - started
-            requests = [(worker, _shortened(request, seconds), None) for worker, request, _ in requests]
-            timeout_seconds = max(0.0, timeout_seconds - seconds)
         first = self._number + 1
         self._number += len(requests)
         # What cannot be sent is found before anything is.
@@ -113,28 +108,68 @@ class Channel:
         said_seconds = _limit_of(requests[0][1], timeout_seconds)
         return self._gather(pending, timeout_seconds, reach_seconds, said_seconds=said_seconds)
 
-    def _await(self, wait: ForeseenWait, timeout_seconds: float, soon_seconds: float) -> list[Reply] | None:
-        """The answers to a wait that was foreseen; None if they do not come soon, or are errors: whoever asks
-        now is told of the same ones.
+    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+        """See `Workers.seal`. With `seconds`, all workers are asked to wait for the epoch right behind the
+        seal, before that is answered: so their answers are on their way when the work is done.
+
+        Such a wait lies with each worker for `SEALED_WAIT_SECONDS_MAX` at most. After one that came to
+        nothing (the seal was refused, or the work takes longer) for as long none is sent with a seal, so that
+        no worker has more than two of this thread.
         """
-        pending = self._foreseen.begin(wait)
-        if not pending:
-            return [wait.replies[worker] for worker in sorted(wait.replies)]
-        missing = sorted(pending.values())
-        for worker in missing:
-            self.sockets.forgive(worker)
+        sealing = -1
+
+        def request(behind: list[Value]) -> Request:
+            nonlocal sealing
+            poster.check_refused()  # what other threads have posted has its answers by now
+            sealing = poster.epoch
+            return Seal(poster.index, sealing, behind)
+
+        limit = SEALED_WAIT_SECONDS_MAX
+        waits = seconds is not None and time.monotonic() >= self._apart_until
+        if seconds is not None and 0 <= seconds < limit:
+            limit = seconds
+
+        def on_sent() -> None:
+            if waits:
+                wait = Wait(poster.index, "", sealing, limit)
+                # The worker that has the seal first: another one that is woken may take its core.
+                self._early = {
+                    (worker, self._send(worker, wait, None)): None for worker in range(len(self._addresses))
+                }
+
+        is_done = False
         try:
-            found = self._gather(pending, timeout_seconds, float("inf"), soon_seconds)
+            reply = self.posts.ask_behind(0, poster, request, on_sent)
+            sealed = reply.integer("sealed")
+            if sealed >= 0:
+                poster.note_epoch(max(sealed + 1, reply.integer("open")))
+            is_done = sealed == sealing and self._have_waited(poster.index, sealed, limit)
+        finally:
+            if self._early and not is_done:
+                self._apart_until = time.monotonic() + SEALED_WAIT_SECONDS_MAX
+            self._early = {}
+        return sealed, is_done
+
+    def _have_waited(self, dataflow: int, epoch: int, seconds: float) -> bool:
+        """Whether the waits that were sent with a seal are answered in time, and by no error: who asks again
+        is told of the same one.
+        """
+        if not self._early:
+            return False
+        pending = {at: place for place, at in enumerate(self._early) if self._early[at] is None}
+        if any(isinstance(answer, TimelyError) for answer in self._early.values()):
+            return False
+        try:
+            with self._in_use:
+                self._gather(pending, PATIENCE_SECONDS, float("inf"), seconds)
         except PeerError:
             raise
         except TimelyError:
-            self._foreseen.give_up(wait, pending)
-            return None
-        replies = wait.replies | dict(zip(missing, found, strict=True))
-        return [replies[worker] for worker in sorted(replies)]
-
-    def _send_alone(self, worker: int, request: Request) -> int:
-        return self._send(worker, request, None)
+            return False
+        except KeyboardInterrupt as error:
+            self._note_awaited(error, Wait(dataflow, "", epoch, seconds))
+            raise
+        return True
 
     def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
         """Send what nobody waits for now."""
@@ -144,10 +179,7 @@ class Channel:
             frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
             self.sockets.forgive(worker)
             self.sockets.send(worker, frames)
-            number = self._number
-            if isinstance(request, Seal):
-                self._foreseen.on_seal(request)
-            return number
+            return self._number
 
     def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
         """Wait for the answer to what was sent so; raises where there is none."""
@@ -323,8 +355,8 @@ class Channel:
         if position is None and number != FAREWELL:
             if self.posts.expects(worker, number):
                 self.posts.take(worker, number, decode_reply(frames, head))
-            elif self._foreseen.expects(worker, number):
-                self._foreseen.take(worker, number, decode_reply(frames, head))
+            elif (worker, number) in self._early:
+                self._early[worker, number] = decode_reply(frames, head)
             return  # or it is the answer to a request that was given up
         answer = decode_reply(frames, head)
         if position is None:
@@ -398,21 +430,6 @@ class Channel:
         if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
             error.add_note(f"reported by worker {worker} at {self._addresses[worker]}")
         return error
-
-
-def _patience_of(request: Request) -> float:
-    """How long answers that were foreseen are waited for in place of those to this request."""
-    seconds = request.timeout_seconds if isinstance(request, Wait) else FORESEEN_SECONDS_MAX
-    return FORESEEN_SECONDS_MAX if seconds < 0 else min(seconds, FORESEEN_SECONDS_MAX)
-
-
-def _shortened(request: Request, seconds: float) -> Request:
-    """A wait, of which so many seconds are over."""
-    if not isinstance(request, Wait) or request.timeout_seconds < 0:
-        return request
-    left = max(0.0, request.timeout_seconds - seconds)
-    over = request.waited_seconds + request.timeout_seconds - left
-    return replace(request, timeout_seconds=left, waited_seconds=over)
 
 
 def _limit_of(request: Request, seconds: float) -> float:

@@ -61,7 +61,7 @@ class Outputs:
             case Changes():
                 return self._changes(request)
             case Frontier(dataflow, output):
-                return Reply({"complete": self._complete(dataflow, output)})
+                return Reply({"complete": self.complete(dataflow, output)})
             case Snapshot(dataflow, output, epoch, seconds):
                 return self._once_complete(
                     dataflow,
@@ -92,10 +92,6 @@ class Outputs:
                 return Reply()
             case _:
                 return None
-
-    def has_done(self, dataflow: int, epoch: int) -> bool:
-        """Whether an epoch is complete at all outputs."""
-        return self._complete(dataflow, "", epoch) > epoch
 
     def _changes(self, request: Changes) -> Reply | Later:
         if request.reader:
@@ -163,18 +159,18 @@ class Outputs:
         answer: Callable[[int], Reply],
         waited_seconds: float = 0.0,
     ) -> Reply | Later:
-        complete = self._complete(dataflow, output, epoch)
+        complete = self.complete(dataflow, output, epoch)
         if complete > epoch:  # most often, where workers work before they are asked
             return answer(complete)
 
         def ready() -> Reply | None:
-            complete = self._complete(dataflow, output, epoch)
+            complete = self.complete(dataflow, output, epoch)
             return answer(complete) if complete > epoch else None
 
         begun = self._clock()
 
         def late() -> TimelyError:
-            complete = self._complete(dataflow, output)
+            complete = self.complete(dataflow, output)
             is_over = 0 <= seconds <= self._clock() - begun
             waited = f" after {seconds + waited_seconds:g} s" if is_over else ""
             if epoch >= FOREVER - 1:
@@ -209,13 +205,18 @@ class Outputs:
             f"complete are the epochs before {complete}"
         )
 
-    def _complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
-        """The first epoch that is not complete, in this worker's view; one ≤ `wanted` may be too high."""
+    def complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
+        """Return the first epoch that is not complete at `output` (at all of the dataflow, if that is empty),
+        in this worker's view; one ≤ `wanted` may be too high.
+        """
         if output:
             return self._output(dataflow, output).complete_before
         instance = self._replacements.instance(dataflow)
-        names = instance.frozen.outputs
-        at_outputs = min([instance.output(name).complete_before for name in names], default=FOREVER)
+        at_outputs = FOREVER
+        for name in instance.frozen.outputs:
+            complete = instance.output(name).complete_before
+            if complete < at_outputs:
+                at_outputs = complete
         # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
         return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
 

@@ -32,12 +32,14 @@ CALLS: dict[str, Callable[[timely.Flow], object]] = {
     "remove": lambda flow: flow.input("rows").remove([(1, 1)]),
     "seal": lambda flow: flow.seal(),
     "wait": lambda flow: flow.wait(),
+    "seal and wait": lambda flow: flow.seal(wait=True),
 }
 WITHIN: dict[str, tuple[type, str]] = {
     "insert": (InputHandle, "take_rows"),
     "remove": (InputHandle, "take_rows"),
     "seal": (Orders, "seal"),
-    "wait": (Outputs, "has_done"),
+    "wait": (Outputs, "complete"),
+    "seal and wait": (Outputs, "complete"),
 }
 every_call = pytest.mark.parametrize("call", CALLS)
 
@@ -110,7 +112,9 @@ def test_a_vertex_that_asks_its_own_cluster_is_refused(cluster: timely.Cluster, 
         own.input("asks").insert([1])
         with pytest.raises(timely.MisuseError, match="a vertex asks the embedded cluster that runs it"):
             own.wait(own.seal())
-        assert asked == [{"insert": 1, "remove": 1, "seal": 1, "wait": 0}[call]], "another may be asked"
+        assert asked == [{"insert": 1, "remove": 1, "seal": 1, "wait": 0, "seal and wait": 1}[call]], (
+            "another may be asked"
+        )
 
 
 @every_call
@@ -161,7 +165,7 @@ def test_what_fails_unexpectedly_is_told_as_that_and_others_go_on(
     exec(compile("def broken(*_): raise ZeroDivisionError('within')", timely.__file__, "exec"), ours)
     broken = ours["broken"]
     flow = cluster.install(counts)
-    named = {"insert": "insertrows", "remove": "insertrows"}.get(call, call)
+    named = {"insert": "insertrows", "remove": "insertrows", "seal and wait": "wait"}.get(call, call)
     with monkeypatch.context() as patched:
         patched.setattr(*WITHIN[call], broken)
         with pytest.raises(
@@ -313,10 +317,12 @@ def test_an_insertion_with_a_number_that_is_known_counts_once(cluster: timely.Cl
     flow = cluster.install(counts)
     own = cluster._workers
     assert isinstance(own, EmbeddedWorkers)
-    assert own.insert_rows(flow.index, "rows", 0, "w", 0, 1, [(1, 2)]) == 0
+    assert own.insert_rows(flow, "rows", "w", 0, 1, [(1, 2)], "insert", False) == 0
     assert flow.seal() == 0
-    assert own.insert_rows(flow.index, "rows", 0, "w", 0, 1, [(1, 2)]) == 1, "that is open now"
-    assert own.insert_rows(flow.index, "rows", 0, "w", 1, 1, [(1, 3)]) == 1
+    flow.epoch = 0
+    assert own.insert_rows(flow, "rows", "w", 0, 1, [(1, 2)], "insert", False) == 1, "that is open now"
+    assert own.insert_rows(flow, "rows", "w", 1, 1, [(1, 3)], "insert", False) == 1
+    flow.refresh()
     flow.wait(flow.seal())
     assert read(flow) == {(1, 2, 5)}
 

@@ -1,20 +1,22 @@
-"""What one thread asks of workers: what is found without waiting, and a wait of which some time is over."""
+"""What one thread asks of workers: what is found without waiting, and a seal that a wait is sent with."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 import timely
-from timely.client.remote import channel, foreseen
-from timely.client.remote.channel import Channel, _limit_of, _patience_of, _shortened
-from timely.limits import FORESEEN_SECONDS_MAX
+from timely.client.remote import channel
+from timely.client.remote.channel import Channel, _limit_of
+from timely.limits import SEALED_WAIT_SECONDS_MAX
+from timely.wire.batch import Frame
 from timely.wire.frames.messages import encode_error, encode_reply
-from timely.wire.requests import Changes, Hello, Reply, Seal, Snapshot, Wait
+from timely.wire.requests import Changes, Hello, Reply, Request, Seal, Snapshot, Wait
 from timely.wire.transport.zeromq import ClientSockets
 
 
@@ -122,35 +124,128 @@ def test_who_has_all_answers_is_not_told_of_a_loss(asking: Channel) -> None:
         asking.ask([(0, Hello(), None)], 1e4, 1e4)
 
 
-@pytest.mark.parametrize("early", [[], [0], [1], [1, 0]], ids=["none", "of 0", "of 1", "of both"])
-def test_answers_that_were_foreseen_are_in_the_order_of_workers_whenever_they_come(
-    asking: Channel, early: list[int], monkeypatch: pytest.MonkeyPatch
+class _Poster:
+    """A client of dataflow 0 that has posted nothing."""
+
+    index = 0
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.refused: timely.TimelyError | None = None
+
+    def note_epoch(self, epoch: int) -> None:
+        self.epoch = max(epoch, self.epoch)
+
+    def check_refused(self) -> None:
+        if self.refused is not None:
+            raise self.refused
+
+    def on_answer(self, reply: Reply) -> None:
+        """Nothing is answered."""
+
+    def on_refusal(self, error: timely.TimelyError, thread: int) -> None:
+        """Nothing is refused."""
+
+
+_SEALED = Reply({"open": 1, "sealed": 0})
+_DONE = Reply({"complete": 1})
+
+
+@pytest.fixture
+def sent(asking: Channel, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Request]]:
+    """The requests that are sent, each with its worker."""
+    noted: list[tuple[int, Request]] = []
+    send = asking._send
+
+    def noting(worker: int, request: Request, rows: Frame | None) -> int:
+        noted.append((worker, request))
+        return send(worker, request, rows)
+
+    monkeypatch.setattr(asking, "_send", noting)
+    monkeypatch.setattr(asking.posts, "_send", noting)
+    return noted
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]], ids=str)
+def test_a_seal_and_the_waits_with_it_are_answered_in_any_order(
+    asking: Channel, order: list[int], sent: list[tuple[int, Request]]
 ) -> None:
-    monkeypatch.setattr(foreseen, "_FRESH_SECONDS", 1e9)
+    sockets, poster = cast("_Sockets", asking.sockets), _Poster()
+    coming = [(0, _SEALED), (0, _DONE), (1, _DONE)]
+    for place in order:
+        worker, reply = coming[place]
+        sockets.coming.append((worker, [*map(memoryview, encode_reply(1 + place, reply))]))
+    assert asking.seal(poster, -1.0) == (0, True)
+    waits = [(worker, Wait(0, "", 0, SEALED_WAIT_SECONDS_MAX)) for worker in (0, 1)]
+    assert sent == [(0, Seal(0, 0)), *waits]
+    assert poster.epoch == 1 and not asking._early and not sockets.coming
+
+
+def test_a_seal_without_a_limit_for_waiting_goes_alone(
+    asking: Channel, sent: list[tuple[int, Request]]
+) -> None:
+    cast("_Sockets", asking.sockets).reads(0, 1, _SEALED)
+    assert asking.seal(_Poster(), None) == (0, False)
+    assert sent == [(0, Seal(0, 0))]
+
+
+def test_a_wait_that_is_sent_with_a_seal_lies_with_workers_no_longer_than_the_caller_has_said(
+    asking: Channel, sent: list[tuple[int, Request]]
+) -> None:
     sockets = cast("_Sockets", asking.sockets)
-    answers = [Reply({"complete": 20}), Reply({"complete": 21})]
-    asking._send(0, Seal(0, 0), None)
-    for epoch, first in ((0, 2), (1, 5)):  # the numbers of waits, behind those of seals
-        for worker in (0, 1):
-            if epoch and worker in early:
-                continue
-            sockets.reads(worker, first + worker, answers[worker])
-        for worker in early if epoch else []:
-            asking._foreseen.take(worker, first + worker, answers[worker])
-        asked = [(worker, Wait(0, "", epoch, -1.0), None) for worker in range(2)]
-        assert asking.ask(asked, 1e4, 1e4) == answers
-        if not epoch:
-            asking._send(0, Seal(0, 1), None)
-    assert not any(sockets.read.values())
-    assert asking._number == 6, "nothing was asked twice"
+    for worker, number, reply in ((0, 2, _DONE), (0, 1, _SEALED), (1, 3, _DONE)):
+        sockets.reads(worker, number, reply)
+    assert asking.seal(_Poster(), SEALED_WAIT_SECONDS_MAX / 2) == (0, True)
+    assert sent[1:] == [(worker, Wait(0, "", 0, SEALED_WAIT_SECONDS_MAX / 2)) for worker in (0, 1)]
 
 
-def test_a_wait_that_is_asked_later_ends_when_it_would_have() -> None:
-    assert _shortened(Wait(0, "", 1, 2.0), 0.5) == Wait(0, "", 1, 1.5, 0.5)
-    assert _shortened(Wait(0, "", 1, 0.25), 0.5) == Wait(0, "", 1, 0.0, 0.25)
-    assert _shortened(Wait(0, "", 1, 1.5, 0.5), 0.5) == Wait(0, "", 1, 1.0, 1.0)
-    assert _shortened(Wait(0, "", 1, -1.0), 0.5) == Wait(0, "", 1, -1.0)
-    assert _shortened(Hello(), 0.5) == Hello()
+@pytest.mark.parametrize("why", ["refused", "not known", "later", "not yet"])
+def test_after_a_wait_that_came_to_nothing_none_is_sent_with_a_seal_while_it_may_lie_there(
+    asking: Channel, sent: list[tuple[int, Request]], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a client whose seals are refused again and again would fill the places that it has there."""
+    now = [100.0]
+    monkeypatch.setattr(channel, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    sockets, poster = cast("_Sockets", asking.sockets), _Poster()
+    if why == "refused":
+        sockets.coming.append((0, [*map(memoryview, encode_error(1, timely.MisuseError("not so")))]))
+        with pytest.raises(timely.MisuseError, match="not so"):
+            asking.seal(poster, -1.0)
+    else:
+        sealed = {"not known": -1, "later": 3, "not yet": 0}[why]
+        if why == "not yet":
+            late = encode_error(2, timely.WaitTimeoutError("not yet"))
+            sockets.coming.append((0, [*map(memoryview, late)]))
+        reply = Reply({"open": sealed + 1, "sealed": sealed})
+        sockets.coming.append((0, [*map(memoryview, encode_reply(1, reply))]))
+        assert asking.seal(poster, -1.0) == (sealed, False)
+        assert poster.epoch == sealed + 1
+    assert len(sent) == 3 and not asking._early
+    for number, seconds in ((4, 0.0), (5, SEALED_WAIT_SECONDS_MAX / 2)):
+        now[0] += seconds
+        sockets.reads(0, number, Reply({"open": poster.epoch + 1, "sealed": poster.epoch}))
+        assert not asking.seal(poster, -1.0)[1]
+    assert len(sent) == 5, "they went alone"
+    now[0] += SEALED_WAIT_SECONDS_MAX / 2
+    epoch = poster.epoch
+    for worker, number, reply in (
+        (0, 7, _DONE),
+        (0, 6, Reply({"open": epoch + 1, "sealed": epoch})),
+        (1, 8, _DONE),
+    ):
+        sockets.reads(worker, number, reply)
+    assert asking.seal(poster, -1.0) == (epoch, True)
+    assert len(sent) == 8
+
+
+def test_what_is_refused_before_a_seal_is_raised_and_nothing_is_sent(
+    asking: Channel, sent: list[tuple[int, Request]]
+) -> None:
+    poster = _Poster()
+    poster.refused = timely.MisuseError("not so")
+    with pytest.raises(timely.MisuseError, match="not so"):
+        asking.seal(poster, -1.0)
+    assert sent == [] and poster.epoch == 0
 
 
 def test_the_limit_that_messages_say_is_the_callers() -> None:
@@ -161,10 +256,3 @@ def test_the_limit_that_messages_say_is_the_callers() -> None:
         == 1.5
     )
     assert _limit_of(Wait(0, "", 1, -1.0), 9.0) == _limit_of(Hello(), 9.0) == 9.0
-
-
-def test_what_was_foreseen_is_waited_for_no_longer_than_the_call_itself_would() -> None:
-    assert _patience_of(Wait(0, "", 1, -1.0)) == _patience_of(Hello()) == FORESEEN_SECONDS_MAX
-    assert _patience_of(Wait(0, "", 1, FORESEEN_SECONDS_MAX / 2)) == FORESEEN_SECONDS_MAX / 2
-    assert _patience_of(Wait(0, "", 1, 2 * FORESEEN_SECONDS_MAX)) == FORESEEN_SECONDS_MAX
-    assert _patience_of(Wait(0, "", 1, 0.0)) == 0.0
