@@ -1,7 +1,7 @@
 """Which functions does one changed row pass?
 
-`journeys` makes changes of one row and profiles each: one row in, one row out, a seal and a wait. It does so
-for a lone embedded worker, and for a client and two worker processes. `page` makes `docs/journey.md` of the
+`journeys` makes changes of one row and profiles each: one row in, one row out, and a seal that waits. It does
+so for a lone embedded worker, and for a client and two worker processes. `page` makes `docs/journey.md` of the
 result: the functions of ours that most changes pass, in order. `./scripts/journey` writes it.
 """
 
@@ -44,7 +44,7 @@ TITLES = {
 HEAD = """# The functions that one changed row passes
 
 `./scripts/journey` makes this page. It profiles changes of one row and lists the functions of ours that most
-changes pass, in the order of their first calls. A change inserts one row, removes one, seals and waits.
+changes pass, in the order of their first calls. A change inserts one row, removes one, and seals with `wait=True`.
 `tests/test_journey.py` fails if the page is stale, so a function that joins the path of a row shows up in the
 diff of this page.
 
@@ -88,18 +88,16 @@ class _Changes:
     def begin(self, flow: timely.Flow) -> None:
         """Load the rows, and make some changes."""
         flow.input("rows").insert(self._rows)
-        flow.seal()
-        flow.wait()
+        flow.seal(wait=True)
         for _ in range(CHANGES_BEFORE):
             self.make(flow)
 
     def make(self, flow: timely.Flow) -> None:
-        """One row in, one out, a seal and a wait."""
+        """One row in, one out, and a seal that waits."""
         new, old = [self._next.pop()], [self._rows.pop()]
         flow.input("rows").insert(new)
         flow.input("rows").remove(old)
-        flow.seal()
-        flow.wait()
+        flow.seal(wait=True)
 
 
 def journeys() -> dict[str, Journey]:
