@@ -1,8 +1,8 @@
 """Which functions does one changed row pass?
 
 `journeys` makes changes of one row and profiles each: one row in, one row out, and a seal that waits. It does
-so for a lone embedded worker, and for a client and two worker processes. `page` makes `docs/journey.md` of the
-result: the functions of ours that most changes pass, in order. `./scripts/journey` writes it.
+so for a lone embedded worker, and for a client and two worker processes. `page` makes `docs/journey.md` of
+the result: the functions of ours that most changes pass, in order. `./scripts/journey` writes it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ TITLES = {
 HEAD = """# The functions that one changed row passes
 
 `./scripts/journey` makes this page. It profiles changes of one row and lists the functions of ours that most
-changes pass, in the order of their first calls. A change inserts one row, removes one, and seals with `wait=True`.
+changes pass, in the order of their first calls. A change inserts one row, removes one, and seals with
+`wait=True`.
 `tests/test_journey.py` fails if the page is stale, so a function that joins the path of a row shows up in the
 diff of this page.
 
