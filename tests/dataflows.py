@@ -230,7 +230,7 @@ class MiscountsVertex(timely.Vertex):
         self.send_by(0, message, time)
         if "drop a count" in message:
             instance = cast(Instance, cast(VertexRunner, self._runner)._surroundings)
-            changes = instance._changes.deltas
+            changes = instance.changes.deltas
             changes.pop([point for point, delta in changes.items() if delta > 0][-1])
 
 

@@ -155,7 +155,7 @@ HOLDS_NO_WORDS = {
     "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
     "UnitsVertex": "_lead _placement _schemas _shape",
     "UpdateBatch": "moved symbol_words",
-    "Vertex": "_bound",
+    "Vertex": "_bound _runner",
     "VertexRunner": (
         "_acting _ahead _has_looked _has_times _held _held_far _held_in_order _is_begun _lasting _limit "
         "_looks_for_times _received _received_minimal _surroundings _waiting _waiting_in_order activations "

@@ -19,7 +19,7 @@ be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, NoReturn, Protocol
 
 from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, MisuseError
@@ -141,6 +141,18 @@ class Runner(Protocol):
         ...
 
 
+class _NoRunner:
+    """The runner of a vertex that has none yet."""
+
+    def __get__(self, vertex: Vertex | None, owner: type[Vertex]) -> NoReturn:
+        if vertex is None:
+            raise AttributeError("only a vertex has a runner, not its class")
+        raise InternalError(
+            f"{owner.__name__} is not part of a running dataflow yet: send and ask from callbacks, not from "
+            "__init__"
+        )
+
+
 class Vertex:
     """Base class of all vertices; subclass it and override the callbacks that you need."""
 
@@ -151,6 +163,7 @@ class Vertex:
     """Whether what a loop sends to it may wait until others have nothing to do: it comes together then."""
 
     _bound: Runner | None = None
+    _runner: Runner = _NoRunner()  # type: ignore[assignment]  # `bind` puts the runner over it
 
     # What a vertex overrides.
 
@@ -229,7 +242,7 @@ class Vertex:
         By default its attributes. A vertex may leave out what is told to people only, or sort what has an
         order that it never looks at: a checker then has fewer states to look through.
         """
-        return {name: part for name, part in vars(self).items() if name != "_bound"}
+        return {name: part for name, part in vars(self).items() if name not in ("_bound", "_runner")}
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all arrays and batches that it keeps from one activation to the next, as far as there
@@ -351,7 +364,7 @@ class Vertex:
                 f"{self!r} is used for two stages: give `stage` the class or a function that makes a new "
                 "vertex each time"
             )
-        self._bound = runner
+        self._bound = self._runner = runner
         self.on_start()
 
     def _word_of(self, time: Timestamp, call: str) -> int:
@@ -366,16 +379,7 @@ class Vertex:
 
     def rebind(self, runner: Runner) -> None:
         """Let `runner` stand between the vertex and what has run it so far; called by that."""
-        self._bound = runner
-
-    @property
-    def _runner(self) -> Runner:
-        if self._bound is None:
-            raise InternalError(
-                f"{type(self).__name__} is not part of a running dataflow yet: send and ask from "
-                "callbacks, not from __init__"
-            )
-        return self._bound
+        self._bound = self._runner = runner
 
     def __repr__(self) -> str:
         if self._bound is None:

@@ -272,7 +272,7 @@ class Worker:
         return ran > 0
 
     def _publish(self, number: int, instance: Instance) -> bool:
-        changes = instance.take_changes()
+        changes = instance.changes.take()
         if not changes:
             instance.follow()
             return False

@@ -1,7 +1,7 @@
 """One dataflow on one worker: runners of vertices, connectors, tracker, and who has turns (`turns.py`).
 
-An activation lets a vertex consume everything that is ready. Count changes pile up in `_changes`, where a
-message that is sent and consumed within a step cancels out and never reaches the tracker; `take_changes`
+An activation lets a vertex consume everything that is ready. Count changes pile up in `changes`, where a
+message that is sent and consumed within a step cancels out and never reaches the tracker; `changes.take`
 hands them over once per step.
 
 Words count from an anchor (`progress/times/anchor.py`), which each worker moves up by itself when something
@@ -63,8 +63,8 @@ class Instance:
         self.anchor = Anchor()
         self.far = FarPointstamps(frozen.layout)
         self._awaiting: set[int] = set()  # stages with rows of epochs that are not let in yet
-        self._changes = CountChanges()
-        self.count = self._changes.add  # (location, word, delta): callbacks reach progress tracking by this
+        self.changes = CountChanges()
+        self.count = self.changes.add  # (location, word, delta): callbacks reach progress tracking by this
         self.turns = Turns()
         # By these, too: each connector and runner asks for turns, and a call more would be one per message.
         self.enqueue, self.wake = self.turns.enqueue, self.turns.wake
@@ -175,13 +175,9 @@ class Instance:
         """Who sends to input `port` of a stage on this worker."""
         return feeders(self.frozen, self.runners, self.connectors, stage, port)
 
-    def take_changes(self) -> list[Change]:
-        """The changes of counts since the last call, consolidated, increments first."""
-        return self._changes.take()
-
     def untold(self) -> list[Change]:
-        """What `take_changes` would hand over; to look at."""
-        return self._changes.consolidated()
+        """What `changes.take` would hand over; to look at."""
+        return self.changes.consolidated()
 
     def receive(self, connector: int, word: int, batch: Batch, anchor: int = 0) -> None:
         """A message came in from another worker; its words count from `anchor`."""
@@ -219,12 +215,12 @@ class Instance:
     @property
     def is_calm(self) -> bool:
         """See `Runner`."""
-        return not (self.turns.ready or self._changes.deltas or self.recheck or self.turns.has_failed)
+        return not (self.turns.ready or self.changes.deltas or self.recheck or self.turns.has_failed)
 
     def is_at_rest(self) -> bool:
         """Whether a step would do nothing here: nobody is ready, nothing untold, no notification due."""
         turns = self.turns
-        if turns.ready or turns.resumed or turns.patient or self.recheck or self._changes.deltas:
+        if turns.ready or turns.resumed or turns.patient or self.recheck or self.changes.deltas:
             return False
         # Asked several times for each change: mostly nothing waits, and that is seen without a call.
         return not ((self._awaiting or self.arrivals.late or self.far.pointstamps) and self.can_follow())
@@ -233,7 +229,7 @@ class Instance:
         """Which actions there are to perform now, in the order in which steps come to them."""
         found: list[Resume | Activate | Publish | Notify | Idle] = []
         found += [Activate(self.index, actor.stage) for actor in self._different() if actor.is_queued]
-        if self._changes.deltas or self.can_follow():
+        if self.changes.deltas or self.can_follow():
             found.append(Publish(self.index))
         if self.recheck:
             found.append(Notify(self.index))
@@ -331,7 +327,7 @@ class Instance:
                 raise
         counts = self.tracker.counts()
         self.anchor.epoch += by.epochs
-        self._changes.rebase(by)
+        self.changes.rebase(by)
         for runner in self.runners:
             try:
                 runner.rebase(by)
@@ -363,7 +359,7 @@ class Instance:
         """All that decides what it will do; frontiers and precursors follow from counts."""
         return (
             self.index,
-            (bool(self._changes), sorted(self.untold())),
+            (bool(self.changes), sorted(self.untold())),
             [(location, word, count) for location, word, count, _ in self.tracker.active()],
             (self.turns, sorted(self.recheck)),
             (self.runners, self.regions),
@@ -402,7 +398,7 @@ class Instance:
         self.connectors.clear()
         self.inputs.clear()
         self.constants.clear()
-        self._changes = CountChanges()
+        self.changes = CountChanges()
         self.arrivals.drop()
 
     def pointstamps(self) -> list[tuple[int, int, int]]:
@@ -418,7 +414,7 @@ class Instance:
 
     def is_complete(self) -> bool:
         """Whether nothing is outstanding anywhere, in this worker's view."""
-        return not self.has_work() and not self._changes and self.tracker.is_idle()
+        return not self.has_work() and not self.changes and self.tracker.is_idle()
 
     def _different(self) -> list[VertexRunner | RegionRunner]:
         """All runners: of stages, and of regions."""

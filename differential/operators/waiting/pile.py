@@ -109,7 +109,7 @@ class Pile:
 
     def _sum_if_due(self, show: ShowRow) -> None:
         """More comes: sum all blocks, if there are many more than were summed, so that equal rows are one."""
-        if self._rows < self._sum_at:
+        if not self._blocks or self._rows < self._sum_at:
             return
         before, parts = self._rows, list[Part](self._blocks)
         self._blocks, self._rows = [], 0

@@ -62,8 +62,8 @@ def test_changes_put_increments_first() -> None:
     instance.count(1, 2, 1)
     instance.count(2, 2, -1)
     instance.count(2, 2, 1)
-    assert instance.take_changes() == [(1, 2, 1), (3, 8, -1)]
-    assert instance.take_changes() == []
+    assert instance.changes.take() == [(1, 2, 1), (3, 8, -1)]
+    assert instance.changes.take() == []
 
 
 def test_changes_of_the_first_open_epoch_is_how_far_all_is_done() -> None:

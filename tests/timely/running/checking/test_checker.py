@@ -17,7 +17,7 @@ from random_dataflows import run
 import timely
 from progress.errors import InternalError
 from progress.tracking.broadcast import Broadcaster
-from progress.tracking.count_changes import Change
+from progress.tracking.count_changes import Change, CountChanges
 from progress.tracking.tracker import Tracker
 from timely import Batch
 from timely.running.checking.checker import SWITCH, ProgressChecker
@@ -81,18 +81,18 @@ def test_caught_a_dropped_count_by_what_the_worker_owns() -> None:
 
 def test_caught_decrements_that_are_told_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the worker itself: what it has not told is not upright. By its peer: it hears of what it cannot."""
-    take = Instance.take_changes
+    take = CountChanges.take
 
-    def take_increments_late(self: Instance) -> list[Change]:
+    def take_increments_late(self: CountChanges) -> list[Change]:
         changes = take(self)
         raised = [change for change in changes if change[2] > 0]
         if len(raised) == len(changes):
             return changes
         for change in raised:
-            self.count(*change)
+            self.add(*change)
         return [change for change in changes if change[2] < 0]
 
-    monkeypatch.setattr(Instance, "take_changes", take_increments_late)
+    monkeypatch.setattr(CountChanges, "take", take_increments_late)
     group, _ = pair()
     with pytest.raises(InternalError, match="predicate B2, own share does not hold at worker 0 of 2"):
         settle(group)

@@ -251,7 +251,7 @@ def parts_of(worker: Worker) -> Iterator[object]:
     for instance in worker.instances.values():
         yield instance
         yield instance.turns
-        yield instance._changes
+        yield instance.changes
         yield from instance.runners
         yield from instance.connectors
         yield from instance.inputs.values()
