@@ -18,7 +18,7 @@ from exporting_flows import sums
 import timely
 from progress.times.time_words import TimeLayout
 from timely.running.core import Worker
-from timely.wire.requests import Insert, Install, Reply, Request, Seal, Value
+from timely.wire.requests import IN_OPEN, Decide, Deliver, Install, Reply, Request, Value
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.answers.later import Later
 from timely.worker.server import Server
@@ -81,7 +81,7 @@ class DelayedCluster:
         self._present[edge] += diff
         self._present = +self._present
         self._sequence += 1
-        insert = Insert(self.owner, "edges", self.epoch, "w", self._sequence, diff)
+        insert = Deliver(self.owner, "edges", "w", self._sequence, IN_OPEN, self.epoch, diff)
         table = pa.table({"src": [edge[0]], "dst": [edge[1]]})
         # Its worker has perhaps not heard of the last seal: the edge belongs to that epoch then.
         reply = self.rng.choice(self.servers).handle(insert, table)
@@ -90,7 +90,7 @@ class DelayedCluster:
 
     def seal(self) -> None:
         """Complete the open epoch."""
-        reply = self.ask(Seal(self.owner, self.epoch))
+        reply = self.ask(Decide(self.owner, self.epoch, True))
         assert isinstance(reply, Reply)
         self.epoch = reply.integer("open")
 

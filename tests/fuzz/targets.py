@@ -49,16 +49,14 @@ from timely.wire.frames.messages import (
 from timely.wire.frames.tables import frame_to_table, table_to_frame
 from timely.wire.handshake import (
     Build,
-    Closed,
-    Committed,
     Control,
+    Decided,
     Ended,
     EndHeard,
-    Entered,
+    Entering,
     Farewell,
     Greeting,
     Offer,
-    Sealed,
     Switched,
     TakenOver,
     Verdict,
@@ -67,14 +65,17 @@ from timely.wire.handshake import (
     encode_control,
 )
 from timely.wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
+    BY_COLUMN,
+    IN_EPOCH,
+    WHEN_NAMED,
     Changes,
+    Decide,
+    Deliver,
+    Drop,
     Install,
+    Missing,
     Reply,
     Request,
-    Seal,
     Snapshot,
     Stats,
 )
@@ -120,18 +121,21 @@ def _frames(frames: Sequence[bytes | bytearray | memoryview]) -> Frames:
 def _requests() -> list[Frames]:
     plain: list[Request] = [
         Install("dataflows:word_count", {"a": [1, {"b": None}], "c": 2.5}),
-        Seal(0, 7),
-        Arrived(0, 3, [["lines", "writer", 0], ["lines", "writer", 1]]),
+        Decide(0, 7, True),
+        Decide(0, 7, True, [["lines", "writer", 0]], [["lines", "q", 1, ["a"], "s", False, 9]], ["rows"]),
+        Missing(0, 3, [["lines", "writer", 0], ["lines", "q", 1, "a", 2]], [["lines", "q"]]),
+        Drop(0, [["lines", "q", 1, "a"], ["lines", "q", 1]]),
         Changes(0, "counts", "reader", 0, 5, True, 1.5),
         Snapshot(1, "sums", 3, -1.0),
         Stats(),
     ]
     appends: list[Request] = [
-        Append(0, "lines", 0, "writer", 1, 0),
-        Append(1, "rows", 0, "writer", 1, 1),
-        AppendEpochs(1, "rows", "key", "writer", 2, 0),
+        Deliver(0, "lines", "writer", 1, IN_EPOCH, 0, 0),
+        Deliver(1, "rows", "writer", 1, IN_EPOCH, 0, 1),
+        Deliver(1, "rows", "writer", 2, BY_COLUMN, 0, 0, column="key"),
+        Deliver(1, "rows", "q", 2, WHEN_NAMED, 0, 0, part=1, attempt="a"),
     ]
-    tables = [RECORDS, ROWS, ROWS]
+    tables = [RECORDS, ROWS, ROWS, ROWS]
     return [_frames(encode_request(number, request)) for number, request in enumerate(plain)] + [
         _frames(encode_request(9, request, table)) for request, table in zip(appends, tables, strict=True)
     ]
@@ -264,10 +268,10 @@ def _controls() -> list[Frames]:
         Build(0, "m:f", b"\x80"),
         Offer(0, "ab", ("one", "two"), "", ("MisuseError",)),
         Verdict(0, "", ()),
-        Sealed(0, 5),
-        Entered(0, "lines", "w", 3, 2),
-        Committed(0, "lines", "q", 3, 2, 0, ("a", "b")),
-        Closed(0, "lines"),
+        Decided(0, 5),
+        Decided(0, -1, (Entering("lines", "w", 3, 2, 0, None),)),
+        Decided(0, -1, (Entering("lines", "q", 3, 2, 0, ("a", "b")),)),
+        Decided(0, -1, (), ("lines",)),
         Switched(0, 1, 5),
         TakenOver(1),
         Ended(0, "why", ("VertexError", "TimelyError")),

@@ -21,23 +21,22 @@ import timely
 from timely.client.connection import RemoteWorkers
 from timely.errors import InternalError, MisuseError, TimelyError, WaitTimeoutError
 from timely.wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
+    BY_COLUMN,
+    IN_EPOCH,
+    IN_OPEN,
+    WHEN_NAMED,
     Changes,
-    Close,
+    Decide,
+    Deliver,
     Describe,
-    Enter,
     Forget,
     Frontier,
-    Insert,
     Install,
     Leave,
+    Missing,
     Replace,
     Request,
-    Seal,
     Snapshot,
-    Stage,
     Stats,
     Uninstall,
     Wait,
@@ -104,9 +103,9 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
     far = 1 << 61
     rows = LINES.append_column("diff", pa.array([1]))
     asked: list[tuple[int, Request, pa.Table | None]] = [
-        (1, Seal(flow, 0), None),
-        (1, Enter(flow, "lines", 0, "w", 0), None),
-        (1, Close(flow, "lines"), None),
+        (1, Decide(flow, 0, True), None),
+        (1, Decide(flow, 0, enter=[["lines", "w", 0]]), None),
+        (1, Decide(flow, -1, close=["lines"]), None),
         (1, Install("dataflows:word_count"), None),
         (0, Install("os:_exit", {"status": 3}), None),
         (0, Install("sys:exit"), None),
@@ -114,44 +113,48 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
         (0, Install("dataflows:broken_builder"), None),
         (0, Install("\0:x"), None),
         (0, Install("x" * 4_000), None),
-        (0, Enter(flow, "lines", far, "nobody", far), None),
-        (0, Enter(flow, "no such", 0, "w", 0), None),
-        (0, Close(flow, "no such"), None),
+        (0, Decide(flow, far, enter=[["lines", "nobody", far]]), None),
+        (0, Decide(flow, 0, enter=[["no such", "w", 0]]), None),
+        (0, Decide(flow, -1, close=["no such"]), None),
         (1, Uninstall(flow, True), None),
         (0, Uninstall(2**40, False), None),
         (1, Replace(flow, "dataflows:word_count", {}, 1.0), None),
         (0, Replace(2**40, "dataflows:word_count", {}, 1.0), None),
         (0, Replace(flow, "no such:builder", {}, 1.0), None),
-        (0, Seal(-1, 0), None),
-        (0, Seal(flow, -far), None),
-        (0, Seal(flow, 1 << 62), None),
+        (0, Decide(-1, 0, True), None),
+        (0, Decide(flow, -far, True), None),
+        (0, Decide(flow, 1 << 62, True), None),
     ]
     for worker in (0, 1):
         for number in (-1, 1 << 32, far, -far):
             asked += [
                 (worker, Describe(number), None),
-                (worker, Insert(number, "lines", 0, "w", 0, 1), LINES),
+                (worker, Deliver(number, "lines", "w", 0, IN_OPEN, 0, 1), LINES),
                 (worker, Frontier(number, ""), None),
                 (worker, Changes(flow, "counts", "r", number, number, False, 0.0), None),
                 (worker, Changes(flow, "counts", "", number, -number, True, 0.0), None),
                 (worker, Snapshot(flow, "counts", number, 0.0), None),
                 (worker, Wait(flow, "", number, 0.0), None),
-                (worker, Append(flow, "lines", number if number < far else 1 << 62, "w", 0, 0), rows),
-                (worker, Stage(flow, "lines", 0, "parts", 0, number, 1), LINES),
-                (worker, Arrived(flow, number, [["lines", "w", number]]), None),
+                (
+                    worker,
+                    Deliver(flow, "lines", "w", 0, IN_EPOCH, number if number < far else 1 << 62, 0),
+                    rows,
+                ),
+                (worker, Deliver(flow, "lines", "parts", 0, WHEN_NAMED, 0, 1, part=number), LINES),
+                (worker, Missing(flow, number, [["lines", "w", number]]), None),
             ]
         asked += [
             (worker, Wait(flow, "", 1 << 40, float("nan")), None),
             (worker, Wait(flow, "", 1 << 40, float("-inf")), None),
-            (worker, Arrived(flow, 0, [[], "x", {"a": 1}, ["lines", 1, 1]]), None),
-            (worker, AppendEpochs(flow, "lines", "record", "w", 1, 0), rows),
-            (worker, AppendEpochs(flow, "lines", "diff", "w", 1, 0), rows),
-            (worker, AppendEpochs(flow, "lines", "", "w", -far, 5), rows),
-            (worker, AppendEpochs(flow, "lines", "at", "w", 1, 1), None),
-            (worker, Insert(flow, "lines", 0, "w", 0, 5), LINES),
-            (worker, Insert(flow, "lines", 0, "w", 0, -(1 << 62)), LINES),
-            (worker, Insert(flow, "lines", 0, "w", 0, 1), None),
-            (worker, Insert(flow, "lines", 0, "\0" * 4_000, -1, 0), LINES),
+            (worker, Missing(flow, 0, [[], "x", {"a": 1}, ["lines", 1, 1]]), None),
+            (worker, Deliver(flow, "lines", "w", 1, BY_COLUMN, 0, 0, column="record"), rows),
+            (worker, Deliver(flow, "lines", "w", 1, BY_COLUMN, 0, 0, column="diff"), rows),
+            (worker, Deliver(flow, "lines", "w", -far, BY_COLUMN, 0, 5, column=""), rows),
+            (worker, Deliver(flow, "lines", "w", 1, BY_COLUMN, 0, 1, column="at"), None),
+            (worker, Deliver(flow, "lines", "w", 0, IN_OPEN, 0, 5), LINES),
+            (worker, Deliver(flow, "lines", "w", 0, IN_OPEN, 0, -(1 << 62)), LINES),
+            (worker, Deliver(flow, "lines", "w", 0, IN_OPEN, 0, 1), None),
+            (worker, Deliver(flow, "lines", "\0" * 4_000, -1, IN_OPEN, 0, 0), LINES),
             (worker, Forget(flow, "counts", "", 1 << 62), None),
             (worker, Forget(flow, "counts", "nobody", -far), None),
             (worker, Leave(flow, "counts", "nobody"), None),
@@ -197,7 +200,7 @@ def test_nonsense_by_thousands_leaves_room_for_others(cluster: list[str]) -> Non
                 with pytest.raises(MisuseError, match="4,096 clients have places in this output already"):
                     workers.ask(places, 60)
                 parts: list[tuple[int, Request, pa.Table | None]] = [
-                    (0, Stage(flow.index, "lines", 0, f"writer {number}", 0, 0, 1), LINES)
+                    (0, Deliver(flow.index, "lines", f"writer {number}", 0, WHEN_NAMED, 0, 1, part=0), LINES)
                     for number in range(500)
                 ]
                 assert len(workers.ask(parts, 60)) == 500

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgpack
 import pytest
 from fuzz.__main__ import odd_rows
 from fuzz.mutations import mutated
@@ -20,6 +21,8 @@ from fuzz.targets import TARGETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from timely.wire.handshake import PROTOCOL_VERSION
+
 BOMBS = bombs()
 
 
@@ -28,6 +31,19 @@ BOMBS = bombs()
 )
 def test_corpus_what_was_too_much_once_is_borne(path: Path) -> None:
     probe(TARGETS[path.parent.name], read_kept(path))
+
+
+def test_corpus_messages_of_clients_and_workers_speak_the_present_version() -> None:
+    """Else they are refused for that, and what was odd about them is not looked at."""
+    versions: set[object] = set()
+    for path in [*kept("request"), *kept("reply")]:
+        try:
+            header = msgpack.unpackb(read_kept(path)[0], strict_map_key=False)
+        except Exception:  # nobody reads that
+            continue
+        if isinstance(header, list) and len(header) == 4 and isinstance(header[0], int):
+            versions.add(header[0])
+    assert versions == {PROTOCOL_VERSION}
 
 
 def test_corpus_every_folder_belongs_to_a_target() -> None:

@@ -21,7 +21,7 @@ from differential.operators.between import imports as imports_module
 from timely.client.tables import at_epoch
 from timely.errors import MisuseError
 from timely.wire.handshake import Switched
-from timely.wire.requests import Append, Changes, Replace, Reply
+from timely.wire.requests import IN_EPOCH, Changes, Deliver, Replace, Reply
 from timely.worker.answers.later import Later
 
 
@@ -173,7 +173,7 @@ def test_same_rows_of_far_epochs_are_taken_over_by_a_version_with_deeper_loops(
     cluster.settle()
     cluster.ask(Replace(0, "exporting_flows:owner", {"query": "reach"}, -1.0))
     far, edge = 1 << 50, pa.table({"src": [1], "dst": [2]})
-    assert isinstance(cluster.servers[0].handle(Append(0, "edges", far, "w", 0, 1), edge), Reply)
+    assert isinstance(cluster.servers[0].handle(Deliver(0, "edges", "w", 0, IN_EPOCH, far, 1), edge), Reply)
     if is_refused:
         cluster.servers[0].installations.give_up(cluster.latest)
     else:
@@ -183,7 +183,7 @@ def test_same_rows_of_far_epochs_are_taken_over_by_a_version_with_deeper_loops(
     (left,) = {frozenset(worker.instances) for worker in cluster.workers}
     assert left == {0 if is_refused else 1}
     for server in cluster.servers:
-        assert isinstance(server.handle(Append(0, "edges", far, "w", 1, 1), edge), Reply)
+        assert isinstance(server.handle(Deliver(0, "edges", "w", 1, IN_EPOCH, far, 1), edge), Reply)
     found = cluster.ask(Changes(0, "out", "", 0, cluster.epoch, False, 0.0))
     assert isinstance(found, Reply)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..failure import add_note
 from ..operators.capture import FOREVER
-from ..wire.requests import Changes, Install, Replace, Request, Seal, Snapshot, Value, Wait
+from ..wire.requests import Changes, Decide, Deliver, Install, Replace, Request, Snapshot, Value, Wait
 
 __all__ = ["SENT", "missing", "note_awaited", "what_is_asked"]
 
@@ -44,7 +44,11 @@ def what_is_asked(request: Request) -> str:
             return f"the install of {_name(spec, arguments)!r}"
         case Replace(dataflow, spec, arguments):
             return f"{_name(spec, arguments)!r} to take the place of dataflow {dataflow}"
-        case Seal(dataflow, epoch):
+        case Deliver(dataflow, name):
+            return f"rows for input {name!r} of dataflow {dataflow} to be taken"
+        case Decide(dataflow, epoch, seals):
+            if not seals or epoch < 0:
+                return f"what becomes of epochs and staged rows of dataflow {dataflow} to be decided"
             return f"epoch {epoch} of dataflow {dataflow} to be sealed"
         case Wait(dataflow, output, epoch):
             return f"{_epoch(epoch)} of {_output(output)}dataflow {dataflow} to be complete"

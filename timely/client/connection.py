@@ -33,7 +33,7 @@ from ..wire.addresses import socket_address
 from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import Hello, InsertRows, Reply, Request, Value, Wait
+from ..wire.requests import IN_OPEN, Deliver, Hello, Reply, Request, Value, Wait
 from .appending import append_request
 from .installed import PATIENCE_SECONDS, Keeper, OwnProcess
 from .posting import Poster, Refusals, together
@@ -133,13 +133,13 @@ class RemoteWorkers:
     def post(
         self,
         worker: int,
-        request: Request,
+        request: Deliver,
         table: pa.Table | None,
         poster: Poster,
         call: str,
         is_ordered: bool = False,
     ) -> None:
-        """Send a request whose answer `poster` hears of when somebody settles. `is_ordered`: once other
+        """Send a delivery whose answer `poster` hears of when somebody settles. `is_ordered`: once other
         threads have their answers, for a worker takes what comes by several connections in any order.
         """
         with self._breaking():
@@ -164,7 +164,7 @@ class RemoteWorkers:
     ) -> int:
         """See `Workers`: rows are posted to worker 0, where their epoch is sealed."""
         epoch = poster.epoch
-        request = InsertRows(poster.index, name, epoch, writer, sequence, diff, rows)
+        request = Deliver(poster.index, name, writer, sequence, IN_OPEN, epoch, diff, rows)
         self.post(0, request, None, poster, f"{call}(…), input {name!r},", is_ordered)
         return epoch
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..errors import MisuseError, TimelyError
 from ..failure import add_note, again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..wire.requests import Changes, Reply, Request, Snapshot, Value, Wait
+from ..wire.requests import Changes, Deliver, Reply, Request, Snapshot, Value, Wait
 from .awaited import note_awaited
 from .posting import Poster, Refusals, this_thread, together
 
@@ -61,13 +61,13 @@ class Workers(Protocol):
     def post(
         self,
         worker: int,
-        request: Request,
+        request: Deliver,
         table: pa.Table | None,
         poster: Poster,
         call: str,
         is_ordered: bool = False,
     ) -> None:
-        """Send a request whose answer `poster` hears of at the next `settle`, or at once; `call` says what
+        """Send a delivery whose answer `poster` hears of at the next `settle`, or at once; `call` says what
         the user has called. `is_ordered`: it comes after all that other threads have posted before.
         """
         ...
@@ -217,9 +217,9 @@ class Installed:
         return replies
 
     def post(
-        self, worker: int, request: Request, table: pa.Table | None, call: str, is_ordered: bool = False
+        self, worker: int, request: Deliver, table: pa.Table | None, call: str, is_ordered: bool = False
     ) -> None:
-        """Send a request whose answer nobody waits for. If it is refused, the next call says so, and does
+        """Send a delivery whose answer nobody waits for. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
         if self._end is not None or self._is_refused():

@@ -6,7 +6,7 @@ by the next call of its thread, or by whoever seals, with the line that it was m
 else.
 
 What is asked of the same worker may go *behind* them, without waiting either: it names them, and is not done
-unless they were.
+unless they were taken.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..errors import TimelyError, WaitTimeoutError
 from ..limits import DIRECT_TABLE_BYTES_MAX, POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
 from ..wire.batch import Frame
-from ..wire.requests import Reply, Request, Value
+from ..wire.requests import Deliver, Reply, Request, Value
 
 __all__ = ["Behind", "Poster", "Posts", "Refusals", "this_thread", "together"]
 
@@ -31,7 +31,8 @@ _LOOK_SECONDS: Final = 0.001
 """So often who waits for another thread looks whether that is done."""
 
 Behind: TypeAlias = Callable[[list[Value]], Request]
-"""Makes a request that is done only if those of these numbers were."""
+"""Makes a request that is done only if the deliveries of these names, [input, writer, sequence], were taken.
+"""
 
 
 _threads = count()
@@ -81,7 +82,7 @@ class Poster(Protocol):
 class _Post(NamedTuple):
     worker: int
     number: int
-    request: Request
+    request: Deliver
     rows: Frame | None
     poster: Poster
     call: str
@@ -187,13 +188,13 @@ class Posts:
     def post(
         self,
         worker: int,
-        request: Request,
+        request: Deliver,
         rows: Frame | None,
         poster: Poster,
         call: str,
         site: CallSite,
     ) -> None:
-        """Send a request; `call` and `site` say what the user has called, and where."""
+        """Send a delivery; `call` and `site` say what the user has called, and where."""
         # In very many pieces a small table goes another way than rows, and might change places with them.
         is_apart = rows is not None and memoryview(rows).nbytes > DIRECT_TABLE_BYTES_MAX
         if len(self._waiting) >= POSTED_COUNT_MAX or self.is_in_doubt or is_apart:
@@ -228,13 +229,13 @@ class Posts:
         with self._lock:
             if self.is_in_doubt:
                 self._settle(deadline)
-            behind: list[Value] = [
-                post.number
+            after: list[Value] = [
+                [post.request.input, post.request.writer, post.request.sequence]
                 for post in self._waiting
                 if post.worker == worker and post.poster.index == poster.index
             ]
             with self._doubting():  # as in `post`
-                number = self._send(worker, request(behind), None)
+                number = self._send(worker, request(after), None)
                 on_sent()
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
             self._settle(deadline)

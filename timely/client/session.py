@@ -23,16 +23,14 @@ from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.claims import shown
 from ..wire.frames.tables import schema_from_bytes
 from ..wire.requests import (
-    Arrived,
-    Close,
+    IN_OPEN,
+    WHEN_NAMED,
+    Decide,
+    Deliver,
     Describe,
-    Enter,
-    Insert,
-    InsertRows,
+    Missing,
     Reply,
     Request,
-    Seal,
-    Stage,
     Stats,
     Uninstall,
     Value,
@@ -165,7 +163,7 @@ class Flow(Installed):
             self._check_arrived(epoch, expected)
         if epoch < self.epoch:
             return epoch
-        self.note_epoch(max(epoch + 1, self.ask_first(Seal(self.index, epoch)).integer("open")))
+        self.note_epoch(max(epoch + 1, self.ask_first(Decide(self.index, epoch, True)).integer("open")))
         return epoch
 
     def refresh(self) -> int:
@@ -260,7 +258,7 @@ class Flow(Installed):
             by_worker[place_of(writer, sequence, self.workers)].append([name, writer, sequence])
         replies = self.ask(
             [
-                (worker, Arrived(self.index, epoch, listed), None)
+                (worker, Missing(self.index, epoch, listed), None)
                 for worker, listed in enumerate(by_worker)
                 if listed
             ]
@@ -405,7 +403,8 @@ class FlowInput:
         with an `InputClosedError`: to this client at once, to another as whatever else is refused to it.
         """
         self._flow.settle(seals=True)
-        self._flow.note_epoch(self._flow.ask_first(Close(self._flow.index, self.form.name)).integer("open"))
+        request = Decide(self._flow.index, -1, close=[self.form.name])
+        self._flow.note_epoch(self._flow.ask_first(request).integer("open"))
         self._is_closed = True
         return self._flow.epoch
 
@@ -439,7 +438,7 @@ class FlowInput:
                 self.form.name, self._rows_writer, number, diff, values, call, self._is_keyed
             )
         place, writer, sequence = self._identity(writer, sequence)
-        request = InsertRows(flow.index, self.form.name, flow.epoch, writer, sequence, diff, values)
+        request = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff, values)
         (reply,) = flow.ask([(place, request, None)])
         return self._entered(reply)
 
@@ -457,14 +456,14 @@ class FlowInput:
             self._refuse_as_closed()
         if call is not None and writer is None and sequence is None and _is_small(table, workers):
             writer, sequence = self._rows_writer, next(self._row_numbers)
-            small = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
+            small = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff)
             flow.post(0, small, table, f"{call}(…), input {self.form.name!r},", self._is_keyed)
             return flow.epoch
         if _is_large(table, workers):
             _, writer, sequence = self._identity(writer, sequence, is_large=True)
             return self._add_in_parts(table, diff, writer, sequence)
         place, writer, sequence = self._identity(writer, sequence)
-        request = Insert(flow.index, self.form.name, flow.epoch, writer, sequence, diff)
+        request = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff)
         (reply,) = flow.ask([(place, request, table)])
         return self._entered(reply)
 
@@ -484,16 +483,21 @@ class FlowInput:
         return self._place, self._writer, next(self._numbers)
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
-        flow, workers = self._flow, self._flow.workers
+        flow, workers, name = self._flow, self._flow.workers, self.form.name
         for part, piece in enumerate(chunks(table, flow.part_bytes * workers)):
             rows = -(-piece.num_rows // workers)
             requests: list[tuple[int, Request, pa.Table | None]] = []
             for worker in range(workers):
-                stage = Stage(flow.index, self.form.name, flow.epoch, writer, sequence, part, diff)
+                stage = Deliver(flow.index, name, writer, sequence, WHEN_NAMED, flow.epoch, diff, part=part)
                 requests.append((worker, stage, piece.slice(worker * rows, rows)))
             flow.ask(requests)
-        reply = flow.ask_first(Enter(flow.index, self.form.name, flow.epoch, writer, sequence))
-        return self._entered(reply)
+        reply = flow.ask_first(Decide(flow.index, flow.epoch, enter=[[name, writer, sequence]]))
+        match reply.items("entered"):
+            case [[_, int(epoch)]]:
+                flow.note_epoch(epoch)
+                return epoch
+            case entered:
+                raise PeerError(f"a worker says that an insertion has entered {shown(entered)}")
 
     def _entered(self, reply: Reply) -> int:
         epoch = reply.integer("epoch")

@@ -7,10 +7,8 @@
     Offer       to worker 0: fingerprint and description of what was built, or why it could not be
     Verdict     worker 0 to all: start it (no reason), or forget it
 
-    Sealed      worker 0 to all: epochs up to this one are complete
-    Entered     worker 0 to all: the staged parts of an insertion belong to this epoch
-    Committed   worker 0 to all: these attempts are a batch of a query, and belong to this epoch
-    Closed      worker 0 to all: no epoch will follow at this input
+    Decided     worker 0 to all: these staged deliveries enter, epochs up to this one are complete, and these
+                inputs are closed
     Switched    worker 0 to all: a new version of a dataflow has its inputs from this epoch on
     TakenOver   to worker 0: the new version has its outputs on this worker, too
     Ended       anybody to all: a dataflow has ended with this error
@@ -30,6 +28,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import zip_longest
+from typing import NamedTuple
 
 import msgpack
 
@@ -43,16 +42,14 @@ from .claims import shown
 __all__ = [
     "PROTOCOL_VERSION",
     "Build",
-    "Closed",
-    "Committed",
     "Control",
+    "Decided",
     "EndHeard",
     "Ended",
-    "Entered",
+    "Entering",
     "Farewell",
     "Greeting",
     "Offer",
-    "Sealed",
     "Switched",
     "TakenOver",
     "Verdict",
@@ -63,7 +60,7 @@ __all__ = [
     "own_hashing",
 ]
 
-PROTOCOL_VERSION = 11
+PROTOCOL_VERSION = 12
 
 
 @dataclass(frozen=True)
@@ -138,49 +135,31 @@ class Verdict:
         return revive(list(self.classes), self.reason)
 
 
-@record(frozen=True)
-class Sealed:
-    """All epochs up to `epoch` are complete at all inputs that are not closed."""
+class Entering(NamedTuple):
+    """What is staged of the delivery (writer, sequence) belongs to `epoch`; -1: drop it, it was taken before.
 
-    dataflow: int
-    epoch: int
-
-
-@dataclass(frozen=True)
-class Entered:
-    """The staged parts of the insertion (writer, sequence) belong to `epoch`; -1: drop them, they are known
-    already. `order` is its place among the calls, where that counts.
+    `order` is its place among the calls, where that counts. A batch has `attempts`, of which nothing else
+    enters; their places follow one another. An insertion has None.
     """
 
-    dataflow: int
     input: str
     writer: str
     sequence: int
     epoch: int
-    order: int = 0
+    order: int
+    attempts: tuple[str, ...] | None
 
 
-@dataclass(frozen=True)
-class Committed:
-    """What these attempts have staged is batch `batch` of `query`, and belongs to `epoch`. `order` is the
-    place of the first of them among the calls, where that counts; those of the others follow.
+@record(frozen=True)
+class Decided:
+    """These deliveries enter; then all epochs up to `sealed` (-1: none) are complete at all inputs that are
+    not closed; then these inputs are closed.
     """
 
     dataflow: int
-    input: str
-    query: str
-    batch: int
-    epoch: int
-    order: int
-    attempts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Closed:
-    """No epoch will follow at `input`."""
-
-    dataflow: int
-    input: str
+    sealed: int
+    enter: tuple[Entering, ...] = ()
+    close: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,18 +199,24 @@ class EndHeard:
 
 
 Control = (
-    Greeting | Farewell | Build | Offer | Verdict | Sealed | Entered | Committed | Closed | Switched |
-    TakenOver | Ended | EndHeard
+    Greeting | Farewell | Build | Offer | Verdict | Decided | Switched | TakenOver | Ended | EndHeard
 )  # fmt: skip
 
 _KINDS: dict[str, type[Control]] = {
     known.__name__.lower(): known
     for known in (
-        Greeting, Farewell, Build, Offer, Verdict, Sealed, Entered, Committed, Closed, Switched,
-        TakenOver, Ended, EndHeard,
+        Greeting, Farewell, Build, Offer, Verdict, Decided, Switched, TakenOver, Ended, EndHeard,
     )
 }  # fmt: skip
-_TYPES: dict[str, type] = {"int": int, "str": str, "bytes": bytes, "tuple[str, ...]": tuple}
+_TYPES: dict[str, type] = {
+    "int": int,
+    "str": str,
+    "bytes": bytes,
+    "tuple[str, ...]": tuple,
+    "tuple[str, ...] | None": tuple,
+    "tuple[Entering, ...]": tuple,
+}
+_ENTERING_FIELDS = ("str", "str", "int", "int", "int", "tuple[str, ...] | None")
 _TEXT_ERRORS = "surrogatepass"
 
 
@@ -258,13 +243,30 @@ def decode_control(frame: Frame, peer: int) -> Control:
         _fits(value, str(one.type)) for value, one in zip(values, declared, strict=True)
     ):
         raise PeerError(f"worker {peer} sent a malformed {kind}: {shown(values)}")
+    if made is Decided:
+        dataflow, sealed, enter, close = values
+        return Decided(dataflow, sealed, tuple([Entering(*one) for one in enter]), close)
     return made(*values)
 
 
 def _fits(value: object, declared: str) -> bool:
+    if value is None:
+        return declared.endswith("None")
     if type(value) is not _TYPES[declared]:
         return False
-    return not isinstance(value, tuple) or all(isinstance(entry, str) for entry in value)
+    if not isinstance(value, tuple):
+        return True
+    if declared == "tuple[Entering, ...]":
+        return all(map(_is_entering, value))
+    return all(isinstance(entry, str) for entry in value)
+
+
+def _is_entering(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == len(_ENTERING_FIELDS)
+        and all(map(_fits, value, _ENTERING_FIELDS))
+    )
 
 
 def own_hashing() -> str:

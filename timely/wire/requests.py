@@ -8,6 +8,7 @@ on the wire, and what else one must look like: `frames/messages.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,41 +16,46 @@ from progress.records import record
 
 from ..errors import PeerError
 from .claims import shown
-from .task_requests import CheckAttempts, CommitAttempts, DropAttempts, Hold, Piece, StageAttempt, Value
+from .task_requests import Hold, Piece, Value
 
 __all__ = [
-    "Append",
-    "AppendEpochs",
-    "Arrived",
+    "BY_COLUMN",
+    "IN_EPOCH",
+    "IN_OPEN",
+    "ONE_ATTEMPT",
+    "WHEN_NAMED",
     "Changes",
-    "CheckAttempts",
-    "Close",
-    "CommitAttempts",
+    "Decide",
+    "Deliver",
     "Describe",
-    "DropAttempts",
-    "Enter",
+    "Drop",
     "Forget",
     "Frontier",
     "Hello",
     "Hold",
-    "Insert",
-    "InsertRows",
     "Install",
     "Leave",
+    "Missing",
     "Piece",
     "Replace",
     "Reply",
     "Request",
-    "Seal",
     "Shutdown",
     "Snapshot",
-    "Stage",
-    "StageAttempt",
     "Stats",
     "Uninstall",
     "Value",
     "Wait",
 ]
+
+
+IN_OPEN: Final = "open"
+IN_EPOCH: Final = "epoch"
+BY_COLUMN: Final = "column"
+WHEN_NAMED: Final = "named"
+
+ONE_ATTEMPT: Final = ""
+"""The attempt of a staged delivery that has only this one: an insertion in parts."""
 
 
 @dataclass(frozen=True)
@@ -90,116 +96,89 @@ class Describe:
     dataflow: int
 
 
-@dataclass(frozen=True)
-class Append:
-    """Add the table to `epoch`, which must be open. `diff` 1 inserts, -1 removes, 0: the column `diff` says;
-    `sequence` -1: it is new each time. Values: is_new.
+@record(frozen=True)
+class Deliver:
+    """Take rows of the delivery (`writer`, `sequence`): the table, or, if they count as `IN_OPEN` and there
+    is no table, the plain rows `rows` (`operators/inputs/plain_rows.py`). `diff` 1 adds them, -1 removes
+    them, 0: the column `diff` says.
+
+    `counts` says when they count, and in which epoch:
+
+        IN_OPEN      at once, in `epoch`, or in the open epoch if that is later
+        IN_EPOCH     at once, in `epoch`, which must be open. `sequence` -1: the rows have no name
+        BY_COLUMN    as `IN_EPOCH`, each row in the epoch that its column `column` says
+        WHEN_NAMED   once a `Decide` names them: this is part `part` of `attempt` at the delivery, which is
+                     `ONE_ATTEMPT` for an insertion; other attempts are at a batch of the query `writer`
+
+    Values: is_new (False: it was taken before); of the first, third and last also epoch: the epoch that they
+    have entered, or that is open.
     """
 
     dataflow: int
     input: str
+    writer: str
+    sequence: int
+    counts: str
     epoch: int
-    writer: str
-    sequence: int
     diff: int
-
-
-@dataclass(frozen=True)
-class AppendEpochs:
-    """As `Append`, each row to the open epoch that the column `column` says. Values: is_new."""
-
-    dataflow: int
-    input: str
-    column: str
-    writer: str
-    sequence: int
-    diff: int
+    rows: list[Value] = field(default_factory=list)
+    column: str = ""
+    part: int = 0
+    attempt: str = ONE_ATTEMPT
 
 
 @record(frozen=True)
-class Insert:
-    """Add the table to `epoch`, or to the open one if that is later; `diff` as in `Append`. Values: is_new,
-    epoch.
+class Decide:
+    """Worker 0: what belongs to which epoch, for all workers. All of it is decided, or nothing.
+
+    after    deliveries [input, writer, sequence] to worker 0 that must have been taken; if it is not known
+             that all were, nothing is decided
+    enter    staged deliveries [input, writer, sequence], each of which has all its parts by now, or batches
+             [input, query, batch, attempts, stream, may_skip, looked]: each enters `epoch`, or the open epoch
+             if that is later. Nothing but these attempts enters of a batch. It is refused if batches before
+             it are missing or were those of another `stream` (empty: of none), unless `may_skip`; if a later
+             one is committed; and if so much time has passed since `looked`, by the `seconds` of worker 0,
+             that some worker may have dropped what was found there
+    seals    complete all epochs up to `epoch`, and up to those that are entered by `enter` and `after`
+    close    inputs of which the open epoch is complete, and to which no other follows
+
+    Values: entered, [is_new, epoch] for each of `enter`; open, the epoch that is open now; sealed, the last
+    epoch that is complete by this; -1: none.
     """
 
     dataflow: int
-    input: str
     epoch: int
-    writer: str
-    sequence: int
-    diff: int
-
-
-@record(frozen=True)
-class InsertRows:
-    """`Insert` of few plain rows (`operators/inputs/plain_rows.py`), which need no table. Values: is_new,
-    epoch.
-    """
-
-    dataflow: int
-    input: str
-    epoch: int
-    writer: str
-    sequence: int
-    diff: int
-    rows: list[Value]
+    seals: bool = False
+    after: list[Value] = field(default_factory=list)
+    enter: list[Value] = field(default_factory=list)
+    close: list[Value] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Keep the table as part `part` of the insertion (writer, sequence), until `Enter`. Otherwise as
-    `Insert`.
-    """
+class Missing:
+    """Which of these deliveries does this worker not have: appends to `epoch` [input, writer, sequence], and
+    attempts with so many parts [input, query, batch, attempt, parts]? Attempts that are here stay until they
+    are decided about, or dropped by name.
 
-    dataflow: int
-    input: str
-    epoch: int
-    writer: str
-    sequence: int
-    part: int
-    diff: int
-
-
-@dataclass(frozen=True)
-class Enter:
-    """Worker 0: all parts of an insertion have arrived; it enters `epoch`, or the open one if that is later.
-    Values: is_new, epoch.
-    """
-
-    dataflow: int
-    input: str
-    epoch: int
-    writer: str
-    sequence: int
-
-
-@dataclass(frozen=True)
-class Arrived:
-    """Values: missing, those of `expected` [[input, writer, sequence], …] that this worker does not have."""
-
-    dataflow: int
-    epoch: int
-    expected: list[Value]
-
-
-@record(frozen=True)
-class Seal:
-    """Worker 0: all inputs' epochs up to `epoch` are complete, and those that were entered by the client's
-    requests with the numbers of `behind`, `InsertRows`. Values: open, the epoch that is open now; sealed, the
-    last one that is complete by this; -1 if it is not known that all of `behind` were done: then nothing is.
+    Values: missing, as in `names`; queries, [last, last_rows, open, seconds] for each [input, query] of
+    `queries`: its last batch that is committed (-1: none), how many rows of it have entered here, the open
+    epoch of the input, and what the clock of this worker says.
     """
 
     dataflow: int
     epoch: int
-    behind: list[Value] = field(default_factory=list)
+    names: list[Value]
+    queries: list[Value] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Close:
-    """Worker 0: no epoch will follow at `input`; its open one is complete. Values: open."""
+class Drop:
+    """Drop what is staged of attempts [input, writer, sequence, attempt], which no `Decide` will name; or, of
+    batches [input, query, batch], all attempts that no `Missing` has found.
+    """
 
     dataflow: int
-    input: str
+    names: list[Value]
 
 
 @dataclass(frozen=True)
@@ -299,9 +278,8 @@ class Shutdown:
 
 
 Request = (
-    Hello | Install | Replace | Describe | Append | AppendEpochs | Insert | InsertRows | Stage | Enter
-    | Arrived | Seal | Close | Uninstall | Frontier | Wait | Changes | Snapshot | Forget | Leave | Hold
-    | Piece | StageAttempt | CheckAttempts | CommitAttempts | DropAttempts | Stats | Shutdown
+    Hello | Install | Replace | Describe | Deliver | Decide | Missing | Drop | Uninstall | Frontier | Wait
+    | Changes | Snapshot | Forget | Leave | Hold | Piece | Stats | Shutdown
 )  # fmt: skip
 
 

@@ -1,15 +1,10 @@
-"""What many tasks ask that work for one reader or writer: of another system, such as Spark.
+"""What many tasks ask that work for one reader: of another system, such as Spark.
 
-    Hold             keep what a reader is about to read, while its tasks read it
-    Piece            a bounded part of what one worker has of an output
+    Hold    keep what a reader is about to read, while its tasks read it
+    Piece   a bounded part of what one worker has of an output
 
-    StageAttempt     rows of one run of a task, which count if the commit of their batch names it
-    CheckAttempts    is all there that is to be committed?
-    CommitAttempts   these runs of tasks are the batch
-    DropAttempts     these are not
-
-They travel as all requests do (`frames/messages.py`). Here a reader, or a query that writes, is known by a
-name that its tasks share, which need not run in one process, nor at one time.
+They travel as all requests do (`frames/messages.py`). A reader, or a query that writes, is known by a name
+that its tasks share, which need not run in one process, nor at one time.
 """
 
 from __future__ import annotations
@@ -19,12 +14,8 @@ from typing import Final
 
 __all__ = [
     "WRITES_ONCE",
-    "CheckAttempts",
-    "CommitAttempts",
-    "DropAttempts",
     "Hold",
     "Piece",
-    "StageAttempt",
     "Value",
 ]
 
@@ -88,70 +79,3 @@ class Piece:
     filters: list[Value]
     timeout_seconds: float
     origin: str = ""
-
-
-@dataclass(frozen=True)
-class StageAttempt:
-    """Keep the table as part `part` of an attempt at batch `batch` of `query`; `diff` as in `Append`. See
-    `operators/inputs/deliveries.py`.
-
-    Values: is_new (False: the batch is committed, and takes no more).
-    """
-
-    dataflow: int
-    input: str
-    query: str
-    batch: int
-    attempt: str
-    part: int
-    diff: int
-
-
-@dataclass(frozen=True)
-class CheckAttempts:
-    """Which of `attempts` [[name, parts], …] has not so many parts here? The others wait for the commit.
-
-    Values: missing (names), last (the last batch of `query` that is committed; -1: none), last_rows (how
-    many rows of it have entered here), open (the open epoch), seconds (what the clock of this worker says).
-    """
-
-    dataflow: int
-    input: str
-    query: str
-    batch: int
-    attempts: list[Value]
-
-
-@dataclass(frozen=True)
-class CommitAttempts:
-    """Worker 0: what these attempts (names) have staged, on all workers, is batch `batch` of `query`. It
-    enters the open epoch, which with `seals` is complete by that; nothing else of the batch enters ever.
-    Refused if batches before it are missing or were those of another `stream` (empty: of none), unless
-    `may_skip`, or if one behind it is committed. Refused, too, when so much time has passed since `looked`,
-    by the `seconds` of worker 0, that some worker may have let go of what was found there.
-
-    Values: is_new (False: it was committed before), epoch (which it has entered), open.
-    """
-
-    dataflow: int
-    input: str
-    query: str
-    batch: int
-    attempts: list[Value]
-    seals: bool
-    may_skip: bool
-    stream: str
-    looked: int
-
-
-@dataclass(frozen=True)
-class DropAttempts:
-    """These attempts (names) at batch `batch` will not be committed; without any: no attempt at it so far
-    that `CheckAttempts` has not named.
-    """
-
-    dataflow: int
-    input: str
-    query: str
-    batch: int
-    attempts: list[Value]

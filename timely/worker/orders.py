@@ -1,13 +1,14 @@
 """When is an epoch sealed, and what belongs to it? Worker 0 decides; all carry it out, in the same order.
 
+    enter    staged deliveries belong to an epoch: the parts of an insertion, which have arrived on all
+             workers, or what the tasks of a batch have staged, of which only the successful attempts count
     seal     epochs up to this one are complete
-    enter    the parts of an insertion, which have arrived on all workers, belong to the epoch that is open
-    commit   the same of what the tasks of a batch have staged, of which only the successful attempts count
     close    an input has no further epochs
 
-A decision is made by one message to worker 0. Either it has been made or it has not, whatever becomes of the
-client that asked; it reaches every worker, since messages between workers are not lost (a worker that is lost
-ends the cluster); and it meets what was decided before and after it in the same order everywhere.
+A decision is made by one message to worker 0, `Decide`, and told by one order, `Decided`. Either it has been
+made or it has not, whatever becomes of the client that asked; it reaches every worker, since messages between
+workers are not lost (a worker that is lost ends the cluster); and it meets what was decided before and after
+it in the same order everywhere.
 
 A small insertion needs no decision: it goes to one worker, and belongs to the epoch that is open there when
 it arrives. A worker that has not heard of a seal yet takes it for an epoch that the others have left, which
@@ -16,16 +17,22 @@ is no harm: the epoch is complete only when that worker has sealed it, too.
 
 from __future__ import annotations
 
-from ..errors import InputClosedError, MisuseError
-from ..operators.inputs.deliveries import ONE_ATTEMPT
+from collections.abc import Sequence
+
+from progress.records import record
+from progress.times.anchor import EPOCH_MAX
+
+from ..errors import InputClosedError, MisuseError, RequestError
+from ..limits import NAME_CHARS_MAX
 from ..operators.inputs.handle import InputHandle
 from ..operators.inputs.names import DeliveryName
 from ..running.core import Worker
 from ..running.instance import Instance
-from ..wire.handshake import Closed, Committed, Entered, Sealed, encode_control
-from ..wire.task_requests import CommitAttempts
+from ..wire.claims import shown
+from ..wire.handshake import Decided, Entering, encode_control
+from ..wire.requests import ONE_ATTEMPT, Decide, Reply, Value
 
-__all__ = ["Orders", "open_epoch"]
+__all__ = ["Orders", "attempt_names", "open_epoch"]
 
 
 def open_epoch(instance: Instance) -> int:
@@ -46,6 +53,28 @@ def open_epoch(instance: Instance) -> int:
     return min(opened) if opened else max([handle.epoch for handle in handles])
 
 
+@record(frozen=True)
+class _Batch:
+    """What a client says of a batch of attempts that is to enter."""
+
+    attempts: tuple[str, ...]
+    stream: str
+    may_skip: bool
+    looked: int
+
+
+@record(frozen=True)
+class _Entry:
+    """A staged delivery that is to enter, at `handle`, the input `input`; a new one at `epoch`."""
+
+    input: str
+    handle: InputHandle
+    name: DeliveryName
+    batch: _Batch | None
+    is_new: bool
+    epoch: int
+
+
 class Orders:
     """Makes decisions on worker 0, and carries them out on every worker."""
 
@@ -54,85 +83,70 @@ class Orders:
 
     # On worker 0, for clients. Each raises before anything has changed, or not at all.
 
+    def decide(self, request: Decide) -> Reply:
+        """Decide what a request asks for. A repetition changes nothing."""
+        instance = self._worker.instance(request.dataflow)
+        behind = request.epoch
+        if request.after:
+            behind = _entered(instance, request.after, behind)
+            if behind < 0:
+                return Reply({"open": -1, "sealed": -1})
+        if not (request.enter or request.close):
+            opened = self.seal(request.dataflow, behind) if request.seals else open_epoch(instance)
+            return Reply({"open": opened, "sealed": behind if request.seals else -1})
+        entries = _entries(instance, request.epoch, request.enter)
+        closing = _closing(instance, request.close)
+        sealed = max([behind, *[entry.epoch for entry in entries if entry.is_new]]) if request.seals else -1
+        if sealed >= 0:
+            _check_sealable(instance, sealed)
+        # A batch that was committed has nothing staged any more; an insertion may have been staged again.
+        entering = [_entering(entry) for entry in entries if entry.is_new or entry.batch is None]
+        if entering or closing or sealed >= 0:
+            order = Decided(request.dataflow, sealed, tuple(entering), closing)
+            if self._worker.workers > 1:
+                self._tell(order)
+            self.carry_out(order)
+        for entry in entries:
+            if entry.is_new and entry.batch is not None:
+                entry.handle.deliveries.note_stream(entry.name.writer, entry.batch.stream)
+        entered: list[Value] = [[entry.is_new, entry.epoch] for entry in entries]
+        return Reply({"entered": entered, "open": open_epoch(instance), "sealed": sealed})
+
     def seal(self, dataflow: int, epoch: int) -> int:
-        """Seal all epochs up to `epoch`; sealed ones stay so. Returns the epoch that is open then."""
+        """Seal all epochs up to `epoch`; sealed ones stay so. Return the epoch that is open then. A request
+        that does nothing else, which is made for each epoch, needs no `decide`.
+        """
         instance = self._worker.instance(dataflow)
-        if not instance.inputs:
-            raise MisuseError(
-                f"dataflow {dataflow} ({instance.frozen.name}) has no inputs of its own: its epochs are "
-                "sealed where what it imports comes from"
-            )
         opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
-        if not opened:
-            raise InputClosedError(
-                f"all inputs of dataflow {dataflow} are closed: there is no epoch {epoch} to seal"
-            )
-        opened[0].check_epoch(epoch + 1)  # epochs look alike at all inputs
+        if not (opened and 0 <= epoch < EPOCH_MAX):
+            _check_sealable(instance, epoch)
         if epoch < opened[0].epoch and epoch < (first := min([handle.epoch for handle in opened])):
             return first
         if self._worker.workers > 1:
-            self._tell(Sealed(dataflow, epoch))
+            self._tell(Decided(dataflow, epoch))
         self._seal(instance, opened, epoch)
         return epoch + 1
 
-    def enter(self, dataflow: int, input_name: str, epoch: int, identity: DeliveryName) -> tuple[bool, int]:
-        """Let an insertion whose parts have arrived everywhere belong to `epoch`, or to the open one if that
-        is later: (whether it was new, its epoch). A repetition changes nothing.
-        """
-        handle = self._worker.instance(dataflow).input(input_name)
-        if not handle.is_new(identity):
-            self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, -1))
-            return False, handle.epoch
-        handle.deliveries.check_staged(identity)
-        entered = max(epoch, handle.epoch)
-        handle.epoch_word(entered)
-        handle.deliveries.take(identity, entered)
-        order = handle.next_call()
-        self._decide(Entered(dataflow, input_name, identity.writer, identity.sequence, entered, order))
-        return True, entered
-
-    def commit(self, request: CommitAttempts, attempts: tuple[str, ...]) -> tuple[bool, int]:
-        """Let a batch, of which these attempts count, belong to the open epoch: (whether it was new, its
-        epoch). A repetition changes nothing.
-        """
-        query, batch = name = DeliveryName(request.query, request.batch)
-        handle = self._worker.instance(request.dataflow).input(request.input)
-        deliveries = handle.deliveries
-        if not deliveries.is_new_batch(name, None if request.may_skip else request.stream):
-            return False, handle.epoch
-        handle.check_open()
-        deliveries.check_remembered(query)
-        if not request.may_skip:
-            deliveries.check_follows(name)
-        if attempts:
-            deliveries.check_looked(name, request.looked)
-        handle.epoch_word(handle.epoch + 1)
-        order = handle.next_call(len(attempts))
-        entered = handle.epoch
-        self._decide(Committed(request.dataflow, request.input, query, batch, entered, order, attempts))
-        deliveries.note_stream(query, request.stream)
-        return True, entered
-
-    def close(self, dataflow: int, input_name: str) -> int:
-        """Close an input. Returns the epoch that is open then."""
-        instance = self._worker.instance(dataflow)
-        if not instance.input(input_name).is_closed:
-            self._decide(Closed(dataflow, input_name))
-        return open_epoch(instance)
-
     # On every worker.
 
-    def carry_out(self, order: Sealed | Entered | Committed | Closed) -> None:
+    def carry_out(self, order: Decided) -> None:
         """Do what was decided. What fails ends the dataflow; what is for one that has ended is void."""
         instance = self._worker.instances.get(order.dataflow)
         if instance is None:
             return
-        if isinstance(order, Sealed):
-            opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
-            self._seal(instance, opened, order.epoch)
-            return
         try:
-            self._carry_out(instance, order)
+            for one in order.enter:
+                name = DeliveryName(one.writer, one.sequence)
+                handle = instance.input(one.input)
+                if one.epoch < 0:
+                    handle.deliveries.drop(name, [ONE_ATTEMPT])
+                else:
+                    handle.enter(name, one.attempts, one.epoch, one.order, self._worker.index)
+            if order.sealed >= 0:
+                opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
+                self._seal(instance, opened, order.sealed)
+            for closed in order.close:
+                instance.input(closed).close()
         except BaseException as error:  # of a codec, too
             self._worker.fail(order.dataflow, error)
 
@@ -143,27 +157,118 @@ class Orders:
         except BaseException as error:  # of a codec, too
             self._worker.fail(instance.index, error)
 
-    def _carry_out(self, instance: Instance, order: Entered | Committed | Closed) -> None:
-        if isinstance(order, Closed):
-            instance.input(order.input).close()
-        elif isinstance(order, Committed):
-            name = DeliveryName(order.query, order.batch)
-            instance.input(order.input).enter_batch(
-                name, order.attempts, order.epoch, order.order, self._worker.index
-            )
-        else:
-            handle = instance.input(order.input)
-            identity = DeliveryName(order.writer, order.sequence)
-            if order.epoch < 0:
-                handle.deliveries.drop(identity, [ONE_ATTEMPT])
-            else:
-                handle.enter_insertion(identity, order.epoch, order.order, self._worker.index)
-
-    def _decide(self, order: Entered | Committed | Closed) -> None:
-        if self._worker.workers > 1:
-            self._tell(order)
-        self.carry_out(order)
-
-    def _tell(self, order: Sealed | Entered | Committed | Closed) -> None:
+    def _tell(self, order: Decided) -> None:
         assert self._worker.index == 0, "one worker decides"
         self._worker.send_control(encode_control(order))
+
+
+def _check_sealable(instance: Instance, epoch: int) -> None:
+    """Raise if there is no input whose epochs can be sealed, or no such epoch."""
+    opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
+    if not opened:
+        if instance.inputs:
+            raise InputClosedError(
+                f"all inputs of dataflow {instance.index} are closed: there is no epoch {epoch} to seal"
+            )
+        raise MisuseError(
+            f"dataflow {instance.index} ({instance.frozen.name}) has no inputs of its own: its epochs are "
+            "sealed where what it imports comes from"
+        )
+    if not 0 <= epoch < EPOCH_MAX:
+        opened[0].epoch_word(epoch + 1)  # epochs look alike at all inputs
+
+
+def attempt_names(attempts: object) -> tuple[str, ...]:
+    """Read the names of attempts, each once; `RequestError` for anything else."""
+    names = tuple(name for name in attempts if isinstance(name, str)) if isinstance(attempts, list) else ()
+    if not isinstance(attempts, list) or len(names) < len(attempts) or len(set(names)) < len(names):
+        raise RequestError(f"attempts are named, each once, not {shown(attempts)}")
+    return names
+
+
+def _entered(instance: Instance, names: Sequence[Value], epoch: int) -> int:
+    """The last epoch, `epoch` or later, that deliveries of these names may have entered; -1 if it is not
+    known that all of them were taken.
+    """
+    for one in names:
+        match one:
+            case [str(name), str(writer), int(sequence)]:
+                entered = instance.input(name).deliveries.entered_by(DeliveryName(writer, sequence))
+                if entered is None:
+                    return -1
+                epoch = max(epoch, entered)
+            case _:
+                raise RequestError(f"a delivery is [input, writer, sequence], not {shown(one)}")
+    return epoch
+
+
+def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_Entry]:
+    """What is to enter; raises if anything of it may not."""
+    checked: list[_Entry] = []
+    for one in entries:
+        match one:
+            case [str(name), str(writer), int(sequence)]:
+                batch = None
+            case [str(name), str(writer), int(sequence), attempts, str(stream), bool(may_skip), int(looked)]:
+                batch = _Batch(attempt_names(attempts), stream, may_skip, looked)
+            case _:
+                raise RequestError(
+                    "what enters is [input, writer, sequence], or [input, query, batch, attempts, stream, "
+                    f"may_skip, looked], not {shown(one)}"
+                )
+        if max(len(writer), 0 if batch is None else len(batch.stream)) > NAME_CHARS_MAX:
+            raise RequestError(f"a name has at most {NAME_CHARS_MAX:,} characters: {shown(one)}")
+        handle, delivery = instance.input(name), DeliveryName(writer, sequence)
+        is_new = (
+            _is_new_insertion(handle, delivery) if batch is None else _is_new_batch(handle, delivery, batch)
+        )
+        entered = max(epoch, handle.epoch) if is_new else handle.epoch
+        handle.epoch_word(entered + (batch is not None))
+        if any((name, writer) == (other.input, other.name.writer) for other in checked):
+            raise RequestError(f"one delivery of a writer enters at a time: {shown(one)} is the second")
+        checked.append(_Entry(name, handle, delivery, batch, is_new, entered))
+    return checked
+
+
+def _is_new_insertion(handle: InputHandle, name: DeliveryName) -> bool:
+    if not handle.is_new(name):
+        return False
+    handle.deliveries.check_staged(name)
+    return True
+
+
+def _is_new_batch(handle: InputHandle, name: DeliveryName, batch: _Batch) -> bool:
+    deliveries = handle.deliveries
+    if not deliveries.is_new_batch(name, None if batch.may_skip else batch.stream):
+        return False
+    handle.check_open()
+    deliveries.check_remembered(name.writer)
+    if not batch.may_skip:
+        deliveries.check_follows(name)
+    if batch.attempts:
+        deliveries.check_looked(name, batch.looked)
+    return True
+
+
+def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
+    """The inputs of these names that are not closed yet."""
+    closing: list[str] = []
+    for name in names:
+        if not isinstance(name, str):
+            raise RequestError(f"inputs are closed by name, not by {shown(name)}")
+        if not instance.input(name).is_closed:
+            closing.append(name)
+    return tuple(closing)
+
+
+def _entering(entry: _Entry) -> Entering:
+    """What all workers are told of a delivery, which is taken by that."""
+    name, batch, handle = entry.name, entry.batch, entry.handle
+    attempts = None if batch is None else batch.attempts
+    if not entry.is_new:
+        # An insertion may have been staged again since; of a batch nothing is staged any more.
+        return Entering(entry.input, name.writer, name.sequence, -1, 0, attempts)
+    if batch is None:
+        handle.deliveries.take(name, entry.epoch)
+    order = handle.next_call(1 if batch is None else len(batch.attempts))
+    return Entering(entry.input, name.writer, name.sequence, entry.epoch, order, attempts)

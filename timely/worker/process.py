@@ -63,11 +63,10 @@ from ..wire.frames.messages import (
     number_of,
 )
 from ..wire.keys import ClusterKeys
-from ..wire.requests import Reply
+from ..wire.requests import IN_OPEN, Deliver, Reply
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .answers.later import Later
-from .answers.posted import Posted
 from .server import Server
 from .settings import WorkerSettings
 from .tasks.tidying import Tidying
@@ -99,7 +98,6 @@ class WorkerProcess:
         self._rest_at = float("inf")
         self._is_resting = False
         self._serve_at = 0.0
-        self._posted = Posted()
         self._kept: dict[bytes, list[list[Frame]]] = {}
         """Of each client answers that are to be sent, oldest first."""
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
@@ -373,11 +371,10 @@ class WorkerProcess:
         request, table = decode_request(frames, head)
         if table is not None:
             self._giving_back.add(table.num_rows)
-        known = self._posted.behind(client, request)
-        answer = Reply({"open": -1, "sealed": -1}) if known is None else self._server.handle(known, table)
+        answer = self._server.handle(request, table)
         if isinstance(answer, Reply):
             told = self._encoded(number, answer)
-            if self._posted.note(client, number, request, answer):
+            if isinstance(request, Deliver) and request.counts == IN_OPEN:  # perhaps it was posted
                 self._keep(client, told)
             else:
                 self._send(client, told)

@@ -37,15 +37,12 @@ from ..user_code.call_site import site_of
 from ..wire.handshake import (
     PROTOCOL_VERSION,
     Build,
-    Closed,
-    Committed,
+    Decided,
     Ended,
     EndHeard,
-    Entered,
     Farewell,
     Greeting,
     Offer,
-    Sealed,
     Switched,
     TakenOver,
     Verdict,
@@ -55,32 +52,24 @@ from ..wire.handshake import (
     own_hashing,
 )
 from ..wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
-    CheckAttempts,
-    Close,
-    CommitAttempts,
+    IN_OPEN,
+    Decide,
+    Deliver,
     Describe,
-    DropAttempts,
-    Enter,
+    Drop,
     Hello,
-    Insert,
-    InsertRows,
     Install,
+    Missing,
     Replace,
     Reply,
     Request,
-    Seal,
     Shutdown,
-    Stage,
-    StageAttempt,
     Stats,
     Uninstall,
     Value,
     Wait,
 )
-from .answers.inputs import Inputs
+from .answers.inputs import Inputs, inputs_named
 from .answers.later import Later, now_or_later
 from .answers.outputs import Outputs
 from .counters import statistics
@@ -89,11 +78,9 @@ from .orders import Orders
 
 __all__ = ["Server"]
 
-_OF_TASKS = (CheckAttempts, CommitAttempts, DropAttempts, StageAttempt)
-_OF_ROWS = (Append, AppendEpochs, Insert, InsertRows, Stage)
-_OF_INPUTS = (*_OF_ROWS, Arrived, Close, Describe, Enter, Seal, Uninstall, *_OF_TASKS)
+_OF_INPUTS = (Deliver, Decide, Missing, Drop, Describe, Uninstall)
 """Requests that are answered by what feeds a dataflow, and not by what it has put out."""
-_DECIDED = (Close, CommitAttempts, Enter, Install, Replace, Seal, Uninstall)
+_DECIDED = (Decide, Install, Replace, Uninstall)
 """Requests that worker 0 decides for all."""
 
 
@@ -175,9 +162,7 @@ class Server:
                 self.installations.receive(peer, offer)
             case TakenOver() as news if self._worker.index == 0:
                 self.replacements.taken_over(peer, news)
-            case (
-                Build() | Verdict() | Sealed() | Entered() | Committed() | Closed() | Switched()
-            ) as order if peer == 0:
+            case (Build() | Verdict() | Decided() | Switched()) as order if peer == 0:
                 self._obey(order)
             case control:
                 raise PeerError(
@@ -186,7 +171,7 @@ class Server:
                     "worker 0 says, or is told"
                 )
 
-    def _obey(self, order: Build | Verdict | Sealed | Entered | Committed | Closed | Switched) -> None:
+    def _obey(self, order: Build | Verdict | Decided | Switched) -> None:
         if isinstance(order, Build):
             self.installations.on_build(order)
         elif isinstance(order, Verdict):
@@ -234,28 +219,28 @@ class Server:
     def insert_rows(
         self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
     ) -> int:
-        """As `InsertRows`, its fields in order: the epoch that the rows belong to, or that is open."""
+        """As `Deliver` of plain rows for the open epoch: their epoch, or the open one."""
         if not self.installations.is_quiet():
-            reply = self.handle(InsertRows(dataflow, name, epoch, writer, sequence, diff, rows))
+            reply = self.handle(Deliver(dataflow, name, writer, sequence, IN_OPEN, epoch, diff, rows))
             assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
             return reply.integer("epoch")
         try:
             handle = self._worker.instance(dataflow).input(name)
             return handle.take_rows(epoch, rows, diff, writer, sequence)[1]
         except BaseException as error:
-            _check_expected(InsertRows, error)
+            _check_expected(Deliver, error)
             raise
 
     def seal(self, dataflow: int, epoch: int) -> int:
-        """As `Seal`: the epoch that is open then."""
+        """As `Decide` that seals an epoch: the epoch that is open then."""
         if not self.installations.is_quiet():
-            reply = self.handle(Seal(dataflow, epoch))
+            reply = self.handle(Decide(dataflow, epoch, seals=True))
             assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
             return reply.integer("open")
         try:
             return self._orders.seal(dataflow, epoch)
         except BaseException as error:
-            _check_expected(Seal, error)
+            _check_expected(Decide, error)
             raise
 
     def has_done(self, dataflow: int, epoch: int) -> bool:
@@ -457,8 +442,7 @@ class Server:
         current = self.replacements.inputs_of(request.dataflow)
         if current == request.dataflow:
             return request
-        name = getattr(request, "input", None)
-        if name is not None:
+        for name in inputs_named(request):
             self.replacements.check_input(request.dataflow, name)
         return replace(request, dataflow=current)
 

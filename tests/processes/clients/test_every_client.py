@@ -26,7 +26,7 @@ import pytest
 import timely
 from timely.client.connection import RemoteWorkers
 from timely.limits import SPREAD_ROWS_MIN
-from timely.wire.requests import Stage
+from timely.wire.requests import WHEN_NAMED, Deliver
 
 ROWS = 20_000
 assert ROWS > SPREAD_ROWS_MIN, "that insertions come in parts is the point"
@@ -414,7 +414,10 @@ def test_whole_or_not_at_all_is_what_a_client_that_was_killed_leaves(cluster: ti
     workers = RemoteWorkers(addresses) if addresses else cluster._workers
     table = rows(1, 100)
     for sequence, reached in ((0, cluster.workers), (1, 1)):
-        stages = [(w, Stage(flow.index, "rows", 0, "dead", sequence, 0, 1), table) for w in range(reached)]
+        stages = [
+            (w, Deliver(flow.index, "rows", "dead", sequence, WHEN_NAMED, 0, 1, part=0), table)
+            for w in range(reached)
+        ]
         workers.ask(stages)
     if addresses:
         workers.close()

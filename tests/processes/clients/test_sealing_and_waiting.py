@@ -24,7 +24,7 @@ from timely.client.connection import RemoteWorkers
 from timely.client.remote import channel
 from timely.client.remote.channel import Channel
 from timely.wire.frames.messages import FAREWELL, decode_request, encode_error, encode_reply, number_of
-from timely.wire.requests import Reply, Request, Seal, Wait
+from timely.wire.requests import Decide, Reply, Request, Wait
 from timely.wire.transport.server_socket import ServerSocket
 
 
@@ -293,7 +293,7 @@ class _Worker:
                 self._clients.add(client)
                 request, _ = decode_request(frames)
                 answer: Reply | timely.TimelyError | None = None
-                if isinstance(request, Seal):
+                if isinstance(request, Decide):
                     answer = Reply({"open": request.epoch + 1, "sealed": request.epoch})
                 elif isinstance(request, Wait):
                     self.waits.append(request.timeout_seconds)

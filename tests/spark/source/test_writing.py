@@ -37,8 +37,8 @@ from timely.spark.source.connecting import workers_at
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
 from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, _stage, plan_of_write
-from timely.wire.requests import Reply, Request, Wait
-from timely.wire.task_requests import CheckAttempts, CommitAttempts, Value
+from timely.wire.requests import Decide, Missing, Reply, Request, Wait
+from timely.wire.task_requests import Value
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -384,7 +384,7 @@ class Unanswered:
     def ask(
         self, requests: Sequence[tuple[int, Request, pa.Table | None]], seconds: float = 300.0
     ) -> list[Reply]:
-        if isinstance(requests[0][1], CommitAttempts):
+        if isinstance(requests[0][1], Decide):
             self._late = list(requests)
             raise WaitTimeoutError("no answer from worker 0")
         return self._workers.ask(requests, seconds)
@@ -411,7 +411,7 @@ def test_killed_is_no_part_of_a_batch_whose_commit_is_late_and_made_all_the_same
             with pytest.raises(WaitTimeoutError):
                 stream.commit(messages, 0)
             stream.abort(messages, 0)
-        assert busy.answer().values["is_new"]
+        assert busy.answer().items("entered") == [[True, 0]]
     assert epochs(flow) == [Counter({1: 3})]
     again = [_stage(plan, "q", 0, iter([batch] * 3))]
     stream.commit(again, 0)
@@ -434,9 +434,9 @@ def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
     said = "comes before batch 0" if is_asked else "epoch 99 of .* is not complete"
     with pytest.raises((MisuseError, WaitTimeoutError), match=said):
         StreamWriter(plan).commit(messages, 1)
-    asked: list[Value] = [[messages[0].attempt, 1]]
-    (reply,) = flow._workers.ask([(0, CheckAttempts(plan.dataflow, "rows", "q", 1, asked), None)])
-    assert reply.values["missing"] == [messages[0].attempt]
+    asked: list[Value] = [["rows", "q", 1, messages[0].attempt, 1]]
+    (reply,) = flow._workers.ask([(0, Missing(plan.dataflow, -1, asked), None)])
+    assert reply.values["missing"] == asked
 
 
 def test_killed_batches_are_let_go_of(flow: Flow) -> None:

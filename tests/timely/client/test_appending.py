@@ -7,14 +7,16 @@ import pytest
 
 from timely import MisuseError
 from timely.client.appending import append_request
-from timely.wire.requests import Append, AppendEpochs
+from timely.wire.requests import BY_COLUMN, IN_EPOCH, Deliver
 
 
 @pytest.mark.parametrize("epoch", [3, np.int64(3)])
 def test_a_number_is_one_epoch_and_a_text_a_column_that_says_many(epoch: object) -> None:
     request = append_request(1, "rows", epoch, "w", 7)
-    assert request == Append(1, "rows", 3, "w", 7, 0) and type(request.epoch) is int  # type: ignore[union-attr]
-    assert append_request(1, "rows", "day", "w", 7) == AppendEpochs(1, "rows", "day", "w", 7, 0)
+    assert request == Deliver(1, "rows", "w", 7, IN_EPOCH, 3, 0) and type(request.epoch) is int  # type: ignore[union-attr]
+    assert append_request(1, "rows", "day", "w", 7) == Deliver(
+        1, "rows", "w", 7, BY_COLUMN, 0, 0, column="day"
+    )
 
 
 @pytest.mark.parametrize("epoch", [True, 1.0, None, b"day"])

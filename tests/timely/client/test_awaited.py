@@ -17,7 +17,18 @@ import differential as dd
 import timely
 from timely.client.awaited import missing, note_awaited, what_is_asked
 from timely.operators.capture import FOREVER
-from timely.wire.requests import Changes, Hello, InsertRows, Install, Replace, Request, Seal, Snapshot, Wait
+from timely.wire.requests import (
+    IN_OPEN,
+    Changes,
+    Decide,
+    Deliver,
+    Hello,
+    Install,
+    Replace,
+    Request,
+    Snapshot,
+    Wait,
+)
 
 
 def numbers(flow: timely.Dataflow) -> None:
@@ -155,13 +166,14 @@ def test_an_install_that_is_interrupted_says_so(tmp_path: Path, monkeypatch: pyt
         (Install("module:query"), "the install of 'module:query'"),
         (Install("ours:travelled", {"name": "query", "token": ""}), "the install of 'query'"),
         (Replace(3, "m:q", {}, 1.0), "'m:q' to take the place of dataflow 3"),
-        (Seal(3, 7), "epoch 7 of dataflow 3 to be sealed"),
+        (Decide(3, 7, True), "epoch 7 of dataflow 3 to be sealed"),
         (Wait(3, "", 7, 1.0), "epoch 7 of dataflow 3 to be complete"),
         (Wait(3, "o", FOREVER, 1.0), "the last epoch of output 'o' of dataflow 3 to be complete"),
         (Snapshot(3, "o", 7, 1.0), "a snapshot of output 'o' of dataflow 3 as of epoch 7"),
         (Changes(3, "o", "", 2, 7, False, 1.0), "changes of output 'o' of dataflow 3 from epoch 2 on before"),
         (Changes(3, "o", "", 2, 0, True, 1.0), "changes of output 'o' of dataflow 3 from epoch 2 on"),
-        (InsertRows(3, "i", 0, "w", 0, 1, []), "the answer to 'insertrows' of dataflow 3"),
+        (Deliver(3, "i", "w", 0, IN_OPEN, 0, 1, []), "rows for input 'i' of dataflow 3 to be taken"),
+        (Decide(3, -1, close=["i"]), "what becomes of epochs and staged rows of dataflow 3 to be decided"),
         (Hello(), "the answer to 'hello'"),
     ],
 )

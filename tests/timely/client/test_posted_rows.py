@@ -15,7 +15,7 @@ from timely.client.posting import Poster, Posts
 from timely.client.remote import channel
 from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX, SPREAD_ROWS_MIN
 from timely.wire.batch import Frame
-from timely.wire.requests import Insert, InsertRows, Reply, Request, Seal
+from timely.wire.requests import Decide, Deliver, Reply, Request
 
 
 def _in_thread(call: Callable[[], object]) -> threading.Thread:
@@ -136,9 +136,10 @@ def test_few_rows_go_where_epochs_are_sealed_and_a_seal_behind_them_is_one_answe
             flow.input("rows").insert([(epoch, value)])
         assert flow.seal() == epoch
         assert flow.wait() == epoch
-    seals = [request.behind for _, request in sent if isinstance(request, Seal)]
-    assert [len(behind) for behind in seals] == [3, 3, 3], "none was asked for twice"
-    assert seals[0] == [number for number, request in sent if isinstance(request, InsertRows)][:3]
+    seals = [request.after for _, request in sent if isinstance(request, Decide)]
+    assert [len(after) for after in seals] == [3, 3, 3], "none was asked for twice"
+    rows = [request for _, request in sent if isinstance(request, Deliver)]
+    assert seals[0] == [[one.input, one.writer, one.sequence] for one in rows[:3]]
     assert _read(flow) == {(k, 3, 3) for k in range(3)}
 
 
@@ -196,8 +197,8 @@ def test_where_it_is_not_known_what_became_of_rows_the_seal_waits_for_that(
     real = channel.Channel._send
 
     def spoilt(self: channel.Channel, worker: int, request: Request) -> int:
-        if isinstance(request, Seal):
-            request = Seal(request.dataflow, request.epoch, [*request.behind, 1 << 40])
+        if isinstance(request, Decide) and request.after:
+            request = Decide(request.dataflow, request.epoch, True, [*request.after, ["rows", "nobody", 0]])
         return real(self, worker, request)
 
     monkeypatch.setattr(channel.Channel, "_send", spoilt)
@@ -310,7 +311,7 @@ def test_a_table_that_goes_another_way_than_rows_does_not_change_places_with_the
         gather: Callable[[int, int, float], Reply | timely.TimelyError],
     ) -> None:
         def noted(worker: int, request: Request, rows: Frame | None) -> int:
-            if isinstance(request, Insert | InsertRows):
+            if isinstance(request, Deliver):
                 is_large = rows is not None and memoryview(rows).nbytes > DIRECT_TABLE_BYTES_MAX
                 outstanding.append((is_large, bool(posts)))
             return send(worker, request, rows)

@@ -18,11 +18,16 @@ from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import encode_error, encode_reply, number_of
-from timely.wire.requests import Describe, Hello, Reply, Request, Value
+from timely.wire.requests import IN_OPEN, Deliver, Describe, Hello, Reply, Request, Value
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 
 SITE = CallSite("here.py", 7)
+
+
+def rows(sequence: int, dataflow: int = 0) -> Deliver:
+    """A delivery that is posted."""
+    return Deliver(dataflow, "in", "w", sequence, IN_OPEN, 0, 1)
 
 
 class _Wire:
@@ -73,7 +78,7 @@ class _Wire:
 
     def post(self, count: int) -> None:
         for _ in range(count):
-            self.posts.post(1, Describe(0), None, self, "insert(…)", SITE)
+            self.posts.post(1, rows(len(self.sent)), None, self, "insert(…)", SITE)
 
 
 def test_it_is_sent_at_once_and_answers_are_told_in_order() -> None:
@@ -122,21 +127,22 @@ def test_too_many_are_settled_before_the_next_is_sent() -> None:
 def test_what_goes_behind_names_what_was_posted_there_for_the_dataflow_and_all_is_settled_then() -> None:
     wire, handle, other = _Wire(), _Wire(), _Wire(1)
     wire.post(2)
-    wire.posts.post(1, Describe(0), None, other, "insert(…)", SITE)
-    wire.posts.post(0, Describe(0), None, wire, "insert(…)", SITE)
-    wire.posts.post(1, Describe(0), None, handle, "insert(…)", SITE)
+    wire.posts.post(1, rows(2), None, other, "insert(…)", SITE)
+    wire.posts.post(0, rows(3), None, wire, "insert(…)", SITE)
+    wire.posts.post(1, rows(4), None, handle, "insert(…)", SITE)
     wire.answers = {1: MisuseError("no"), 5: Reply({"epoch": 55})}
     named: list[list[Value]] = []
 
-    def request(behind: list[Value]) -> Request:
-        named.append(behind)
+    def request(after: list[Value]) -> Request:
+        named.append(after)
         return Describe(1)
 
     sent: list[int] = []
     reply = wire.posts.ask_behind(1, wire, request, lambda: sent.append(len(wire.seconds)))
     assert reply.integer("epoch") == 55
     assert sent == [0], "called before an answer is waited for"
-    assert named == [[0, 1, 4]] and wire.sent[-1] == (1, 5), "each handle of the dataflow, no other one"
+    assert named == [[["in", "w", number] for number in (0, 1, 4)]], "each handle of the dataflow, no other"
+    assert wire.sent[-1] == (1, 5)
     assert wire.answered == [0, ("no", ["this is the answer to insert(…) at here.py:7"]), 3]
     assert other.answered == [2] and handle.answered == [4] and not wire.posts
 
@@ -185,7 +191,7 @@ def test_what_has_no_answer_when_somebody_is_interrupted_is_sent_again(is_behind
 
 def test_rows_of_a_table_go_again_as_they_have_gone() -> None:
     wire = _Wire()
-    wire.posts.post(1, Describe(0), b"rows", wire, "insert(…)", SITE)
+    wire.posts.post(1, rows(5), b"rows", wire, "insert(…)", SITE)
     wire.interrupts = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         wire.posts.settle()
@@ -363,8 +369,8 @@ def _in_thread(call: Callable[[], object]) -> threading.Thread:
 def test_of_keys_what_another_thread_has_posted_has_arrived_before(played: _Played, is_ordered: bool) -> None:
     """A worker takes what comes by two connections in any order."""
     installed = Installed(played.workers, 0, "name", 0)
-    _in_thread(lambda: installed.post(0, Describe(0), None, "upsert(1)", is_ordered)).join()
-    second = _in_thread(lambda: installed.post(0, Describe(0), None, "upsert(2)", is_ordered))
+    _in_thread(lambda: installed.post(0, rows(6), None, "upsert(1)", is_ordered)).join()
+    second = _in_thread(lambda: installed.post(0, rows(7), None, "upsert(2)", is_ordered))
     assert played.hear(2, looks=30 if is_ordered else 500) == (1 if is_ordered else 2)
     played.answer(Reply({"epoch": 0}))
     assert played.hear(1) == 1
@@ -379,7 +385,7 @@ def test_who_asks_whatever_it_is_has_heard_of_all_that_it_has_posted(played: _Pl
     installed = Installed(played.workers, 0, "name", 0)
 
     def both() -> None:
-        installed.post(0, Describe(0), None, "insert(1)")
+        installed.post(0, rows(8), None, "insert(1)")
         played.workers.ask([(0, Hello(), None)])
 
     asking = _in_thread(both)
@@ -394,7 +400,7 @@ def test_who_asks_whatever_it_is_has_heard_of_all_that_it_has_posted(played: _Pl
 def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Played) -> None:
     """And who waits for so long waits no longer for what was posted before."""
     installed = Installed(played.workers, 0, "name", 0)
-    installed.post(0, Describe(0), None, "insert(1)")
+    installed.post(0, rows(9), None, "insert(1)")
     with pytest.raises(WaitTimeoutError, match=r"no answer from worker 0 .* within 0\.[12]"):
         installed.ask([(0, Describe(0), None)], 0.2)
     assert played.hear(1) == 1
@@ -409,7 +415,7 @@ def test_closing_does_not_wait_for_long_for_a_worker_that_computes(
     played: _Played, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.1)
-    Installed(played.workers, 0, "name", 0).post(0, Describe(0), None, "insert(1)")
+    Installed(played.workers, 0, "name", 0).post(0, rows(0), None, "insert(1)")
     played.workers.close()
     (said,) = caplog.messages
     assert "it is not known whether the last rows have arrived: no answer from worker 0" in said
@@ -422,7 +428,7 @@ def test_who_finds_no_room_for_what_he_posts_waits_until_it_has_arrived(
     """What is not sent yet would be sent by the next call, and that may be far away."""
     installed = Installed(played.workers, 0, "name", 0)
     monkeypatch.setattr(ClientSockets, "has_unsent", lambda _self, _worker: True)
-    posting = _in_thread(lambda: installed.post(0, Describe(0), None, "insert(1)"))
+    posting = _in_thread(lambda: installed.post(0, rows(10), None, "insert(1)"))
     assert played.hear(1) == 1
     posting.join(0.3)
     assert posting.is_alive()

@@ -31,7 +31,7 @@ from timely.operators.failures import FailureLog
 from timely.operators.inputs.deliveries import Deliveries
 from timely.operators.inputs.names import place_of
 from timely.wire.batch import Frame
-from timely.wire.requests import Describe, Enter, Insert, Reply, Request, Stage
+from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Describe, Reply, Request
 
 
 class Rows:
@@ -286,7 +286,7 @@ class Listens:
     ) -> list[Reply]:
         for worker, request, table in requests:
             self.asked.append((worker, request, 0 if table is None else table.num_rows))
-        return [Reply({"is_new": True, "epoch": 4}) for _ in requests]
+        return [Reply({"is_new": True, "epoch": 4, "entered": [[True, 4]]}) for _ in requests]
 
     def post(
         self,
@@ -323,7 +323,7 @@ def test_spreading_few_rows_of_a_writer_go_to_one_worker_with_numbers_that_follo
     for _ in range(6):
         assert flow.input("in").insert({"a": [1]}) == 4
     assert {worker for worker, _, _ in workers.asked} == {0} and flow.epoch == 4
-    inserts = [request for _, request, _ in workers.asked if isinstance(request, Insert)]
+    inserts = [request for _, request, _ in workers.asked if isinstance(request, Deliver)]
     assert [insert.sequence for insert in inserts] == [0, 1, 2, 3, 4, 5]
     assert len({insert.writer for insert in inserts}) == 1
 
@@ -351,24 +351,23 @@ def test_spreading_many_rows_go_to_all_by_ranges_and_enter_when_all_have_arrived
     flow.input("in").insert(pa.table({"a": np.arange(SPREAD_ROWS_MIN + 1)}))
     *parts, (decides, enter, _) = workers.asked
     assert [worker for worker, _, _ in parts] == [0, 1, 2]
-    assert all(isinstance(request, Stage) for _, request, _ in parts)
+    assert all(isinstance(one, Deliver) and one.counts == WHEN_NAMED for _, one, _ in parts)
     assert sum(rows for _, _, rows in parts) == SPREAD_ROWS_MIN + 1
-    assert decides == 0 and isinstance(enter, Enter)
-    assert {(one.writer, one.sequence) for _, one, _ in parts if isinstance(one, Stage)} == {
-        (enter.writer, enter.sequence)
-    }
+    assert decides == 0 and isinstance(enter, Decide)
+    named = {(one.input, one.writer, one.sequence) for _, one, _ in parts if isinstance(one, Deliver)}
+    assert [list(name) for name in named] == enter.enter
 
 
 def test_spreading_large_and_small_insertions_have_lines_of_numbers_without_gaps() -> None:
     workers, flow = listening(2)
     for size in (1, SPREAD_ROWS_MIN, 1, SPREAD_ROWS_MIN, 1):
         flow.input("in").insert(pa.table({"a": np.arange(size)}))
-    small = [one.sequence for _, one, _ in workers.asked if isinstance(one, Insert)]
-    large = [one.sequence for _, one, _ in workers.asked if isinstance(one, Enter)]
-    assert (small, large) == ([0, 1, 2], [0, 1])
-    writers = [
-        {one.writer for _, one, _ in workers.asked if isinstance(one, kind)} for kind in (Insert, Enter)
-    ]
+    rows = [one for _, one, _ in workers.asked if isinstance(one, Deliver)]
+    small = [(one.writer, one.sequence) for one in rows if one.counts == IN_OPEN]
+    entered = [one.enter[0] for _, one, _ in workers.asked if isinstance(one, Decide)]
+    large = [(writer, sequence) for _, writer, sequence in entered]  # type: ignore[misc]
+    assert [[sequence for _, sequence in names] for names in (small, large)] == [[0, 1, 2], [0, 1]]
+    writers = [{writer for writer, _ in names} for names in (small, large)]
     assert writers[0].isdisjoint(writers[1]), "number 0 of the one is not number 0 of the other"
 
 

@@ -11,15 +11,14 @@ from timely import Dataflow, PeerError, Vertex
 from timely.wire.handshake import (
     PROTOCOL_VERSION,
     Build,
-    Closed,
     Control,
+    Decided,
     Ended,
     EndHeard,
-    Entered,
+    Entering,
     Farewell,
     Greeting,
     Offer,
-    Sealed,
     Switched,
     TakenOver,
     Verdict,
@@ -30,6 +29,15 @@ from timely.wire.handshake import (
 )
 
 TEXTS = st.lists(st.text(), max_size=4).map(tuple)
+ENTERING = st.builds(
+    Entering,
+    st.text(),
+    st.text(),
+    st.integers(0, 2**62),
+    st.integers(-1, 2**62),
+    st.integers(0, 2**40),
+    st.none() | TEXTS,
+)
 CONTROLS = st.one_of(
     st.builds(
         Greeting, st.integers(0, 99), st.integers(1, 99), st.integers(0, 99), st.text(), st.text(), TEXTS
@@ -38,11 +46,10 @@ CONTROLS = st.one_of(
     st.builds(Build, st.integers(0, 99), st.text(), st.binary()),
     st.builds(Offer, st.integers(0, 99), st.text(), TEXTS, st.text(), TEXTS),
     st.builds(Verdict, st.integers(0, 99), st.text(), TEXTS),
-    st.builds(Sealed, st.integers(0, 99), st.integers(0, 2**62)),
+    st.builds(Decided, st.integers(0, 99), st.integers(-1, 2**62)),
     st.builds(
-        Entered, st.integers(0, 99), st.text(), st.text(), st.integers(0, 2**62), st.integers(-1, 2**62)
+        Decided, st.integers(0, 99), st.integers(-1, 2**62), st.lists(ENTERING, max_size=3).map(tuple), TEXTS
     ),
-    st.builds(Closed, st.integers(0, 99), st.text()),
     st.builds(Switched, st.integers(0, 99), st.integers(0, 99), st.integers(0, 2**62)),
     st.builds(TakenOver, st.integers(0, 99)),
     st.builds(Ended, st.integers(0, 99), st.text(), TEXTS),

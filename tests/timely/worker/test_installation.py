@@ -18,7 +18,7 @@ from timely.limits import INSTALL_SECONDS_MAX
 from timely.running.core import Worker
 from timely.running.progress_messages import write_control_header
 from timely.wire.handshake import Build, Control, Ended, Offer, Verdict, encode_control
-from timely.wire.requests import Insert, Install, Seal, Wait
+from timely.wire.requests import IN_OPEN, Decide, Deliver, Install, Wait
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.answers.later import Later
 from timely.worker.installation import Installations, describe
@@ -84,7 +84,7 @@ def test_verdict_that_a_client_hears_before_a_worker_does_is_waited_for() -> Non
     group.workers[0].step()
     assert later.ready() is not None and not group.workers[1].instances
     lines = pa.table({"record": [b"\xa3a b"]})
-    insert = group.servers[1].handle(Insert(0, "lines", 0, "w", 0, 1), lines)
+    insert = group.servers[1].handle(Deliver(0, "lines", "w", 0, IN_OPEN, 0, 1), lines)
     wait = group.servers[1].handle(Wait(0, "counts", 0, 2.0))
     wrong = group.servers[1].handle(Wait(0, "no such output", 0, 2.0))
     assert isinstance(insert, Later) and isinstance(wait, Later) and isinstance(wrong, Later)
@@ -95,7 +95,7 @@ def test_verdict_that_a_client_hears_before_a_worker_does_is_waited_for() -> Non
     assert wait.ready() is None
     with pytest.raises(timely.MisuseError, match="no output 'no such output'"):
         wrong.ready()
-    group.servers[0].handle(Seal(0, 0))
+    group.servers[0].handle(Decide(0, 0, True))
     settle(group.workers)
     assert wait.ready() is not None
     assert group.workers[1].instance(0).output("counts").complete_before == 1

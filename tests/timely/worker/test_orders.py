@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 import timely
 from timely.client.tables import records_of
+from timely.limits import NAME_CHARS_MAX
 from timely.operators.capture import FOREVER
-from timely.operators.inputs.names import DeliveryName
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import write_control_header
 from timely.wire.batch import Records
-from timely.wire.handshake import Closed, Entered, Sealed, encode_control
-from timely.wire.requests import Close, Enter, Reply, Request, Seal, Stage
+from timely.wire.handshake import Decided, Entering, encode_control
+from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Reply, Request, Value
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.orders import Orders, open_epoch
 from timely.worker.server import Server
@@ -54,8 +54,18 @@ class Group:
 
     def stage(self, worker: int, sequence: int, records: list[object], part: int = 0, epoch: int = 0) -> bool:
         table = pa.table({"record": [msgpack.packb(record) for record in records]})
-        reply = self.ask(worker, Stage(0, "in", epoch, "w", sequence, part, 1), table)
+        reply = self.ask(worker, Deliver(0, "in", "w", sequence, WHEN_NAMED, epoch, 1, part=part), table)
         return bool(reply.integer("is_new"))
+
+    def enter(self, sequence: int, epoch: int = 0) -> tuple[bool, int]:
+        """Let an insertion enter: whether it was new, and its epoch."""
+        reply = self.orders.decide(Decide(0, epoch, enter=[["in", "w", sequence]]))
+        ((is_new, entered),) = reply.values["entered"]  # type: ignore[attr-defined]
+        return is_new, entered
+
+    def close(self, name: str) -> int:
+        """Close an input: the epoch that is open then."""
+        return self.orders.decide(Decide(0, -1, close=[name])).integer("open")
 
     def settle(self) -> None:
         settle(self.workers)
@@ -114,7 +124,7 @@ def test_enter_lets_all_parts_in_at_the_epoch_that_is_open_then() -> None:
     group.orders.seal(0, 4)
     group.settle()
     assert group.read() == {}, "what was not entered is in no epoch"
-    assert group.orders.enter(0, "in", 0, DeliveryName("w", 0)) == (True, 5)
+    assert group.enter(0, 0) == (True, 5)
     group.orders.seal(0, 5)
     assert group.read() == {(5, (letter, worker)): 1 for letter in "abc" for worker in range(3)}
 
@@ -122,7 +132,7 @@ def test_enter_lets_all_parts_in_at_the_epoch_that_is_open_then() -> None:
 def test_enter_takes_a_later_epoch_if_the_client_knows_one() -> None:
     group = Group(2)
     group.stage(0, 0, ["x"])
-    assert group.orders.enter(0, "in", 3, DeliveryName("w", 0)) == (True, 3)
+    assert group.enter(0, 3) == (True, 3)
     group.orders.seal(0, 2)
     assert group.read() == {}
     group.orders.seal(0, 3)
@@ -137,7 +147,7 @@ def test_enter_again_counts_once_also_after_the_epoch_is_sealed_and_leaves_nothi
     for turn in range(3):
         for worker in range(2):
             assert group.stage(worker, 0, [worker]) is (turn == 0 or worker != 0)
-        is_new, _ = group.orders.enter(0, "in", 0, DeliveryName("w", 0))
+        is_new, _ = group.enter(0, 0)
         assert is_new is (turn == 0)
         group.orders.seal(0, turn)
         if is_settled:
@@ -157,7 +167,7 @@ def test_enter_a_part_that_came_twice_counts_once() -> None:
     for _ in range(2):
         group.stage(0, 0, ["x"])
     group.stage(1, 0, ["y"])
-    group.orders.enter(0, "in", 0, DeliveryName("w", 0))
+    group.enter(0, 0)
     group.orders.seal(0, 0)
     assert group.read() == {(0, "x"): 1, (0, "y"): 1}
 
@@ -165,11 +175,11 @@ def test_enter_a_part_that_came_twice_counts_once() -> None:
 def test_enter_what_has_not_arrived_is_refused_and_may_be_inserted_then() -> None:
     group = Group(2)
     with pytest.raises(timely.MisuseError, match="the parts of insertion 0 of writer 'w'"):
-        group.orders.enter(0, "in", 0, DeliveryName("w", 0))
+        group.enter(0, 0)
     group.stage(0, 0, ["x"])
     with pytest.raises(timely.TimeOverflowError):
-        group.orders.enter(0, "in", 2**62, DeliveryName("w", 0))
-    assert group.orders.enter(0, "in", 0, DeliveryName("w", 0)) == (True, 0)
+        group.enter(0, 2**62)
+    assert group.enter(0, 0) == (True, 0)
     group.orders.seal(0, 0)
     assert group.read() == {(0, "x"): 1}
 
@@ -177,11 +187,11 @@ def test_enter_what_has_not_arrived_is_refused_and_may_be_inserted_then() -> Non
 def test_close_ends_one_input_and_all_closed_is_the_end() -> None:
     group = Group(2)
     group.orders.seal(0, 1)
-    assert group.orders.close(0, "in") == group.orders.close(0, "in") == 2
+    assert group.close("in") == group.close("in") == 2
     group.settle()
     assert [instance.output("out").complete_before for instance in group.instances] == [FOREVER] * 2
     assert group.orders.seal(0, 2) == 3
-    assert group.orders.close(0, "other") == 4
+    assert group.close("other") == 4
     with pytest.raises(timely.InputClosedError, match="all inputs of dataflow 0 are closed"):
         group.orders.seal(0, 4)
     group.settle()
@@ -193,8 +203,8 @@ def test_close_drops_what_was_not_entered_and_takes_nothing_more() -> None:
     group = Group(2)
     for worker in range(2):
         group.stage(worker, 0, ["never entered"])
-    group.ask(0, Close(0, "in"))
-    for request in (Enter(0, "in", 0, "w", 0), Enter(0, "in", 0, "w", 1)):
+    group.ask(0, Decide(0, -1, close=["in"]))
+    for request in (Decide(0, 0, enter=[["in", "w", 0]]), Decide(0, 0, enter=[["in", "w", 1]])):
         with pytest.raises(timely.InputClosedError, match="input 'in' is closed"):
             group.ask(0, request)
     assert group.read() == {}
@@ -205,20 +215,28 @@ def test_void_is_what_was_decided_about_a_dataflow_that_has_ended() -> None:
     group = Group(2)
     group.stage(1, 0, ["x"])
     group.workers[1].end(0, timely.VertexError("gone"))
-    for order in (Sealed(0, 0), Entered(0, "in", "w", 0, 0), Closed(0, "in")):
+    for order in (
+        Decided(0, 0),
+        Decided(0, -1, (Entering("in", "w", 0, 0, 0, None),)),
+        Decided(0, -1, (), ("in",)),
+    ):
         group.network.transport(0).send(1, [write_control_header(), encode_control(order)])
     group.workers[1].step()
     with pytest.raises(timely.VertexError, match="gone"):
-        group.ask(1, Stage(0, "in", 0, "w", 0, 0, 1), pa.table({"record": [b"\x01"]}))
+        group.ask(1, Deliver(0, "in", "w", 0, WHEN_NAMED, 0, 1, part=0), pa.table({"record": [b"\x01"]}))
 
 
 def test_void_is_a_decision_of_anybody_but_worker_0() -> None:
     group = Group(3)
-    for order in (Sealed(0, 0), Entered(0, "in", "w", 0, 0), Closed(0, "in")):
+    for order in (
+        Decided(0, 0),
+        Decided(0, -1, (Entering("in", "w", 0, 0, 0, None),)),
+        Decided(0, -1, (), ("in",)),
+    ):
         group.network.transport(2).send(1, [write_control_header(), encode_control(order)])
         with pytest.raises(timely.PeerError, match="worker 2 told worker 1 .* which only worker 0 says"):
             group.workers[1].step()
-    for request in (Seal(0, 0), Close(0, "in"), Enter(0, "in", 0, "w", 0)):
+    for request in (Decide(0, 0, True), Decide(0, -1, close=["in"]), Decide(0, 0, enter=[["in", "w", 0]])):
         with pytest.raises(timely.RequestError, match="is asked of worker 0, which decides for all"):
             group.ask(1, request)
     assert group.epochs() == [0, 0, 0]
@@ -227,7 +245,11 @@ def test_void_is_a_decision_of_anybody_but_worker_0() -> None:
 def test_void_orders_that_cannot_be_carried_out_end_the_dataflow_for_all() -> None:
     group = Group(2)
     group.network.transport(0).send(
-        1, [write_control_header(), encode_control(Entered(0, "no such input", "w", 0, 0))]
+        1,
+        [
+            write_control_header(),
+            encode_control(Decided(0, -1, (Entering("no such input", "w", 0, 0, 0, None),))),
+        ],
     )
     group.settle()
     for worker in group.workers:
@@ -236,6 +258,50 @@ def test_void_orders_that_cannot_be_carried_out_end_the_dataflow_for_all() -> No
             timely.MisuseError, match="no input 'no such input'(.|\n)*has ended with this error"
         ):
             worker.instance(0)
+
+
+def test_all_of_a_decision_is_made_or_nothing() -> None:
+    """What enters, an epoch that is complete by that, and an input that is closed."""
+    group = Group(2)
+    for sequence in range(2):
+        group.stage(0, sequence, [sequence])
+    group.stage(1, 0, ["other half"])
+    refused: list[list[Value]] = [["in", "w", 0], ["in", "v", 7]]
+    for request in (
+        Decide(0, 0, True, enter=refused),
+        Decide(0, 0, True, enter=[["in", "w", 0]], close=["no such input"]),
+        Decide(0, 0, True, [["in", 7]], [["in", "w", 0]]),
+        Decide(0, 0, True, enter=[["in", "w", 0], ["in", "w", 1]]),
+        Decide(0, 0, True, enter=[["in", "w", 0], ["in"]]),
+        Decide(0, 0, True, enter=[["in", "w", 0], ["in", "x" * (NAME_CHARS_MAX + 1), 1]]),
+        Decide(0, 0, True, enter=[["in", "w", 0], ["in", "q", 0, [], "x" * (NAME_CHARS_MAX + 1), False, 0]]),
+        Decide(0, 2**62, True, enter=[["in", "w", 0]]),
+        Decide(0, 0, True, enter=[["in", "w", 0]], close=[0]),
+    ):
+        with pytest.raises(timely.TimelyError):
+            group.ask(0, request)
+        assert group.epochs() == [0, 0] and group.network.in_flight() == 0, request
+    reply = group.ask(0, Decide(0, 0, True, enter=[["in", "w", 0]], close=["other"]))
+    assert reply.values == {"entered": [[True, 0]], "open": 1, "sealed": 0}
+    assert group.read() == {(0, 0): 1, (0, "other half"): 1}
+    assert [instance.output("beside").complete_before for instance in group.instances] == [FOREVER] * 2
+    again = group.ask(0, Decide(0, -1, True, enter=[["in", "w", 0]], close=["other"]))
+    assert again.values == {"entered": [[False, 1]], "open": 1, "sealed": -1}
+
+
+def test_after_rows_that_were_posted_the_epochs_that_they_have_entered_are_sealed() -> None:
+    """Also where another client has sealed the epoch meanwhile that the one who asks takes for open."""
+    group = Group(2)
+    table = pa.table({"record": [msgpack.packb("x")]})
+    for sequence, epoch in enumerate((0, 3)):
+        group.ask(0, Deliver(0, "in", "w", sequence, IN_OPEN, 0, 1), table)
+        assert group.orders.seal(0, epoch) == epoch + 1
+    group.ask(0, Deliver(0, "in", "w", 2, IN_OPEN, 0, 1), table)
+    unknown = group.ask(0, Decide(0, 1, True, [["in", "w", 2], ["in", "w", 3]]))
+    assert unknown.values == {"open": -1, "sealed": -1}, "nothing is done behind what is not known"
+    assert group.ask(0, Decide(0, 1, True, [["in", "w", 2]])).values == {"open": 5, "sealed": 4}
+    assert group.ask(0, Decide(0, 9, True, [["in", "w", 1]])).values == {"open": 10, "sealed": 9}
+    assert group.ask(0, Decide(0, 1, False, [["in", "w", 1]])).values == {"open": 10, "sealed": -1}
 
 
 ACTIONS = st.lists(
@@ -253,7 +319,7 @@ def test_enter_every_insertion_is_whole_in_one_epoch_whatever_the_delays(
         if what == "insert" or (what == "retry" and number in entered):
             for worker in range(count):
                 group.stage(worker, number, [(number, worker)])
-            is_new, epoch = group.orders.enter(0, "in", 0, DeliveryName("w", number))
+            is_new, epoch = group.enter(number, 0)
             assert is_new is (number not in entered)
             entered.setdefault(number, epoch)
         elif what == "seal":

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import msgpack
 import pytest
 
 import timely
@@ -16,8 +17,8 @@ from timely.client.tables import InputForm
 from timely.limits import POSTED_COUNT_MAX
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import FAREWELL, decode_reply, encode_request, number_of
-from timely.wire.handshake import Ended, EndHeard, decode_control, encode_control
-from timely.wire.requests import Describe, Hello, Insert, Reply, Request, Seal, Wait
+from timely.wire.handshake import PROTOCOL_VERSION, Ended, EndHeard, decode_control, encode_control
+from timely.wire.requests import IN_OPEN, Decide, Deliver, Describe, Hello, Reply, Request, Wait
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.answers.later import Later
 from timely.worker.process import WorkerProcess
@@ -39,7 +40,7 @@ class Clients:
 
     def asks(self, client: bytes, *requests: tuple[int, Request]) -> None:
         for number, request in requests:
-            table = LINES if isinstance(request, Insert) else None
+            table = LINES if isinstance(request, Deliver) else None
             self.come.append((client, [*map(memoryview, encode_request(number, request, table))]))
 
     def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
@@ -81,8 +82,8 @@ def clients(process: WorkerProcess) -> Clients:
     return cast("Clients", process._clients)
 
 
-def _insert(sequence: int, writer: str = "w", name: str = "lines") -> Insert:
-    return Insert(0, name, 0, writer, sequence, 1)
+def _insert(sequence: int, writer: str = "w", name: str = "lines") -> Deliver:
+    return Deliver(0, name, writer, sequence, IN_OPEN, 0, 1)
 
 
 def test_answers_to_insertions_leave_once_a_client_asks_nothing_more(
@@ -106,7 +107,7 @@ def test_something_is_expected_while_rows_wait_to_be_let_in_or_a_client_waits(
     clients.asks(A, (1, _insert(0)))
     process._serve()
     assert process._is_expected(), "rows wait for the seal"
-    clients.asks(A, (2, Seal(0, 0)))
+    clients.asks(A, (2, Decide(0, 0, True)))
     process._serve()
     process._worker.run_until_idle()
     assert not process._is_expected()
@@ -141,10 +142,32 @@ def test_answers_to_insertions_leave_with_the_next_one_and_before_it(
 ) -> None:
     clients.asks(A, (1, _insert(0)))
     process._serve()
-    clients.asks(A, (2, _insert(1)), (3, Seal(0, 0, [1, 2])), (4, Describe(0)))
+    clients.asks(
+        A, (2, _insert(1)), (3, Decide(0, 0, True, [["lines", "w", 0], ["lines", "w", 1]])), (4, Describe(0))
+    )
     process._serve()
     assert clients.sent == [(A, [1, 2, 3]), (A, [4])]
     assert clients.answers[A, 3] == Reply({"open": 1, "sealed": 0})
+
+
+def test_a_client_of_an_older_release_gets_one_error_that_says_so(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    fields = {
+        "dataflow": 0,
+        "input": "lines",
+        "epoch": 0,
+        "writer": "w",
+        "sequence": 0,
+        "diff": 1,
+        "rows": [],
+    }
+    clients.come.append((A, [memoryview(msgpack.packb([11, 7, "insertrows", fields]))]))
+    process._serve()
+    (told,) = clients.answers.values()
+    assert clients.sent == [(A, [7])]
+    assert isinstance(told, timely.RequestError)
+    assert f"the client speaks protocol version 11, this worker {PROTOCOL_VERSION}: use" in str(told)
 
 
 def test_what_another_client_asks_keeps_nobody_s_answers(process: WorkerProcess, clients: Clients) -> None:
@@ -158,7 +181,7 @@ def test_what_another_client_asks_keeps_nobody_s_answers(process: WorkerProcess,
 
 
 def test_answers_are_not_kept_over_other_work(process: WorkerProcess, clients: Clients) -> None:
-    clients.asks(A, (1, _insert(0)), (2, Seal(0, 0)), (3, _insert(1)))
+    clients.asks(A, (1, _insert(0)), (2, Decide(0, 0, True)), (3, _insert(1)))
     process._serve()
     assert process._worker.has_work()
     assert clients.sent == [(A, [1, 2]), (A, [3])]

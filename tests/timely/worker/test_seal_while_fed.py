@@ -13,7 +13,7 @@ from exporting_flows import sums
 
 from timely.operators.capture import FOREVER
 from timely.running import core
-from timely.wire.requests import Changes, Close, Replace, Reply
+from timely.wire.requests import Changes, Decide, Replace, Reply
 
 
 @pytest.mark.parametrize("checks", [False, True])
@@ -47,7 +47,7 @@ def test_an_epoch_that_is_sealed_without_rows_waits_for_the_feed(
                 continue
             met += 1
             if closes:
-                cluster.ask(Close(0, "edges"))
+                cluster.ask(Decide(0, -1, close=["edges"]))
             else:
                 cluster.seal()  # nothing was inserted
         cluster.settle()

@@ -15,21 +15,20 @@ from one_worker import LINES, answer, serving
 import timely
 from timely.wire.handshake import PROTOCOL_VERSION, Farewell, Greeting, Switched, encode_control, own_hashing
 from timely.wire.requests import (
-    Append,
-    Arrived,
+    IN_EPOCH,
+    IN_OPEN,
+    WHEN_NAMED,
     Changes,
-    Close,
+    Decide,
+    Deliver,
     Describe,
-    Enter,
     Forget,
     Hello,
-    Insert,
     Install,
     Leave,
+    Missing,
     Request,
-    Seal,
     Shutdown,
-    Stage,
     Stats,
     Wait,
 )
@@ -49,26 +48,26 @@ def test_a_worker_says_who_it_is_and_what_it_runs() -> None:
 
 
 def has_rows(request: Request) -> bool:
-    return isinstance(request, Append | Insert | Stage)
+    return isinstance(request, Deliver) and not request.rows
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
         (Describe(3), "has no dataflow 3"),
-        (Append(0, "words", 0, "w", 0, 0), "no input 'words'"),
-        (Append(0, "lines", 0, "w", 0, 0), "came without a table"),
-        (Append(0, "lines", -1, "w", 0, 0), "the epoch of"),
-        (Append(0, "lines", 2**62, "w", 0, 0), "the epoch of"),
-        (Seal(0, 2**62), "the epoch of"),
-        (Insert(0, "lines", 2**62, "w", 1, 0), "the epoch of"),
-        (Insert(0, "lines", -(2**62), "w", 1, 1), "takes one binary column 'record'"),
-        (Insert(0, "lines", 0, "w", 1, -1), "can only be added to"),
-        (Stage(0, "lines", 0, "w", 1, 0, 1), "takes one binary column 'record'"),
-        (Enter(0, "lines", 0, "w", 7), "the parts of insertion 7 of writer 'w'"),
-        (Enter(0, "words", 0, "w", 7), "no input 'words'"),
-        (Close(0, "words"), "no input 'words'"),
-        (Arrived(0, 0, [["lines", 1]]), r"an expected append is \[input, writer, sequence\]"),
+        (Deliver(0, "words", "w", 0, IN_EPOCH, 0, 0), "no input 'words'"),
+        (Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), "came without a table"),
+        (Deliver(0, "lines", "w", 0, IN_EPOCH, -1, 0), "the epoch of"),
+        (Deliver(0, "lines", "w", 0, IN_EPOCH, 2**62, 0), "the epoch of"),
+        (Decide(0, 2**62, True), "the epoch of"),
+        (Deliver(0, "lines", "w", 1, IN_OPEN, 2**62, 0), "the epoch of"),
+        (Deliver(0, "lines", "w", 1, IN_OPEN, -(2**62), 1), "takes one binary column 'record'"),
+        (Deliver(0, "lines", "w", 1, IN_OPEN, 0, -1), "can only be added to"),
+        (Deliver(0, "lines", "w", 1, WHEN_NAMED, 0, 1, part=0), "takes one binary column 'record'"),
+        (Decide(0, 0, enter=[["lines", "w", 7]]), "the parts of insertion 7 of writer 'w'"),
+        (Decide(0, 0, enter=[["words", "w", 7]]), "no input 'words'"),
+        (Decide(0, -1, close=["words"]), "no input 'words'"),
+        (Missing(0, 0, [["lines", 1]]), r"what may be missing is an append \[input, writer, sequence\]"),
         (Leave(0, "none", "me"), "no output 'none'"),
         (Forget(0, "none", "me", 1), "no output 'none'"),
         (Wait(0, "none", 0, 0.0), "no output 'none'"),
@@ -84,10 +83,14 @@ def test_refusing_says_why_and_changes_nothing(request_: Request, message: str) 
     with pytest.raises(timely.MisuseError, match=message):
         server.handle(
             request_,
-            None if request_ == Append(0, "lines", 0, "w", 0, 0) else LINES if has_rows(request_) else None,
+            None
+            if request_ == Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0)
+            else LINES
+            if has_rows(request_)
+            else None,
         )
-    answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
-    answer(server, Seal(0, 0))
+    answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES)
+    answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     assert answer(server, Changes(0, "counts", "", 0, 1, False, 0.0)).columns().num_rows == 2
     handle = worker.instance(0).input("lines")
@@ -104,10 +107,10 @@ def test_refusing_what_fails_unexpectedly_leaves_the_worker_well() -> None:
 
     server, _, _ = serving()
     server.install(1, "fails", lambda flow: flow.input("x", Fails()), {})
-    with pytest.raises(timely.VertexError, match=r"append was refused, since a codec.*in the codec"):
-        server.handle(Append(1, "x", 0, "w", 0, 1), LINES)
+    with pytest.raises(timely.VertexError, match=r"deliver was refused, since a codec.*in the codec"):
+        server.handle(Deliver(1, "x", "w", 0, IN_EPOCH, 0, 1), LINES)
     assert not server.is_stopping
-    answer(server, Seal(1, 0))
+    answer(server, Decide(1, 0, True))
 
 
 def test_redirected_though_the_replacement_failed_here_before_it_began() -> None:
@@ -117,7 +120,7 @@ def test_redirected_though_the_replacement_failed_here_before_it_began() -> None
     worker.end(1, timely.MisuseError("the new one failed"))
     server.replacements.switch(Switched(0, 1, 0))
     with pytest.raises(timely.MisuseError, match="the new one failed"):
-        server.handle(Append(0, "lines", 0, "w", 0, 1), LINES)
+        server.handle(Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 1), LINES)
 
 
 def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:
@@ -138,9 +141,9 @@ def test_stopping_is_asked_for_by_a_client_or_a_peer() -> None:
 
 def test_counters_count_stages_connectors_and_what_waits() -> None:
     server, worker, _ = serving()
-    answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
-    answer(server, Append(0, "lines", 1, "w", 0, 0), LINES)
-    answer(server, Seal(0, 0))
+    answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES)
+    answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 1, 0), LINES)
+    answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     stats = answer(server, Stats()).values
     flow = stats["dataflows"][0]  # type: ignore[index]  # plain values

@@ -14,19 +14,14 @@ import atexit
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from ...limits import OWED_BYTES_MAX, OWED_EPOCHS_MAX, OWED_ROWS_MAX, OWED_SECONDS_MAX
-from ...wire.requests import Append, AppendEpochs, Close, Insert, InsertRows, Request, Seal, Stage
+from ...wire.requests import Decide, Deliver, Request
 
-__all__ = ["OF_ENDS", "OF_ROWS", "Debtor", "Owed", "pay_all"]
-
-OF_ROWS: Final = (Insert, Append, AppendEpochs, Stage)
-"""Requests that bring rows in a table."""
-OF_ENDS: Final = (Seal, Close)
-"""Requests that complete an epoch."""
+__all__ = ["Debtor", "Owed", "pay_all"]
 
 
 class Debtor(Protocol):
@@ -81,11 +76,10 @@ class Owed:
 
     def note(self, request: Request, table: pa.Table | None) -> None:
         """A request was taken: what it gives, or seals."""
-        if isinstance(request, InsertRows):
-            self.give(request.dataflow, len(request.rows), 0)
-        elif isinstance(request, OF_ROWS) and table is not None:
-            self.give(request.dataflow, table.num_rows, table.get_total_buffer_size())
-        elif isinstance(request, OF_ENDS):
+        if isinstance(request, Deliver):
+            rows = len(request.rows) if table is None else table.num_rows
+            self.give(request.dataflow, rows, 0 if table is None else table.get_total_buffer_size())
+        elif isinstance(request, Decide) and (request.seals or request.close):
             self.seal(request.dataflow)
 
     def is_too_much(self) -> bool:

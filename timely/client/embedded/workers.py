@@ -30,10 +30,11 @@ from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
 from ...wire.requests import (
-    Arrived,
     Changes,
-    Enter,
-    InsertRows,
+    Decide,
+    Deliver,
+    Drop,
+    Missing,
     Reply,
     Request,
     Snapshot,
@@ -51,13 +52,13 @@ from .concerned import About, Pieces, asked_by, concerned, exporting, have_done
 from .crew import Crew
 from .doors import ThreadNetwork
 from .others import Others, Turn
-from .owed import OF_ENDS, OF_ROWS, Owed
+from .owed import Owed
 
 __all__ = ["EmbeddedWorkers"]
 
 _CLOSED: Final = "this cluster is closed: connect again"
 
-_OF_NO_WORK = (InsertRows, *OF_ROWS, *OF_ENDS, Enter, Arrived)
+_OF_NO_WORK = (Deliver, Decide, Missing, Drop)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
 
 _ONLY_LOOKS = (Wait, Changes, Snapshot)
@@ -400,7 +401,7 @@ class EmbeddedWorkers:
             if self.count > 1:
                 self._take_in()
             for _, request, _ in requests:
-                if isinstance(request, OF_ENDS) and self._owed.is_too_much():
+                if isinstance(request, Decide) and self._owed.is_too_much():
                     self._pay_for(request.dataflow)
         return Answers(answers)
 

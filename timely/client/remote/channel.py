@@ -20,7 +20,7 @@ from ...limits import FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, SEALED_WAIT_SECONDS_M
 from ...wire.batch import Frame
 from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_request, head_of
 from ...wire.keys import ClientKeys
-from ...wire.requests import Changes, Reply, Request, Seal, Snapshot, Value, Wait
+from ...wire.requests import Changes, Decide, Reply, Request, Snapshot, Value, Wait
 from ...wire.transport.zeromq import ClientSockets
 from ..awaited import SENT, missing, note_awaited
 from ..installed import PATIENCE_SECONDS, Keeper
@@ -118,11 +118,11 @@ class Channel:
         """
         sealing = -1
 
-        def request(behind: list[Value]) -> Request:
+        def request(after: list[Value]) -> Request:
             nonlocal sealing
             poster.check_refused()  # what other threads have posted has its answers by now
             sealing = poster.epoch
-            return Seal(poster.index, sealing, behind)
+            return Decide(poster.index, sealing, True, after)
 
         limit = SEALED_WAIT_SECONDS_MAX
         waits = seconds is not None and time.monotonic() >= self._apart_until

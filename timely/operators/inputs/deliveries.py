@@ -55,15 +55,13 @@ from ...limits import (
     STAGED_SECONDS_MAX,
     WRITERS_MAX,
 )
+from ...wire.requests import ONE_ATTEMPT
 from ...wire.task_requests import WRITES_ONCE
 from .folded import Waiting
 from .interval_set import IntervalSet
 from .names import DeliveryName
 
-__all__ = ["COMMIT_SECONDS_MAX", "ONE_ATTEMPT", "Deliveries", "StagedPart", "TakenNumbers"]
-
-ONE_ATTEMPT: Final = ""
-"""The attempt of a staged delivery that has only this one: an insertion in parts."""
+__all__ = ["COMMIT_SECONDS_MAX", "Deliveries", "StagedPart", "TakenNumbers"]
 
 COMMIT_SECONDS_MAX: Final = ATTEMPT_SECONDS_MAX * 3 / 4
 """How long after the look a commit is taken: nothing may be let go of before the last worker hears of it."""
@@ -127,8 +125,9 @@ class Deliveries:
         self._queries_max = queries_max
         self._writers: OrderedDict[str, TakenNumbers] = OrderedDict()
         self._in_epoch: dict[int, dict[str, IntervalSet]] = {}
-        self._epochs: list[int] = []  # a heap of the keys of `_in_epoch`
-        self._first_epoch = 0
+        self.named_epochs: list[int] = []
+        """The epochs that have remembered deliveries, as a heap."""
+        self.first_epoch = 0
         """The first epoch of which all names are remembered."""
         self._last_epoch_of: dict[DeliveryName, int] = {}
         """The last epoch of each delivery that has rows of several."""
@@ -142,20 +141,31 @@ class Deliveries:
 
     # Deliveries for whichever epoch is open.
 
-    def next_of(self, writer: str, sequence: int) -> TakenNumbers | None:
-        """Return the numbers of a writer if `sequence` is right behind them, so that it is new and leaves no
-        gap; else None.
+    def take_next(self, writer: str, sequence: int, epoch: int) -> bool:
+        """Take a delivery that is right behind those of its writer, so that it is new and leaves no gap, and
+        has entered `epoch`; whether it is.
         """
         numbers = self._writers.get(writer)
         if numbers is None or numbers.next != sequence:
-            return None
+            return False
         self._writers.move_to_end(writer)
-        return numbers
+        numbers.lasts[-1] = sequence
+        numbers.next = sequence + 1
+        if epoch > numbers.epoch:
+            numbers.epoch = epoch
+        return True
 
     def is_taken(self, name: DeliveryName) -> bool:
         """Whether a delivery was taken, and is not forgotten."""
         numbers = self._writers.get(name.writer)
         return numbers is not None and name.sequence in numbers
+
+    def entered_by(self, name: DeliveryName) -> int | None:
+        """Return the last epoch that deliveries of a writer have entered, if this one of them was taken and
+        is not forgotten; else None.
+        """
+        numbers = self._writers.get(name.writer)
+        return numbers.epoch if numbers is not None and name.sequence in numbers else None
 
     def is_new(self, name: DeliveryName) -> bool:
         """Whether a delivery was not taken yet. Raises `MisuseError` if its number leaves a gap too many."""
@@ -187,11 +197,6 @@ class Deliveries:
 
     # Deliveries for epochs that the caller names.
 
-    @property
-    def epochs(self) -> int:
-        """How many epochs have remembered deliveries."""
-        return len(self._in_epoch)
-
     def is_taken_in(self, epoch: int, name: DeliveryName) -> bool:
         """Whether a delivery has come to an epoch that is not forgotten."""
         numbers = self._in_epoch.get(epoch, {}).get(name.writer)
@@ -201,7 +206,7 @@ class Deliveries:
         """Whether a delivery has come to all of these epochs that are not forgotten. Raises `MisuseError` if
         it has come to some of them only.
         """
-        known = [epoch for epoch in epochs if epoch >= self._first_epoch]
+        known = [epoch for epoch in epochs if epoch >= self.first_epoch]
         came = [epoch for epoch in known if self.is_taken_in(epoch, name)]
         if 0 < len(came) < len(known):
             lacks = next(epoch for epoch in known if not self.is_taken_in(epoch, name))
@@ -218,7 +223,7 @@ class Deliveries:
             writers = self._in_epoch.get(epoch)
             if writers is None:
                 writers = self._in_epoch[epoch] = {}
-                heapq.heappush(self._epochs, epoch)
+                heapq.heappush(self.named_epochs, epoch)
             numbers = writers.get(name.writer)
             if numbers is None:
                 numbers = writers[name.writer] = IntervalSet()
@@ -239,9 +244,9 @@ class Deliveries:
 
     def forget_before(self, epoch: int) -> None:
         """Forget the deliveries to earlier epochs: they cannot be repeated any more."""
-        self._first_epoch = max(self._first_epoch, epoch)
-        while self._epochs and self._epochs[0] < epoch:
-            gone = heapq.heappop(self._epochs)
+        self.first_epoch = max(self.first_epoch, epoch)
+        while self.named_epochs and self.named_epochs[0] < epoch:
+            gone = heapq.heappop(self.named_epochs)
             del self._in_epoch[gone]
             for name in self._ending_in.pop(gone, ()):
                 if self._last_epoch_of.get(name) == gone:
@@ -447,7 +452,7 @@ class Deliveries:
         return (
             self._writers,
             self._in_epoch,
-            self._first_epoch,
+            self.first_epoch,
             self._last_epoch_of,
             self._queries,
             self._once,

@@ -33,8 +33,9 @@ from progress.times.time_words import TimeCode
 from ...dictionaries import Mark
 from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
+from ...wire.requests import ONE_ATTEMPT
 from .codecs import InputCodec, OrderedCodec, PlainCodec, as_batch, batches_of
-from .deliveries import ONE_ATTEMPT, Deliveries, StagedPart
+from .deliveries import Deliveries
 from .folded import Folded, Waiting
 from .names import DeliveryName, closed_error
 from .plain_rows import PlainRow
@@ -216,10 +217,6 @@ class InputHandle:
         They are kept as they are until there are many or their epoch is sealed: one batch of all costs little
         more than one of each. Where the order of calls counts each is a batch of its own.
         """
-        # Fast path: it is the next one of its writer, and so is new.
-        numbers = None if self.is_closed else self.deliveries.next_of(writer, sequence)
-        if numbers is None and not self.is_new(DeliveryName(writer, sequence)):
-            return False, self.epoch
         if self._plain is None:
             raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
         if diff not in (1, -1):  # checked here: whoever seals makes words of it, perhaps another client
@@ -228,6 +225,9 @@ class InputHandle:
         entered = epoch if epoch > self.epoch else self.epoch
         word = self._word if entered == self._word_epoch else self.epoch_word(entered)
         if self._ordered is not None:
+            name = DeliveryName(writer, sequence)
+            if not self.is_new(name):
+                return False, self.epoch
             batches = (
                 [
                     as_batch(
@@ -237,19 +237,19 @@ class InputHandle:
                 if plain
                 else []
             )
-            return True, self.insert(epoch, batches, DeliveryName(writer, sequence))
+            return True, self.insert(epoch, batches, name)
         few, count = self._few, len(plain)
         if entered != self._few_epoch or len(few) >= FEW_ROWS_MAX:
             if few:
                 self._keep_few()
                 few = self._few
             self._few_epoch, self._few_word = entered, word
-        if numbers is None:
-            self.deliveries.take(DeliveryName(writer, sequence), entered)
-        else:
-            numbers.add(sequence)
-            if entered > numbers.epoch:
-                numbers.epoch = entered
+        # Fast path: it is the next one of its writer, and so is new.
+        if self.is_closed or not self.deliveries.take_next(writer, sequence, entered):
+            name = DeliveryName(writer, sequence)
+            if not self.is_new(name):
+                return False, self.epoch
+            self.deliveries.take(name, entered)
         few += plain
         self._few_diffs += [diff] * count
         self.rows_waiting += count
@@ -283,30 +283,25 @@ class InputHandle:
         """Drop what was staged and has waited for too long."""
         self.deliveries.drop_old()
 
-    def enter_insertion(self, name: DeliveryName, epoch: int, order: int = 0, worker: int = 0) -> None:
-        """The parts of an insertion that are staged here, on `worker`, belong to `epoch`; `order` is that of
-        the call.
-        """
-        self._enter(name, self.deliveries.release(name, [ONE_ATTEMPT]), epoch, order, worker)
-
-    def enter_batch(
-        self, name: DeliveryName, attempts: Sequence[str], epoch: int, order: int, worker: int
-    ) -> None:
-        """The same for what these attempts at a batch have staged; `order` is that of the first."""
-        self._enter(name, self.deliveries.commit(name, attempts), epoch, order, worker)
-
-    def _enter(
+    def enter(
         self,
         name: DeliveryName,
-        released: Sequence[Sequence[tuple[int, StagedPart]]],
+        attempts: Sequence[str] | None,
         epoch: int,
-        order: int,
-        worker: int,
+        order: int = 0,
+        worker: int = 0,
     ) -> None:
+        """What these attempts at a delivery have staged here, on `worker`, belongs to `epoch`; None: it is an
+        insertion, of which all parts do. `order` is that of the first attempt among the calls.
+        """
         if epoch < self.epoch:
             raise InternalError(
                 f"delivery {name.sequence} of {name.writer} entered epoch {epoch}, but {self.epoch} is open"
             )
+        deliveries = self.deliveries
+        released = (
+            deliveries.release(name, [ONE_ATTEMPT]) if attempts is None else deliveries.commit(name, attempts)
+        )
         for at, parts in enumerate(released):
             for number, part in parts:  # none, if none came here
                 batches = part.batches
@@ -345,15 +340,6 @@ class InputHandle:
         self._word_epoch, self._word = epoch, word
         return word
 
-    def check_epoch(self, epoch: int) -> None:
-        """Raise `TimeOverflowError` if there is no such epoch."""
-        if not 0 <= epoch <= EPOCH_MAX:
-            self.epoch_word(epoch)
-
-    def missing(self, epoch: int, expected: Sequence[DeliveryName]) -> list[DeliveryName]:
-        """Those of `expected` that have not arrived for who completes all epochs up to `epoch`."""
-        return self.deliveries.missing(epoch, expected)
-
     def send(self, records: Sequence[object], epoch: int | None = None) -> None:
         """Records for an epoch (the open one by default), for use inside the worker's own process."""
         self.append(self.epoch if epoch is None else epoch, Records(list(records)))
@@ -368,7 +354,7 @@ class InputHandle:
         if sealed < self.epoch:
             return sealed
         if sealed >= EPOCH_MAX:
-            self.check_epoch(sealed + 1)
+            self.epoch_word(sealed + 1)
         self._let_enter(sealed, is_last=False)
         return sealed
 
@@ -514,7 +500,11 @@ class InputHandle:
         self._sealed.append(_Sealed(entering, None if is_last else sealed + 1))
         self.epoch = sealed + 1
         self._entrance.wake()
-        self.deliveries.forget_before(sealed)
+        deliveries = self.deliveries
+        if deliveries.named_epochs:
+            deliveries.forget_before(sealed)
+        else:
+            deliveries.first_epoch = sealed
 
 
 def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:

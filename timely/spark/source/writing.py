@@ -36,21 +36,15 @@ from pyspark.sql.datasource import (
 
 from timely.client.installed import Workers
 from timely.client.tables import chunks
-from timely.errors import InternalError, MisuseError, TimelyError
+from timely.errors import InternalError, MisuseError, PeerError, TimelyError
 from timely.limits import APPEND_BYTES_MAX, ATTEMPT_SECONDS_MAX
 from timely.spark.source.columns import check_written, with_diff
 from timely.spark.source.connecting import Whereabouts, answer_seconds, flow_of, workers_at
 from timely.spark.source.options import Options
 from timely.spark.source.plainly import plainly
-from timely.wire.requests import Reply, Wait
-from timely.wire.task_requests import (
-    WRITES_ONCE,
-    CheckAttempts,
-    CommitAttempts,
-    DropAttempts,
-    StageAttempt,
-    Value,
-)
+from timely.wire.claims import shown
+from timely.wire.requests import WHEN_NAMED, Decide, Deliver, Drop, Missing, Reply, Value, Wait
+from timely.wire.task_requests import WRITES_ONCE
 
 __all__ = ["BatchWriter", "RefusedWriter", "Staged", "StreamWriter", "WritePlan", "plan_of_write"]
 
@@ -232,8 +226,16 @@ def _stage(plan: WritePlan, query: str, batch: int, rows: Iterator[pa.RecordBatc
                 if not is_wanted:
                     continue
                 worker = (partition + number) % workers.count
-                request = StageAttempt(
-                    plan.dataflow, plan.input, query, batch, attempt, number, 1 if plan.diff is None else 0
+                request = Deliver(
+                    plan.dataflow,
+                    plan.input,
+                    query,
+                    batch,
+                    WHEN_NAMED,
+                    0,
+                    1 if plan.diff is None else 0,
+                    part=number,
+                    attempt=attempt,
                 )
                 asked = [(worker, request, with_diff(table, plan.diff))]
                 waiting = sender.submit(workers.ask, asked, answer_seconds(plan.timeout_seconds))
@@ -292,12 +294,11 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
                 seconds = min(plan.timeout_seconds, _LAG_SECONDS_MAX)
                 wait = Wait(plan.dataflow, "", behind, seconds)
                 workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
-            request = CommitAttempts(
-                plan.dataflow, plan.input, query, batch, names, plan.seals, plan.may_skip, stream, look.looked
-            )
+            entry: list[Value] = [plan.input, query, batch, names, stream, plan.may_skip, look.looked]
+            request = Decide(plan.dataflow, -1, plan.seals, enter=[entry])
             is_sent = True
             (reply,) = workers.ask([(0, request, None)], answer_seconds(plan.timeout_seconds))
-            if not reply.values.get("is_new"):
+            if not _is_new(reply):
                 # It is committed already, perhaps since the look above and by another: then as what?
                 _check_there(workers, plan, query, batch, staged)
         except TimelyError as error:
@@ -306,6 +307,14 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
                 with contextlib.suppress(TimelyError):
                     _drop_at(workers, plan, query, batch, names)
             raise
+
+
+def _is_new(reply: Reply) -> bool:
+    match reply.items("entered"):
+        case [[bool(is_new), int()]]:
+            return is_new
+        case entered:
+            raise PeerError(f"a worker says of a batch that was to enter {shown(entered)}")
 
 
 class _Look(NamedTuple):
@@ -323,30 +332,53 @@ def _check_there(
     """
     asked = []
     for worker in range(workers.count):
-        here: list[Value] = [[one.attempt, one.parts[worker]] for one in staged if one.parts[worker]]
-        asked.append((worker, CheckAttempts(plan.dataflow, plan.input, query, batch, here), None))
+        here: list[Value] = [
+            [plan.input, query, batch, one.attempt, one.parts[worker]] for one in staged if one.parts[worker]
+        ]
+        asked.append((worker, Missing(plan.dataflow, -1, here, [[plan.input, query]]), None))
     begin = time.monotonic()
     replies = workers.ask(asked, answer_seconds(plan.timeout_seconds))
     seconds = math.ceil(time.monotonic() - begin)  # so much earlier others may have answered than worker 0
-    looked = replies[0].integer("seconds") - seconds
+    states = [_state_of(reply) for reply in replies]
+    looked = states[0].seconds - seconds
     until = time.monotonic() + _HEARD_SECONDS_MAX
-    while replies[0].integer("last") >= batch and not _are_alike(replies) and time.monotonic() < until:
+    while states[0].last >= batch and not _are_alike(states) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
         replies = workers.ask(asked, answer_seconds(plan.timeout_seconds))
+        states = [_state_of(reply) for reply in replies]
     missing = sum(len(reply.items("missing")) for reply in replies)
     # Worker 0 decides: the others may not have heard yet of a commit that this one repeats.
-    if missing and replies[0].integer("last") < batch:
+    if missing and states[0].last < batch:
         raise MisuseError(
             f"batch {batch} of query {query} is not committed: what {missing} of its tasks staged is not "
             "there any more, since it waited for too long or the dataflow is another one. Write it again"
         )
-    if all(reply.integer("last") == batch for reply in replies) and not plan.may_skip:
-        _check_same(plan, query, batch, staged, sum(reply.integer("last_rows") for reply in replies))
-    return _Look(replies[0].integer("open"), looked)
+    if all(state.last == batch for state in states) and not plan.may_skip:
+        _check_same(plan, query, batch, staged, sum(state.rows for state in states))
+    return _Look(states[0].open, looked)
 
 
-def _are_alike(replies: Sequence[Reply]) -> bool:
-    return len({reply.integer("last") for reply in replies}) == 1
+class _State(NamedTuple):
+    """What a worker knows of a query: its last batch that is committed, the rows of it there, the open epoch
+    of the input, and what the clock says.
+    """
+
+    last: int
+    rows: int
+    open: int
+    seconds: int
+
+
+def _state_of(reply: Reply) -> _State:
+    match reply.items("queries"):
+        case [[int(last), int(rows), int(opened), int(seconds)]]:
+            return _State(last, rows, opened, seconds)
+        case queries:
+            raise PeerError(f"a worker says of a query that writes {shown(queries)}")
+
+
+def _are_alike(states: Sequence[_State]) -> bool:
+    return len({state.last for state in states}) == 1
 
 
 def _check_same(plan: WritePlan, query: str, batch: int, staged: Sequence[Staged], rows: int) -> None:
@@ -371,5 +403,6 @@ def _drop(plan: WritePlan, query: str, batch: int) -> None:
 
 
 def _drop_at(workers: Workers, plan: WritePlan, query: str, batch: int, attempts: list[Value]) -> None:
-    request = DropAttempts(plan.dataflow, plan.input, query, batch, attempts)
+    names: list[Value] = [[plan.input, query, batch, attempt] for attempt in attempts]
+    request = Drop(plan.dataflow, names or [[plan.input, query, batch]])
     workers.ask([(worker, request, None) for worker in range(workers.count)])

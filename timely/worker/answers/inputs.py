@@ -1,4 +1,4 @@
-"""What is asked of inputs: to take rows; of worker 0, which decides for all, what belongs to which epoch.
+"""What is asked of inputs: to take deliveries; of worker 0, to decide for all what belongs to which epoch.
 
 Everything that can be wrong with rows is found before they are kept. What is decided is told to all workers
 (`worker/orders.py`).
@@ -6,41 +6,63 @@ Everything that can be wrong with rows is found before they are kept. What is de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 
 from ...errors import RequestError
 from ...operators.inputs.by_epoch import batches_by_epoch, divided
-from ...operators.inputs.deliveries import ONE_ATTEMPT, StagedPart
+from ...operators.inputs.deliveries import Deliveries, StagedPart
 from ...operators.inputs.handle import InputHandle
-from ...operators.inputs.names import DeliveryName, name_of
+from ...operators.inputs.names import UNNAMED, DeliveryName, name_of
 from ...running.instance import Instance
+from ...wire.claims import shown
 from ...wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
-    CheckAttempts,
-    Close,
-    CommitAttempts,
-    DropAttempts,
-    Enter,
-    Insert,
-    InsertRows,
+    BY_COLUMN,
+    IN_EPOCH,
+    IN_OPEN,
+    ONE_ATTEMPT,
+    WHEN_NAMED,
+    Decide,
+    Deliver,
+    Drop,
+    Missing,
     Reply,
     Request,
-    Seal,
-    Stage,
-    StageAttempt,
     Value,
 )
-from ..orders import Orders, open_epoch
+from ..orders import Orders, attempt_names
 from ..replacing import Replacements
-from ..tasks.staging import PARTS_MAX, check_attempts, drop_attempts, names_of, stage_attempt
 
-__all__ = ["Inputs"]
+__all__ = ["PARTS_MAX", "Inputs", "inputs_named"]
 
-_Rows = Append | AppendEpochs | Insert | InsertRows | Stage
+PARTS_MAX: Final = 1 << 22
+"""Parts of one attempt; where the order of rows counts, 64 bits hold the part, the worker and the row."""
+
+_PART_BYTES_MIN: Final = 1 << 10
+"""What a part takes though it has no rows."""
+
+
+def inputs_named(request: Request) -> Iterator[str]:
+    """Find the inputs that a request names, as far as it is well-formed."""
+    match request:
+        case Deliver():
+            yield request.input
+        case Decide():
+            yield from (name for name in request.close if isinstance(name, str))
+            yield from _first_of([*request.after, *request.enter])
+        case Missing():
+            yield from _first_of([*request.names, *request.queries])
+        case Drop():
+            yield from _first_of(request.names)
+
+
+def _first_of(entries: Sequence[Value]) -> Iterator[str]:
+    for entry in entries:
+        match entry:
+            case [str(name), *_]:
+                yield name
 
 
 class Inputs:
@@ -59,126 +81,164 @@ class Inputs:
     def handle(self, request: Request, table: pa.Table | None) -> Reply | None:
         """The answer; none if it is not inputs that are asked."""
         match request:
-            case InsertRows():
-                return self._take_plain_rows(request)
-            case Insert() | Append() | Stage():
-                return self._take_rows(request, table)
-            case AppendEpochs():
-                return self._take_epochs(request, table)
-            case Seal(dataflow, epoch):
-                return Reply({"open": self._orders.seal(dataflow, epoch), "sealed": epoch})
-            case StageAttempt(dataflow, name):
-                return stage_attempt(self._input(dataflow, name), request, table)
-            case Enter(dataflow, name, epoch, writer, sequence):
-                is_new, entered = self._orders.enter(dataflow, name, epoch, DeliveryName(writer, sequence))
-                return Reply({"is_new": is_new, "epoch": entered})
-            case CheckAttempts(dataflow, name):
-                return check_attempts(self._input(dataflow, name), request)
-            case DropAttempts(dataflow, name):
-                return drop_attempts(self._input(dataflow, name), request)
-            case CommitAttempts():
-                return self._commit(request)
-            case Close(dataflow, name):
-                return Reply({"open": self._orders.close(dataflow, name)})
-            case Arrived(dataflow, epoch, expected):
-                missing = _missing(self._replacements.instance(dataflow), epoch, expected)
-                return Reply({"missing": missing})
+            case Deliver():
+                return self._deliver(request, table)
+            case Decide():
+                return self._orders.decide(request)
+            case Missing():
+                return _missing(self._replacements.instance(request.dataflow), request)
+            case Drop():
+                return _drop(self._replacements.instance(request.dataflow), request)
             case _:
                 return None
 
-    def _input(self, dataflow: int, name: str) -> InputHandle:
-        return self._replacements.instance(dataflow).input(name)
-
-    def _input_for(self, request: _Rows) -> InputHandle:
-        """The input that rows are for. Raises `RequestError` if their order is that of calls, and another
-        worker makes it: which of two workers took a call first nobody could say.
-        """
-        handle = self._input(request.dataflow, request.input)
+    def _deliver(self, request: Deliver, table: pa.Table | None) -> Reply:
+        """Take rows of a client. Everything that can be wrong with them is found before they are kept."""
+        handle = self._replacements.instance(request.dataflow).input(request.input)
+        counts = request.counts
         if self._worker and handle.is_ordered and _is_by_calls(request):
             raise RequestError(
                 f"input {request.input!r} keeps the last value by key: worker 0 puts calls in order, and "
                 f"takes all rows but those of an append that has a name; this is worker {self._worker}"
             )
-        return handle
-
-    def _take_plain_rows(self, request: InsertRows) -> Reply:
-        is_new, entered = self._input_for(request).take_rows(
-            request.epoch, request.rows, request.diff, request.writer, request.sequence
-        )
-        return Reply({"is_new": is_new, "epoch": entered})
-
-    def _take_rows(self, request: Insert | Append | Stage, table: pa.Table | None) -> Reply:
-        """Rows of a client. Everything that can be wrong with them is found before they are kept."""
-        handle = self._input_for(request)
-        table = _given(table, request.input)
-        if isinstance(request, Stage) and not 0 <= request.part < PARTS_MAX:
-            raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
-        if isinstance(request, Append):
-            named = name_of(request.writer, request.sequence)
-            word = handle.epoch_word(request.epoch)
-            if not handle.is_wanted(request.epoch, named):
-                return Reply({"is_new": False})
-            batches = handle.encode(table, request.diff, word)
-            return Reply({"is_new": handle.append_all(request.epoch, batches, named)})
-        identity = DeliveryName(request.writer, request.sequence)
-        if not handle.is_new(identity):
-            return Reply({"is_new": False, "epoch": handle.epoch})
-        word = handle.epoch_word(max(request.epoch, handle.epoch))
-        if isinstance(request, Stage):
-            handle.deliveries.check_room(table.nbytes)
-            part = StagedPart(word, handle.encode(table, request.diff, word), table.nbytes, table.num_rows)
-            handle.deliveries.stage(identity, ONE_ATTEMPT, request.part, part)
-            return Reply({"is_new": True, "epoch": handle.epoch})
-        batches = handle.encode(table, request.diff, word)
-        return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, identity)})
-
-    def _take_epochs(self, request: AppendEpochs, table: pa.Table | None) -> Reply:
-        """Rows of several epochs: they enter all of these, or none."""
-        handle = self._input_for(request)
-        given = divided(handle.codec, request.input, _given(table, request.input), request.column)
-        named = name_of(request.writer, request.sequence)
-        words = [handle.epoch_word(epoch) for epoch in given.epochs]
-        if named is not None and handle.deliveries.is_taken_in_all(given.epochs, named):
-            return Reply({"is_new": False})
-        handle.check_open()
-        if given.epochs:
-            handle.is_wanted(given.epochs[0])
-        batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
-        handle.append_epochs(given.epochs, words, batches, named)
-        return Reply({"is_new": True})
-
-    def _commit(self, request: CommitAttempts) -> Reply:
-        """Make a batch of what was staged, and complete its epoch with it: one decision, so that no other
-        comes between.
-        """
-        attempts = names_of(request.attempts)
-        is_new, epoch = self._orders.commit(request, attempts)
-        if is_new and request.seals:
-            self._orders.seal(request.dataflow, epoch)
-        opened = open_epoch(self._replacements.instance(request.dataflow))
-        return Reply({"is_new": is_new, "epoch": epoch, "open": opened})
+        if counts == IN_OPEN and table is None:
+            is_new, entered = handle.take_rows(
+                request.epoch, request.rows, request.diff, request.writer, request.sequence
+            )
+            return Reply({"is_new": is_new, "epoch": entered})
+        if table is None:
+            raise RequestError(f"rows for {request.input!r} came without a table")
+        if counts == IN_OPEN:
+            return _insert(handle, request, table)
+        if counts == IN_EPOCH:
+            return _append(handle, request, table)
+        if counts == BY_COLUMN:
+            return _append_by_column(handle, request, table)
+        if counts == WHEN_NAMED:
+            return _stage(handle, request, table)
+        known = ", ".join(map(repr, (IN_OPEN, IN_EPOCH, BY_COLUMN, WHEN_NAMED)))
+        raise RequestError(f"rows count as one of {known}, not as {shown(counts)}")
 
 
-def _is_by_calls(request: _Rows) -> bool:
+def _is_by_calls(request: Deliver) -> bool:
     """Whether the order of rows among others of their epoch is that in which calls are taken."""
-    if isinstance(request, Append | AppendEpochs):
-        return name_of(request.writer, request.sequence) is None
-    return not isinstance(request, Stage)  # which is in the order of its `Enter`
+    if request.counts in (IN_EPOCH, BY_COLUMN):
+        return request.sequence == UNNAMED
+    return request.counts != WHEN_NAMED  # of which it is the order of decisions
 
 
-def _given(table: pa.Table | None, name: str) -> pa.Table:
-    if table is None:
-        raise RequestError(f"rows for {name!r} came without a table")
-    return table
+def _insert(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
+    """Rows for whichever epoch is open."""
+    name = DeliveryName(request.writer, request.sequence)
+    if not handle.is_new(name):
+        return Reply({"is_new": False, "epoch": handle.epoch})
+    batches = handle.encode(table, request.diff, handle.epoch_word(max(request.epoch, handle.epoch)))
+    return Reply({"is_new": True, "epoch": handle.insert(request.epoch, batches, name)})
 
 
-def _missing(instance: Instance, epoch: int, expected: Sequence[Value]) -> list[tuple[str, str, int]]:
-    missing: list[tuple[str, str, int]] = []
-    for entry in expected:
+def _append(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
+    """Rows for the epoch that the caller names."""
+    name = name_of(request.writer, request.sequence)
+    word = handle.epoch_word(request.epoch)
+    if not handle.is_wanted(request.epoch, name):
+        return Reply({"is_new": False})
+    batches = handle.encode(table, request.diff, word)
+    return Reply({"is_new": handle.append_all(request.epoch, batches, name)})
+
+
+def _append_by_column(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
+    """Rows of several epochs: they enter all of these, or none."""
+    given = divided(handle.codec, request.input, table, request.column)
+    name = name_of(request.writer, request.sequence)
+    words = [handle.epoch_word(epoch) for epoch in given.epochs]
+    if name is not None and handle.deliveries.is_taken_in_all(given.epochs, name):
+        return Reply({"is_new": False})
+    handle.check_open()
+    if given.epochs:
+        handle.is_wanted(given.epochs[0])
+    batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
+    handle.append_epochs(given.epochs, words, batches, name)
+    return Reply({"is_new": True})
+
+
+def _stage(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
+    """Keep rows until a decision names them."""
+    deliveries, name, attempt = (
+        handle.deliveries,
+        DeliveryName(request.writer, request.sequence),
+        request.attempt,
+    )
+    if not 0 <= request.part < PARTS_MAX:
+        raise RequestError(f"parts are numbered from 0 to {PARTS_MAX - 1}, not {request.part}")
+    if attempt == ONE_ATTEMPT:
+        is_new = handle.is_new(name)
+    elif name.sequence < 0:
+        raise RequestError(f"batches are numbered from 0, not {name.sequence}")
+    else:
+        is_new = name.sequence > deliveries.last_batch(name.writer)
+        if is_new:
+            handle.check_open()
+            deliveries.check_remembered(name.writer)
+    if not is_new:
+        return Reply({"is_new": False, "epoch": handle.epoch})
+    size_bytes = max(table.nbytes, _PART_BYTES_MIN)
+    deliveries.check_room(size_bytes)
+    word = handle.epoch_word(max(request.epoch, handle.epoch))
+    batches = handle.encode(table, request.diff, word)
+    deliveries.stage(name, attempt, request.part, StagedPart(word, batches, size_bytes, table.num_rows))
+    return Reply({"is_new": True, "epoch": handle.epoch})
+
+
+def _missing(instance: Instance, request: Missing) -> Reply:
+    """Say which deliveries are not here; attempts that are wait for their decision."""
+    appends: list[tuple[Value, Deliveries, DeliveryName]] = []
+    attempts: list[tuple[Value, Deliveries, DeliveryName, str, int]] = []
+    for entry in request.names:
         match entry:
             case [str(name), str(writer), int(sequence)]:
-                if instance.input(name).missing(epoch, [DeliveryName(writer, sequence)]):
-                    missing.append((name, writer, sequence))
+                appends.append((entry, instance.input(name).deliveries, DeliveryName(writer, sequence)))
+            case [str(name), str(query), int(batch), str(attempt), int(parts)]:
+                named = DeliveryName(query, batch)
+                attempts.append((entry, instance.input(name).deliveries, named, attempt, parts))
             case _:
-                raise RequestError(f"an expected append is [input, writer, sequence], not {entry!r}")
-    return missing
+                raise RequestError(
+                    "what may be missing is an append [input, writer, sequence], or an attempt [input, "
+                    f"query, batch, attempt, parts], not {shown(entry)}"
+                )
+    queries = list(_queries(instance, request.queries))
+    missing = [entry for entry, deliveries, name in appends if deliveries.missing(request.epoch, [name])]
+    missing += [
+        entry
+        for entry, deliveries, name, attempt, parts in attempts
+        if deliveries.keep(name, attempt) != parts
+    ]
+    return Reply({"missing": missing, "queries": queries})
+
+
+def _queries(instance: Instance, queries: Sequence[Value]) -> Iterator[Value]:
+    for entry in queries:
+        match entry:
+            case [str(name), str(query)]:
+                handle = instance.input(name)
+                known = handle.deliveries
+                yield [known.last_batch(query), known.last_rows(query), handle.epoch, known.seconds()]
+            case _:
+                raise RequestError(f"a query is [input, query], not {shown(entry)}")
+
+
+def _drop(instance: Instance, request: Drop) -> Reply:
+    """Let go of what will not count."""
+    dropped: list[tuple[Deliveries, DeliveryName, tuple[str, ...]]] = []
+    for entry in request.names:
+        match entry:
+            case [str(name), str(writer), int(sequence), *attempts] if len(attempts) <= 1:
+                named = DeliveryName(writer, sequence)
+                dropped.append((instance.input(name).deliveries, named, attempt_names(attempts)))
+            case _:
+                raise RequestError(
+                    "what is dropped is [input, writer, sequence, attempt], or, of a batch, [input, query, "
+                    f"batch], not {shown(entry)}"
+                )
+    for deliveries, named, names in dropped:
+        deliveries.drop(named, names)
+    return Reply()

@@ -19,8 +19,25 @@ from timely.limits import ATTEMPT_SECONDS_MAX
 from timely.spark.source import writing
 from timely.spark.source.connecting import Whereabouts
 from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, WritePlan
-from timely.wire.requests import Reply, Request, Wait
-from timely.wire.task_requests import CheckAttempts, CommitAttempts
+from timely.wire.requests import Decide, Missing, Reply, Request, Wait
+
+
+def state(
+    last: int,
+    rows: int = 0,
+    opened: int = 0,
+    seconds: int = 0,
+    missing: Sequence[str] = (),
+    is_new: bool = True,
+) -> Reply:
+    """What a worker answers of a query that writes, and, if it is asked to commit, of that."""
+    return Reply(
+        {
+            "missing": list(missing),
+            "queries": [[last, rows, opened, seconds]],
+            "entered": [[is_new, opened]],
+        }
+    )
 
 
 class Told:
@@ -29,14 +46,13 @@ class Told:
     count = 2
 
     def __init__(self) -> None:
-        self.committed: list[CommitAttempts] = []
+        self.committed: list[Decide] = []
         self.seconds: set[float] = set()
 
     def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 300.0) -> list[Reply]:
         self.seconds.add(seconds)
-        self.committed += [request for _, request, _ in requests if isinstance(request, CommitAttempts)]
-        first = {"missing": ["a"], "last": 0, "open": 0, "seconds": 0}
-        replies = [Reply(first), Reply({"missing": [], "last": -1})]
+        self.committed += [request for _, request, _ in requests if isinstance(request, Decide)]
+        replies = [state(0, missing=["a"], is_new=False), state(-1)]
         return replies[: len(requests)]
 
 
@@ -69,12 +85,11 @@ class Hearing:
         self.looks = 0
 
     def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 300.0) -> list[Reply]:
-        if isinstance(requests[0][1], CommitAttempts):
-            return [Reply({"is_new": False})]
+        if isinstance(requests[0][1], Decide):
+            return [state(0, is_new=False)]
         self.looks += 1
-        first = {"missing": [], "last": 0, "last_rows": 2, "open": 1, "seconds": 0}
         has_heard = self.looks > 2
-        return [Reply(first), Reply({"missing": [], "last": has_heard - 1, "last_rows": 3 * has_heard})]
+        return [state(0, 2, 1), state(has_heard - 1, 3 * has_heard)]
 
 
 @pytest.mark.parametrize("rows", [2, 3, 5])
@@ -95,22 +110,21 @@ def test_batch_is_looked_at_before_its_commit_as_long_ago_as_that_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Others may have answered at once, and worker 0, whose clock counts, after all that time."""
-    committed: list[CommitAttempts] = []
+    committed: list[Decide] = []
     now = [50.0]
 
     class Late:
         count = 2
 
         def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 0.0) -> list[Reply]:
-            committed.extend(request for _, request, _ in requests if isinstance(request, CommitAttempts))
+            committed.extend(request for _, request, _ in requests if isinstance(request, Decide))
             now[0] += 7.2
-            told = {"missing": [], "last": -1, "last_rows": 0, "open": 0, "is_new": True, "seconds": 1_000}
-            return [Reply(told)] * len(requests)
+            return [state(-1, seconds=1_000)] * len(requests)
 
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Late()))
     monkeypatch.setattr(writing, "time", SimpleNamespace(monotonic=lambda: now[0]))
     BatchWriter(PLAN).commit([Staged("q", 0, "a", (1, 1), 2)])
-    assert [request.looked for request in committed] == [992]
+    assert [request.enter[0][-1] for request in committed] == [992]  # type: ignore[index]
 
 
 def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named(
@@ -118,7 +132,7 @@ def test_batch_rows_are_in_the_order_of_partitions_and_who_has_none_is_not_named
 ) -> None:
     ran = {"000002/x": 1, "000000/z": 3, "000010/a": 2, "000001/y": 0}
     BatchWriter(PLAN).commit([Staged("q", 0, name, (1, 1), rows) for name, rows in ran.items()])
-    assert [request.attempts for request in told.committed] == [["000000/z", "000002/x", "000010/a"]]
+    assert [request.enter[0][3] for request in told.committed] == [["000000/z", "000002/x", "000010/a"]]
     assert told.seconds == {300.0}
     BatchWriter(replace(PLAN, timeout_seconds=900.0)).commit([])
     assert told.seconds == {300.0, 900.0}, "a worker that computes is waited for as long as the user says"
@@ -140,21 +154,20 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
                 assert requests[0][1].epoch == 5
                 waited.append(requests[0][1].timeout_seconds)
                 raise WaitTimeoutError("epoch 5 is not complete")
-            told = {"missing": [], "last": -1, "last_rows": 0, "open": 8, "is_new": True, "seconds": 0}
-            return [Reply(told)] * len(requests)
+            return [state(-1, opened=8)] * len(requests)
 
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Slow()))
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 3, 0.0)
     with pytest.raises(WaitTimeoutError):
         BatchWriter(plan).commit([])
-    assert asked == [CheckAttempts] * 2 + [Wait] * 2
+    assert asked == [Missing] * 2 + [Wait] * 2
     with pytest.raises(WaitTimeoutError):
         BatchWriter(replace(plan, timeout_seconds=float("inf"))).commit([])
     assert waited == [0.0, ATTEMPT_SECONDS_MAX / 2], "longer than that nothing of the batch is kept"
     for more in ({"lag": 9}, {"lag": 0}, {"seals": False}):
         asked.clear()
         BatchWriter(replace(plan, **more)).commit([])  # type: ignore[arg-type]
-        assert asked == [CheckAttempts] * 2 + [CommitAttempts], more
+        assert asked == [Missing] * 2 + [Decide], more
 
 
 def test_refused_is_a_commit_that_no_task_has_named_its_query_for() -> None:

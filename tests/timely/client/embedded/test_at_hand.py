@@ -165,7 +165,12 @@ def test_what_fails_unexpectedly_is_told_as_that_and_others_go_on(
     exec(compile("def broken(*_): raise ZeroDivisionError('within')", timely.__file__, "exec"), ours)
     broken = ours["broken"]
     flow = cluster.install(counts)
-    named = {"insert": "insertrows", "remove": "insertrows", "seal and wait": "wait"}.get(call, call)
+    named = {
+        "insert": "deliver",
+        "remove": "deliver",
+        "seal": "decide",
+        "seal and wait": "wait",
+    }.get(call, call)
     with monkeypatch.context() as patched:
         patched.setattr(*WITHIN[call], broken)
         with pytest.raises(

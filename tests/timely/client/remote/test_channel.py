@@ -16,7 +16,7 @@ from timely.client.remote.channel import Channel, _limit_of
 from timely.limits import SEALED_WAIT_SECONDS_MAX
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import encode_error, encode_reply
-from timely.wire.requests import Changes, Hello, Reply, Request, Seal, Snapshot, Wait
+from timely.wire.requests import Changes, Decide, Hello, Reply, Request, Snapshot, Wait
 from timely.wire.transport.zeromq import ClientSockets
 
 
@@ -177,7 +177,7 @@ def test_a_seal_and_the_waits_with_it_are_answered_in_any_order(
         sockets.coming.append((worker, [*map(memoryview, encode_reply(1 + place, reply))]))
     assert asking.seal(poster, -1.0) == (0, True)
     waits = [(worker, Wait(0, "", 0, SEALED_WAIT_SECONDS_MAX)) for worker in (0, 1)]
-    assert sent == [(0, Seal(0, 0)), *waits]
+    assert sent == [(0, Decide(0, 0, True)), *waits]
     assert poster.epoch == 1 and not asking._early and not sockets.coming
 
 
@@ -186,7 +186,7 @@ def test_a_seal_without_a_limit_for_waiting_goes_alone(
 ) -> None:
     cast("_Sockets", asking.sockets).reads(0, 1, _SEALED)
     assert asking.seal(_Poster(), None) == (0, False)
-    assert sent == [(0, Seal(0, 0))]
+    assert sent == [(0, Decide(0, 0, True))]
 
 
 def test_a_wait_that_is_sent_with_a_seal_lies_with_workers_no_longer_than_the_caller_has_said(

@@ -53,28 +53,32 @@ def test_writers_are_told_apart_and_remembered_for_ever() -> None:
 
 def test_writers_are_followed_only_by_what_is_right_behind_their_last_number() -> None:
     known = Deliveries("in")
-    assert known.next_of("a", 0) is None, "of a writer that is not known nothing is said"
-    for sequence, behind in [(3, 4), (4, 5), (9, 10), (5, 10), (0, 10), (9, 10), (10, 11)]:
+    assert not known.take_next("a", 0, 0), "of a writer that is not known nothing is said"
+    for sequence, behind in [(3, 4), (4, 5), (9, 10), (5, 10), (0, 10), (9, 10), (11, 12)]:
         known.take(name("a", sequence), 0)
-        assert [number for number in range(-2, 13) if known.next_of("a", number)] == [behind]
-    assert known.next_of("b", 11) is None
+        others = [number for number in range(-2, 13) if number != behind]
+        assert not any(known.take_next("a", number, 0) for number in others)
+    assert known.take_next("a", 12, 7) and not known.take_next("a", 12, 7) and not known.take_next("b", 13, 0)
+    assert known.is_taken(name("a", 12)) and known.entered_by(name("a", 12)) == 7
+    assert not known.is_taken(name("a", 10)) and not known.is_taken(name("a", 13))
 
 
 def test_writers_tell_the_last_epoch_that_one_of_their_deliveries_has_entered() -> None:
     known = Deliveries("in")
     for sequence, epoch in enumerate((2, 5, 4)):
         known.take(name("a", sequence), epoch)
-    numbers = known.next_of("a", 3)
-    assert numbers is not None and numbers.epoch == 5
+    assert [known.entered_by(name("a", sequence)) for sequence in range(4)] == [5, 5, 5, None]
+    assert known.take_next("a", 3, 4) and known.entered_by(name("a", 3)) == 5
+    assert known.take_next("a", 4, 6) and known.entered_by(name("a", 0)) == 6
 
 
-@pytest.mark.parametrize("is_asked", [False, True])
-def test_writers_that_were_silent_longest_are_forgotten_first(is_asked: bool) -> None:
+@pytest.mark.parametrize("is_next", [False, True])
+def test_writers_that_were_silent_longest_are_forgotten_first(is_next: bool) -> None:
     known = Deliveries("in", writers_max=2)
     known.take(name("a"), 0)
     known.take(name("b"), 0)
-    if is_asked:  # as the fast path does, which takes it then
-        assert known.next_of("a", 1) is not None
+    if is_next:
+        assert known.take_next("a", 1, 0)
     else:
         known.take(name("a", 1), 0)
     known.take(name("c"), 0)
@@ -113,12 +117,12 @@ def test_epochs_know_their_deliveries_as_long_as_these_may_be_repeated() -> None
     known.take_in([3], B)
     assert [known.is_taken_in(epoch, A) for epoch in (2, 3, 4, 5)] == [False, True, False, True]
     known.forget_before(3)
-    assert known.is_taken_in(3, B) and known.epochs == 2
+    assert known.is_taken_in(3, B) and len(known.named_epochs) == 2
     known.forget_before(4)
     assert not known.is_taken_in(3, A) and not known.is_taken_in(3, B)
-    assert known.is_taken_in(5, A) and known.epochs == 1
+    assert known.is_taken_in(5, A) and len(known.named_epochs) == 1
     known.forget_before(99)
-    assert known.epochs == 0 and known.missing(99, [A]) == [A]
+    assert len(known.named_epochs) == 0 and known.missing(99, [A]) == [A]
 
 
 def test_epochs_that_are_not_forgotten_tell_a_repetition() -> None:
@@ -168,7 +172,7 @@ def test_epochs_as_told_plainly(calls: list[tuple[set[int], DeliveryName]], forg
         came |= {(epoch, one) for epoch in epochs}
         known.forget_before(since)
         came = {(epoch, other) for epoch, other in came if epoch >= since}
-        assert known.epochs == len({epoch for epoch, _ in came})
+        assert len(known.named_epochs) == len({epoch for epoch, _ in came})
         assert all(
             known.is_taken_in(epoch, other) == ((epoch, other) in came)
             for epoch in range(10)

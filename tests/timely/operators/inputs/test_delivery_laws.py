@@ -24,17 +24,18 @@ from timely.operators.capture import FOREVER
 from timely.operators.inputs.deliveries import COMMIT_SECONDS_MAX
 from timely.running.core import Worker
 from timely.wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
-    Enter,
-    Insert,
+    BY_COLUMN,
+    IN_EPOCH,
+    IN_OPEN,
+    WHEN_NAMED,
+    Decide,
+    Deliver,
+    Drop,
+    Missing,
     Reply,
     Request,
-    Seal,
-    Stage,
+    Value,
 )
-from timely.wire.task_requests import CheckAttempts, CommitAttempts, DropAttempts, StageAttempt
 from timely.worker.server import Server
 
 Outcome = tuple[object, ...] | str
@@ -60,50 +61,67 @@ class Door:
         except TimelyError as error:
             return type(error).__name__
         assert isinstance(reply, Reply)
-        return tuple(reply.values[value] for value in values)
+        told = dict(reply.values)
+        match told.get("entered"):
+            case [[is_new, epoch]]:
+                told |= {"is_new": is_new, "epoch": epoch}
+        match told.get("queries"):
+            case [[last, rows_in, opened, seconds]]:
+                told |= {"last": last, "last_rows": rows_in, "open": opened, "seconds": seconds}
+        return tuple(told[value] for value in values)
 
     def insert(self, writer: str, number: int, row: int) -> Outcome:
-        return self._ask(Insert(0, "in", 0, writer, number, 1), table([row]), "is_new", "epoch")
+        return self._ask(Deliver(0, "in", writer, number, IN_OPEN, 0, 1), table([row]), "is_new", "epoch")
 
     def append(self, epoch: int, writer: str, number: int, row: int) -> Outcome:
-        return self._ask(Append(0, "in", epoch, writer, number, 1), table([row]), "is_new")
+        return self._ask(Deliver(0, "in", writer, number, IN_EPOCH, epoch, 1), table([row]), "is_new")
 
     def append_epochs(self, epochs: Sequence[int], writer: str, number: int, row: int) -> Outcome:
         rows = table([row] * len(epochs)).append_column("at", pa.array(epochs))
-        return self._ask(AppendEpochs(0, "in", "at", writer, number, 1), rows, "is_new")
+        return self._ask(Deliver(0, "in", writer, number, BY_COLUMN, 0, 1, column="at"), rows, "is_new")
 
     def missing(self, epoch: int, names: Iterable[tuple[str, int]]) -> Outcome:
-        expected: list[object] = [["in", *name] for name in names]
-        return self._ask(Arrived(0, epoch, expected), None, "missing")
+        expected: list[Value] = [["in", *name] for name in names]
+        return self._ask(Missing(0, epoch, expected), None, "missing")
 
     def stage(self, writer: str, number: int, part: int, row: int) -> Outcome:
-        return self._ask(Stage(0, "in", 0, writer, number, part, 1), table([row]), "is_new")
+        return self._ask(
+            Deliver(0, "in", writer, number, WHEN_NAMED, 0, 1, part=part), table([row]), "is_new"
+        )
 
     def enter(self, writer: str, number: int) -> Outcome:
-        return self._ask(Enter(0, "in", 0, writer, number), None, "is_new", "epoch")
+        return self._ask(Decide(0, 0, enter=[["in", writer, number]]), None, "is_new", "epoch")
 
     def attempt(self, query: str, batch: int, attempt: str, part: int, row: int) -> Outcome:
-        request = StageAttempt(0, "in", query, batch, attempt, part, 1)
+        request = Deliver(0, "in", query, batch, WHEN_NAMED, 0, 1, part=part, attempt=attempt)
         return self._ask(request, table([row]), "is_new")
 
     def check(self, query: str, batch: int, attempts: Sequence[tuple[str, int]]) -> Outcome:
-        request = CheckAttempts(0, "in", query, batch, [list(one) for one in attempts])
+        names: list[Value] = [["in", query, batch, *one] for one in attempts]
+        request = Missing(0, -1, names, [["in", query]])
         return self._ask(request, None, "missing", "last", "last_rows", "open", "seconds")
 
     def commit(
         self, query: str, batch: int, attempts: Sequence[str], stream: str, may_skip: bool, looked: int
     ) -> Outcome:
-        request = CommitAttempts(0, "in", query, batch, list(attempts), batch == 1, may_skip, stream, looked)
+        request = Decide(
+            0, -1, batch == 1, enter=[["in", query, batch, list(attempts), stream, may_skip, looked]]
+        )
         return self._ask(request, None, "is_new", "epoch", "open")
 
     def drop(self, query: str, batch: int, attempts: Sequence[str]) -> None:
-        self._ask(DropAttempts(0, "in", query, batch, list(attempts)), None)
+        names: list[Value] = [["in", query, batch, attempt] for attempt in attempts]
+        self._ask(Drop(0, names or [["in", query, batch]]), None)
 
     def seal(self, epoch: int) -> Outcome:
-        return self._ask(Seal(0, epoch), None, "open")
+        return self._ask(Decide(0, epoch, True), None, "open")
+
+    def seal_behind(self, epoch: int, names: Iterable[tuple[str, int]]) -> Outcome:
+        after: list[Value] = [["in", *name] for name in names]
+        return self._ask(Decide(0, epoch, True, after), None, "sealed", "open")
 
     def close(self) -> None:
-        self._input.close()
+        self._ask(Decide(0, -1, close=["in"]), None)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -152,6 +170,8 @@ class Plainly:
     attempts: dict[tuple[str, int, str], dict[int, Part]] = field(default_factory=dict)
     heard: dict[tuple[str, int, str], float] = field(default_factory=dict)
     checked: set[tuple[str, int, str]] = field(default_factory=set)
+    last_epoch: dict[str, int] = field(default_factory=dict)
+    """Of each writer of insertions: the last epoch that one has entered."""
     committed: list[tuple[str, int, int]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
     rows: Counter[tuple[int, object]] = field(default_factory=Counter)
@@ -162,6 +182,7 @@ class Plainly:
         if self.is_closed:
             return "InputClosedError"
         self.inserted.append((writer, number))
+        self.last_epoch[writer] = self.open
         self.rows[self.open, row] += 1
         return True, self.open
 
@@ -200,7 +221,7 @@ class Plainly:
             is_here = self._is_remembered(epoch) and (epoch, writer, number) in self.appended
             is_spread = self._is_remembered(self.spread.get((writer, number), -2))
             if not (is_here or is_spread):
-                found.append(("in", writer, number))
+                found.append(["in", writer, number])
         return (found,)
 
     def stage(self, writer: str, number: int, part: int, row: int) -> Outcome:
@@ -222,6 +243,7 @@ class Plainly:
             return "MisuseError"
         del self.staged[writer, number]
         self.inserted.append((writer, number))
+        self.last_epoch[writer] = self.open
         for part in parts.values():
             self.rows[self.open, part.row] += 1
         return True, self.open
@@ -244,7 +266,9 @@ class Plainly:
                 self.heard[query, batch, name] = self.now
                 self.checked.add((query, batch, name))
         missing = [
-            name for name, parts in attempts if len(self.attempts.get((query, batch, name), ())) != parts
+            ["in", query, batch, name, parts]
+            for name, parts in attempts
+            if len(self.attempts.get((query, batch, name), ())) != parts
         ]
         last = self.last(query)
         rows = sum(rows for name, number, rows in self.committed if (name, number) == (query, last))
@@ -291,6 +315,14 @@ class Plainly:
             return "InputClosedError"
         self.open = max(self.open, epoch + 1)
         return (self.open,)
+
+    def seal_behind(self, epoch: int, names: Sequence[tuple[str, int]]) -> Outcome:
+        """What was posted is in epochs that are complete by that, or nothing is sealed."""
+        if not all(name in self.inserted for name in names):
+            return -1, -1
+        sealed = max([epoch, *(self.last_epoch[writer] for writer, _ in names)])
+        opened = self.seal(sealed)
+        return opened if isinstance(opened, str) else (sealed, *opened)
 
     def close(self) -> None:
         self.is_closed = True
@@ -343,6 +375,11 @@ STEPS = st.one_of(
     ),
     st.tuples(st.just("drop"), WRITERS, NUMBERS, st.lists(TRIES, unique=True, max_size=2)),
     st.tuples(st.just("seal"), st.integers(-1, 1)),
+    st.tuples(
+        st.just("seal_behind"),
+        st.integers(-1, 1),
+        st.lists(st.tuples(WRITERS, NUMBERS), min_size=1, max_size=2),
+    ),
     st.tuples(st.just("wait"), st.sampled_from([1.0, STAGED_SECONDS_MAX, ATTEMPT_SECONDS_MAX / 2])),
 )
 
@@ -374,6 +411,8 @@ def play(one: Door | Plainly, step: Sequence[object], row: int, opened: int) -> 
             one.drop(query, batch, attempts)
         case ["seal", int(aside)]:
             return one.seal(opened + aside)
+        case ["seal_behind", int(aside), list(names)]:
+            return one.seal_behind(max(0, opened + aside), names)
         case ["wait", float(seconds)]:
             one.wait(seconds)
         case ["close"]:

@@ -172,9 +172,9 @@ def test_appends_that_are_missing_are_named_even_of_the_epoch_just_sealed() -> N
     _, _, handle = running()
     here, missing = DeliveryName("writer", 0), DeliveryName("writer", 1)
     handle.append(0, Records(["x"]), here)
-    assert handle.missing(0, [here, missing]) == [missing]
+    assert handle.deliveries.missing(0, [here, missing]) == [missing]
     handle.seal()
-    assert handle.missing(0, [here]) == []
+    assert handle.deliveries.missing(0, [here]) == []
 
 
 def test_appends_are_forgotten_two_epochs_later() -> None:
@@ -182,7 +182,7 @@ def test_appends_are_forgotten_two_epochs_later() -> None:
     for epoch in range(50):
         handle.append(epoch, Records(["x"]), DeliveryName("writer", epoch))
         handle.seal()
-    assert handle.deliveries.epochs == 1
+    assert len(handle.deliveries.named_epochs) == 1
 
 
 def test_insertions_enter_the_open_epoch_and_count_once_for_ever() -> None:
@@ -219,7 +219,7 @@ def test_insertions_in_parts_wait_as_long_as_there_is_room() -> None:
     for number, row in enumerate("yz"):
         staged.stage(young, ONE_ATTEMPT, number, StagedPart(0, [Records([row])], 1, 1))
     assert handle.rows_waiting == 0 and handle.has_rows
-    handle.enter_insertion(young, 0)
+    handle.enter(young, None, 0)
     assert handle.has_rows and handle.rows_waiting == 2 and staged.staged_bytes == 0 and not staged.batches()
 
 
@@ -433,9 +433,9 @@ def test_appends_to_several_epochs_that_fail_in_the_midst_have_changed_nothing()
     handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), FailsOnce(2))
     with pytest.raises(MemoryError):
         handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], DeliveryName("w", 0))
-    assert not handle.rows_waiting and handle.deliveries.epochs == 0
+    assert not handle.rows_waiting and len(handle.deliveries.named_epochs) == 0
     handle.append_epochs([0, 1], [0, 1], [[Records([1])], [Records([2])]], DeliveryName("w", 0))
-    assert handle.rows_waiting == 2 and handle.deliveries.epochs == 2
+    assert handle.rows_waiting == 2 and len(handle.deliveries.named_epochs) == 2
 
 
 def test_insertions_that_fail_in_the_midst_are_new_when_they_are_repeated() -> None:
@@ -458,7 +458,7 @@ def test_insertions_in_parts_wait_on_in_a_handle_that_takes_over_until_it_is_clo
         )
     new.take_over(old, 0)
     assert not old.has_rows and new.deliveries.staged_bytes == 2
-    new.enter_insertion(DeliveryName("a", 0), 0)
+    new.enter(DeliveryName("a", 0), None, 0)
     assert new.has_rows
     new.close()
     assert not new.has_rows and entered(worker, instance) == [(0, "a")]

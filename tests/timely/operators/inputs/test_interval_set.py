@@ -30,4 +30,4 @@ def test_numbers_that_follow_one_another_take_the_room_of_one(order: list[int]) 
     numbers = IntervalSet()
     for number in order:
         numbers.add(number)
-    assert (numbers._firsts, numbers._lasts) == ([0], [29])
+    assert (numbers._firsts, numbers.lasts) == ([0], [29])

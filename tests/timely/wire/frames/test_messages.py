@@ -27,32 +27,28 @@ from timely.wire.frames.messages import (
 )
 from timely.wire.handshake import PROTOCOL_VERSION
 from timely.wire.requests import (
-    Append,
-    AppendEpochs,
-    Arrived,
+    BY_COLUMN,
+    IN_EPOCH,
+    IN_OPEN,
+    WHEN_NAMED,
     Changes,
-    CheckAttempts,
-    Close,
-    CommitAttempts,
+    Decide,
+    Deliver,
     Describe,
-    DropAttempts,
-    Enter,
+    Drop,
     Forget,
     Frontier,
     Hello,
     Hold,
-    Insert,
     Install,
     Leave,
+    Missing,
     Piece,
     Replace,
     Reply,
     Request,
-    Seal,
     Shutdown,
     Snapshot,
-    Stage,
-    StageAttempt,
     Stats,
     Uninstall,
     Wait,
@@ -61,16 +57,19 @@ from timely.wire.requests import (
 TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
 REQUESTS: list[Request] = [
     Hello(), Install("a:b", {"depth": 3, "names": ["x"]}), Describe(2),
-    Append(0, "in", 4, "w", 7, -1), AppendEpochs(0, "in", "at", "w", -1, 0),
-    Insert(0, "in", 4, "w", 7, 1), Stage(0, "in", 4, "w", 7, 2, 0),
-    Enter(0, "in", 4, "w", 7), Arrived(0, 1, [["in", "w", 0]]), Seal(0, 1), Close(0, "in"),
+    Deliver(0, "in", "w", 7, IN_EPOCH, 4, -1), Deliver(0, "in", "w", -1, BY_COLUMN, 0, 0, column="at"),
+    Deliver(0, "in", "w", 7, IN_OPEN, 4, 1), Deliver(0, "in", "w", 7, WHEN_NAMED, 4, 0, part=2),
+    Deliver(0, "in", "w", 7, IN_OPEN, 4, 1, [[1, "x"]]), Decide(0, 4, enter=[["in", "w", 7]]),
+    Missing(0, 1, [["in", "w", 0]]), Decide(0, 1, True, [["in", "w", 7]]), Decide(0, -1, close=["in"]),
     Uninstall(3, True), Replace(3, "a:b", {"depth": 3}, -1.0),
     Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
     Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
     Hold(0, "out", "us", 3, 60.0, 4, 0.5),
     Piece(0, "out", "us", -1, 3, 7, 0, 2, ["a"], [["a", "=", 1]], 0.5, "s/0"),
-    StageAttempt(0, "in", "q", 4, "a", 0, 1), CheckAttempts(0, "in", "q", 4, [["a", 2]]),
-    CommitAttempts(0, "in", "q", 4, ["a"], True, False, "s", 9), DropAttempts(0, "in", "q", 4, []),
+    Deliver(0, "in", "q", 4, WHEN_NAMED, 0, 1, part=0, attempt="a"),
+    Missing(0, -1, [["in", "q", 4, "a", 2]], [["in", "q"]]),
+    Decide(0, -1, True, enter=[["in", "q", 4, ["a"], "s", False, 9]]),
+    Drop(0, [["in", "q", 4]]),
 ]  # fmt: skip
 
 
@@ -141,7 +140,8 @@ def test_refusing_another_version_and_an_unknown_name() -> None:
     ):
         decode_request([memoryview(msgpack.packb([other, 1, "hello", {}]))])
     with pytest.raises(
-        RequestError, match="there is no request 'destroy': there are append, appendepochs, arrived"
+        RequestError,
+        match="there is no request 'destroy': there are changes, decide, deliver, describe, drop",
     ):
         decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
 
@@ -153,18 +153,18 @@ def test_refusing_an_argument_that_does_not_travel() -> None:
 
 def test_refusing_what_looks_like_another_type() -> None:
     """True is a number to Python, and no epoch."""
-    good = dataclasses.asdict(Seal(0, 1))
+    good = dataclasses.asdict(Decide(0, 1, True))
     with pytest.raises(RequestError, match="the field 'epoch' is int, not bool"):
-        decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": True}]))])
+        decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "decide", {**good, "epoch": True}]))])
 
 
 def test_refusing_longer_names_than_there_may_be() -> None:
     for chars, is_taken in ((NAME_CHARS_MAX, True), (NAME_CHARS_MAX + 1, False)):
-        frames = views(encode_request(1, Close(0, "x" * chars)))
+        frames = views(encode_request(1, Frontier(0, "x" * chars)))
         if is_taken:
-            assert decode_request(frames)[0] == Close(0, "x" * chars)
+            assert decode_request(frames)[0] == Frontier(0, "x" * chars)
         else:
-            with pytest.raises(RequestError, match=f"'input' has more than {NAME_CHARS_MAX:,} characters"):
+            with pytest.raises(RequestError, match=f"'output' has more than {NAME_CHARS_MAX:,} characters"):
                 decode_request(frames)
 
 
@@ -197,14 +197,14 @@ def test_back_an_error_is_told_whatever_is_in_its_text() -> None:
 
 
 def test_refusing_numbers_that_fit_no_word() -> None:
-    good = dataclasses.asdict(Seal(0, 1))
+    good = dataclasses.asdict(Decide(0, 1, True))
     for number in (2**62, -(2**62)):
-        packed = msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": number}])
-        assert decode_request([memoryview(packed)])[0] == Seal(0, number)
+        packed = msgpack.packb([PROTOCOL_VERSION, 1, "decide", {**good, "epoch": number}])
+        assert decode_request([memoryview(packed)])[0] == Decide(0, number, True)
     for number in (2**62 + 1, -(2**62) - 1, 2**64 - 1, -(2**63)):
         with pytest.raises(RequestError, match="the field 'epoch' is a number of 62 bits"):
             decode_request(
-                [memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "seal", {**good, "epoch": number}]))]
+                [memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "decide", {**good, "epoch": number}]))]
             )
 
 
@@ -234,12 +234,12 @@ def test_refusing_random_frames_is_all_that_they_do(frames: list[bytes]) -> None
 
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_refusing_tables_that_were_changed_under_way(noise: bytes, place: int) -> None:
-    header, table = views(encode_request(1, Append(0, "in", 0, "w", 0, 1), TABLE))
+    header, table = views(encode_request(1, Deliver(0, "in", "w", 0, IN_EPOCH, 0, 1), TABLE))
     changed = bytearray(table)
     changed[place : place + len(noise)] = noise
     try:
         request, found = decode_request([header, memoryview(bytes(changed))])
     except TimelyError:
         return
-    assert found is not None and isinstance(request, Append)
+    assert found is not None and isinstance(request, Deliver)
     found.validate(full=True)

@@ -14,18 +14,18 @@ from one_worker import LINES, answer, serving
 import timely
 from timely.client.tables import records_of
 from timely.limits import READER_SECONDS_MAX
-from timely.wire.requests import Append, Changes, Forget, Frontier, Hold, Seal, Snapshot, Wait
+from timely.wire.requests import IN_EPOCH, Changes, Decide, Deliver, Forget, Frontier, Hold, Snapshot, Wait
 from timely.worker.answers.later import Later
 
 
 def test_later_changes_come_when_the_epoch_is_complete() -> None:
     server, worker, _ = serving()
-    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": True}
-    assert answer(server, Append(0, "lines", 0, "w", 0, 0), LINES).values == {"is_new": False}
+    assert answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES).values == {"is_new": True}
+    assert answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES).values == {"is_new": False}
     later = server.handle(Changes(0, "counts", "", 0, 1, False, -1.0))
     assert isinstance(later, Later) and later.ready() is None
     assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 0
-    answer(server, Seal(0, 0))
+    answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     reply = later.ready()
     assert reply is not None and sorted(records_of(reply.columns())) == [(0, ("a", 2)), (0, ("b", 1))]
@@ -57,7 +57,7 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
     clock.now = rest.deadline
     with pytest.raises(timely.WaitTimeoutError, match=r"after 2.75 s: it is not sealed yet"):
         raise rest.late()  # of who had waited before
-    answer(server, Seal(0, 5))
+    answer(server, Decide(0, 5, True))
     with pytest.raises(
         timely.WaitTimeoutError, match="the work on it is not done yet; complete are the epochs before 0"
     ):
@@ -76,7 +76,7 @@ def test_later_news_are_told_when_they_come_or_when_who_waits_has_waited_for_lon
     told = first.ready()
     assert told is not None and told.integer("complete") == 0
     clock.now = 0.1
-    answer(server, Seal(0, 0))
+    answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     told = second.ready()
     assert told is not None and told.integer("complete") == 1
@@ -94,9 +94,9 @@ def test_later_is_never_for_ever_whatever_a_client_says(seconds: float) -> None:
 
 def test_forgotten_is_nothing_that_is_still_to_come() -> None:
     server, worker, _ = serving()
-    answer(server, Append(0, "lines", 0, "w", 0, 0), LINES)
+    answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES)
     assert answer(server, Forget(0, "counts", "me", 9)).values == {"kept": 0}
-    answer(server, Seal(0, 0))
+    answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     changes = answer(server, Changes(0, "counts", "", 0, 1, False, -1.0)).columns()
     assert sorted(records_of(changes)) == [(0, ("a", 2)), (0, ("b", 1))]
@@ -105,7 +105,7 @@ def test_forgotten_is_nothing_that_is_still_to_come() -> None:
 
 def test_refusing_a_snapshot_of_records() -> None:
     server, worker, _ = serving()
-    answer(server, Seal(0, 0))
+    answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     with pytest.raises(timely.MisuseError, match="read changes"):
         server.handle(Snapshot(0, "counts", 0, 0.0))
