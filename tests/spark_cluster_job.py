@@ -30,9 +30,9 @@ import timely
 import timely.spark
 from differential.algorithms import connected_components
 from timely.keys import ClusterKeys
+from timely.spark.delivering import EpochFeed
 from timely.spark.epochs import EpochRows, epoch_rows
 from timely.spark.errors import ClusterLostError
-from timely.spark.feed import EpochFeed
 from timely.spark.scheduled.starting import ScheduledCluster
 from timely.spark.session import local_session
 

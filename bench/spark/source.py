@@ -33,8 +33,8 @@ from pyspark.sql import functions as F
 import differential as dd
 import timely
 from bench.machine import versions
+from timely.spark.delivering import EpochFeed
 from timely.spark.epochs import epoch_rows
-from timely.spark.feed import EpochFeed
 from timely.spark.session import local_session
 from timely.spark.source import register
 

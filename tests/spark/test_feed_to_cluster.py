@@ -22,8 +22,8 @@ import differential as dd
 import timely
 from timely.client.connection import AppendClient, append_target
 from timely.errors import InputClosedError, PeerError
+from timely.spark.delivering import EpochFeed
 from timely.spark.epochs import EpochRows, epoch_rows
-from timely.spark.feed import EpochFeed
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

@@ -19,8 +19,8 @@ import timely
 from timely.client.connection import append_target
 from timely.keys import load_client
 from timely.keys.folder import add_client, make_cluster, revoke_client
+from timely.spark.delivering import EpochFeed
 from timely.spark.epochs import epoch_rows
-from timely.spark.feed import EpochFeed
 from timely.spark.source.data_source import register
 
 

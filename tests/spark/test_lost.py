@@ -34,7 +34,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 from timely.spark.epochs import epoch_rows
 from timely.spark.errors import SparkLostError
-from timely.spark.feed import EpochFeed
+from timely.spark.delivering import EpochFeed
 from examples.mentions.interactions import read_interactions
 from timely.spark.lost import end_session, java_watched
 from timely.spark.session import local_session

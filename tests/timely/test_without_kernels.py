@@ -61,7 +61,7 @@ def loaded(program: str, *arguments: str) -> list[str]:
         "timely.client.connection",
         "timely.keys.command",
         "timely.spark",
-        "timely.spark.feed",
+        "timely.spark.delivering",
         "timely.spark.scheduled.task",
         "timely.spark.source.data_source",
         "timely.worker.__main__",  # starts workers, and waits for them
@@ -103,7 +103,7 @@ def test_used_as_an_executor_that_feeds() -> None:
 import contextlib
 import pyarrow as pa
 import timely
-from timely.spark.feed import _Task
+from timely.spark.delivering import _Task
 from timely.wire.arrow import int64_array
 
 class Target:

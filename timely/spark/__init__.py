@@ -13,7 +13,7 @@ Read in this order, which is the order in which rows pass:
     lost.py                  its Java process ended: one error, and the end of what is left
     windows.py               what enters and leaves a sliding window in each epoch
     epochs.py                rows with an epoch, checked and laid out for sending
-    feed.py                  executors send them to the workers; the driver learns what must have arrived
+    delivering.py            executors send them to the workers; the driver learns what must have arrived
     frames.py                Arrow tables as DataFrames, with all their rows
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does

@@ -2,8 +2,7 @@
 
 Rows are hashed over `writers` partitions and sorted within each by epoch, then by every other column. Both
 are decided by the rows alone, so a partition that Spark has to make again (a lost executor, a retried task)
-is the same row for row. That is what lets `feed.py` number its appends, and the workers count each of them
-once.
+is the same row for row. So `delivering.py` can number its appends, and the workers count each of them once.
 
     columns   what is left for the input when epoch and diff are taken away, in the DataFrame's order
     diff      how often a row is added (or, if negative, taken away): a column, or 1 for every row without one

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import timely
-from timely.spark.feed import EpochFeed
+from timely.spark.delivering import EpochFeed
 from timely.spark.jobs import feeding, following, micro_batches
 from timely.spark.output_folder import OutputFolder
 

@@ -14,11 +14,12 @@ from pyspark import TaskContext
 from pyspark.sql import types as T
 from pyspark.sql.datasource import InputPartition, WriterCommitMessage
 
+from timely.spark.delivering import Staged
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.offsets import Offset
 from timely.spark.source.reading import OutputPartition, ReadPlan
 from timely.spark.source.streaming import StreamReader
-from timely.spark.source.writing import Staged, StreamWriter, WritePlan
+from timely.spark.source.writing import StreamWriter, WritePlan
 
 from .striking import Strikes
 

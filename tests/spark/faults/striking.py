@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from timely.spark.feed import AppendTarget, TargetFactory
+from timely.spark.delivering import AppendTarget, TargetFactory
 
 __all__ = ["DEATHS", "Fault", "Strikes", "Watched", "parent_of"]
 

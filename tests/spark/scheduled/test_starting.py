@@ -26,9 +26,9 @@ import timely
 import timely.spark
 from timely.client.connection import RemoteWorkers
 from timely.keys import ClientKeys
+from timely.spark.delivering import EpochFeed
 from timely.spark.epochs import epoch_rows
 from timely.spark.errors import ClusterLostError, ScheduleError
-from timely.spark.feed import EpochFeed
 from timely.spark.scheduled import starting
 from timely.spark.scheduled.facts import facts
 from timely.spark.scheduled.job import SparkJob

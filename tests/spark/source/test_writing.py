@@ -32,11 +32,12 @@ import timely
 from timely.client.connection import RemoteWorkers
 from timely.client.session import Flow
 from timely.errors import MisuseError, WaitTimeoutError
+from timely.spark.delivering import BatchDelivery, Staged
 from timely.spark.source import writing
 from timely.spark.source.connecting import workers_at
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import Options
-from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, _stage, plan_of_write
+from timely.spark.source.writing import BatchWriter, StreamWriter, _stage, plan_of_write
 from timely.wire.requests import Decide, Missing, Reply, Request, Wait
 from timely.wire.task_requests import Value
 
@@ -359,15 +360,15 @@ def test_refused_is_a_batch_whose_number_another_one_takes_just_before_its_commi
     plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     first, second = [_stage(plan, "q", 0, iter([batch] * 3))], [_stage(plan, "q", 0, iter([batch] * 5))]
-    look = writing._check_there
+    look = BatchDelivery.look
 
-    def looked(*asked: object) -> int:
+    def looked(*asked: object) -> tuple[int, int]:
         found = look(*asked)  # type: ignore[arg-type]
-        monkeypatch.setattr(writing, "_check_there", look)
+        monkeypatch.setattr(BatchDelivery, "look", look)
         BatchWriter(plan).commit(first)
         return found
 
-    monkeypatch.setattr(writing, "_check_there", looked)
+    monkeypatch.setattr(BatchDelivery, "look", looked)
     with pytest.raises(MisuseError, match="has come already, with 3 rows, and now has 5"):
         BatchWriter(plan).commit(second)
     assert epochs(flow) == [Counter({1: 3})]
@@ -430,7 +431,7 @@ def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
         flow.wait(flow.seal())
         plan = replace(plan, lag=1)
         too_slow = Wait(plan.dataflow, "", 99, 0.0)
-        monkeypatch.setattr("timely.spark.source.writing.Wait", lambda *_: too_slow)
+        monkeypatch.setattr("timely.spark.delivering.Wait", lambda *_: too_slow)
     said = "comes before batch 0" if is_asked else "epoch 99 of .* is not complete"
     with pytest.raises((MisuseError, WaitTimeoutError), match=said):
         StreamWriter(plan).commit(messages, 1)

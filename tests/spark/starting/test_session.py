@@ -35,7 +35,7 @@ ours = {{"JAVA_HOME", "SPARK_LOCAL_IP", "PYSPARK_PYTHON"}}
 assert not ours & os.environ.keys(), "the environment of the program is its own"
 assert spark.range(1000).selectExpr("sum(id)").collect()[0][0] == 499_500
 def double(batches):
-    import pyarrow.compute, timely.spark.feed  # executors find the project
+    import pyarrow.compute, timely.spark.delivering  # executors find the project
     for batch in batches:
         yield batch.set_column(0, "id", pyarrow.compute.multiply(batch.column(0), 2))
 frame = spark.range(10).mapInArrow(double, "id bigint")

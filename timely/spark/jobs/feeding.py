@@ -17,9 +17,9 @@ from pyspark.sql import types as T
 
 from timely.counted import counted
 from timely.operators.inputs.names import ExpectedAppend
+from timely.spark.delivering import EpochFeed, TargetFactory
 from timely.spark.epochs import DIFF, EPOCH, DiffError, EpochRows, EpochSize, chunks_of, epoch_rows
 from timely.spark.errors import InputFormatError
-from timely.spark.feed import EpochFeed, TargetFactory
 from timely.spark.frames import quoted, told_apart
 
 from .calendar import Calendar

@@ -22,9 +22,9 @@ import timely
 from timely.client.reading import FlowOutput
 from timely.errors import MisuseError, TimelyError
 from timely.operators.inputs.names import ExpectedAppend
+from timely.spark.delivering import TargetFactory
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
 from timely.spark.errors import OutputError
-from timely.spark.feed import TargetFactory
 from timely.spark.frames import frame_of, same_in_spark
 from timely.spark.stopping import Stopped
 

@@ -34,9 +34,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 import timely
 from timely.counted import counted
 from timely.errors import MisuseError
+from timely.spark.delivering import TargetFactory
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError, OutputError, first_line
-from timely.spark.feed import TargetFactory
 from timely.spark.frames import quoted, read_folders, same_in_spark
 from timely.spark.lost import quiet_about_lost_java, spark_lost, spark_said
 

@@ -15,10 +15,10 @@ from timely.client.cluster import Cluster
 from timely.client.connection import RemoteWorkers, discover
 from timely.client.session import Flow
 from timely.keys import ClientKeys
-from timely.limits import REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
+from timely.limits import SILENCE_SECONDS_DEFAULT
 from timely.spark.source.options import Options
 
-__all__ = ["Whereabouts", "answer_seconds", "connected_to", "flow_of", "workers_at"]
+__all__ = ["Whereabouts", "connected_to", "flow_of", "workers_at"]
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,6 @@ def workers_at(at: Whereabouts) -> Iterator[RemoteWorkers]:
         yield workers
     finally:
         workers.close()
-
-
-def answer_seconds(timeout_seconds: float) -> float:
-    """How long a worker may take until it is free to answer, for who waits so long for an epoch."""
-    return max(timeout_seconds, REPLY_SECONDS_MAX)
 
 
 def connected_to(at: Whereabouts) -> RemoteWorkers:

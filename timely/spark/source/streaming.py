@@ -28,9 +28,10 @@ from timely.client.pieces import Held, OutputSlice, hold_everywhere
 from timely.errors import ForgottenError, MisuseError, TimelyError
 from timely.limits import READER_SECONDS_MAX
 from timely.operators.capture import FOREVER
+from timely.spark.delivering import answer_seconds
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.source.columns import check_asked
-from timely.spark.source.connecting import answer_seconds, connected_to
+from timely.spark.source.connecting import connected_to
 from timely.spark.source.offsets import Offset, check_offset
 from timely.spark.source.options import EARLIEST, LATEST, SNAPSHOT
 from timely.spark.source.plainly import plainly

@@ -16,9 +16,10 @@ import pytest
 
 from timely.errors import InternalError, MisuseError, WaitTimeoutError
 from timely.limits import ATTEMPT_SECONDS_MAX
-from timely.spark.source import writing
+from timely.spark import delivering
+from timely.spark.delivering import Staged
 from timely.spark.source.connecting import Whereabouts
-from timely.spark.source.writing import BatchWriter, Staged, StreamWriter, WritePlan
+from timely.spark.source.writing import BatchWriter, StreamWriter, WritePlan
 from timely.wire.requests import Decide, Missing, Reply, Request, Wait
 
 
@@ -64,7 +65,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     """Workers that are asked by whoever writes, and not asked twice."""
     workers = Told()
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(workers))
-    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("timely.spark.delivering._HEARD_SECONDS_MAX", 0.0)
     return workers
 
 
@@ -98,7 +99,7 @@ def test_refused_is_another_batch_also_where_a_worker_hears_of_the_first_a_momen
 ) -> None:
     hearing = Hearing()
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(hearing))
-    monkeypatch.setattr("timely.spark.source.writing._HEARD_SECONDS_MAX", 60.0)
+    monkeypatch.setattr("timely.spark.delivering._HEARD_SECONDS_MAX", 60.0)
     writer = BatchWriter(WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 8, 0.0))
     raised = nullcontext() if rows == 5 else pytest.raises(MisuseError, match="with 5 rows, and now has")
     with raised:
@@ -122,7 +123,7 @@ def test_batch_is_looked_at_before_its_commit_as_long_ago_as_that_took(
             return [state(-1, seconds=1_000)] * len(requests)
 
     monkeypatch.setattr("timely.spark.source.writing.workers_at", lambda at: nullcontext(Late()))
-    monkeypatch.setattr(writing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(delivering, "time", SimpleNamespace(monotonic=lambda: now[0]))
     BatchWriter(PLAN).commit([Staged("q", 0, "a", (1, 1), 2)])
     assert [request.enter[0][-1] for request in committed] == [992]  # type: ignore[index]
 

@@ -25,10 +25,10 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import timely.spark.feed as feed_module
 from timely.errors import InputClosedError, PeerError
+from timely.spark import delivering
+from timely.spark.delivering import AppendTarget, EpochFeed, Receipt, _by_epoch, _cut, _Task
 from timely.spark.epochs import EpochRows, chunks_of, epoch_rows
-from timely.spark.feed import AppendTarget, EpochFeed, Receipt, _by_epoch, _cut, _Task
 
 # An executor cannot import a test file by its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -238,7 +238,7 @@ def test_cut_of_wide_rows_is_by_their_bytes_and_follows_from_the_rows_alone(
         return [table.column("n").to_pylist() for table in _cut(pieces, rows_max)]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feed_module, "APPEND_BYTES_MAX", 600)
+        patch.setattr(delivering, "APPEND_BYTES_MAX", 600)
         found = appends([])
         assert appends(cuts) == found
         assert [n for numbers in found for n in numbers] == list(range(len(texts)))
@@ -246,10 +246,10 @@ def test_cut_of_wide_rows_is_by_their_bytes_and_follows_from_the_rows_alone(
             some = whole.take(numbers).combine_chunks()
             (batch,) = some.to_batches()
             assert len(numbers) == 1 or pa.ipc.get_record_batch_size(batch) < 2 * 600
-        patch.setattr(feed_module, "APPEND_BYTES_MAX", 1 << 20)
+        patch.setattr(delivering, "APPEND_BYTES_MAX", 1 << 20)
         assert [len(numbers) for numbers in appends(cuts)[:-1]] == [rows_max] * (len(appends(cuts)) - 1)
         if len(texts) > 40 <= rows_max:
-            patch.setattr(feed_module, "APPEND_BYTES_MAX", 100)
+            patch.setattr(delivering, "APPEND_BYTES_MAX", 100)
             assert len(appends(cuts)) > 1, "short ones are cut, too, if there are more than fit"
 
 
@@ -269,7 +269,7 @@ def test_sent_a_partition_without_rows_opens_no_connection(spark: SparkSession) 
 
 
 def test_a_module_that_executors_lack_is_told_with_their_python() -> None:
-    told = feed_module._told("ModuleNotFoundError: No module named 'numpy'")
+    told = delivering._told("ModuleNotFoundError: No module named 'numpy'")
     assert "No module named 'numpy'. Spark's executors run another Python" in told
     assert f"PYSPARK_PYTHON, or spark.pyspark.python, to one that has it, as {sys.executable} here" in told
-    assert feed_module._told("ValueError: 7") == "ValueError: 7"
+    assert delivering._told("ValueError: 7") == "ValueError: 7"
