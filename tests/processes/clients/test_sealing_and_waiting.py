@@ -65,6 +65,18 @@ def test_who_seals_and_waits_reads_all_of_the_epoch(cluster: timely.Cluster, soo
     assert sum(soon) >= 30, "however busy the machine is"
 
 
+def _await_rows(address: str, dataflow: int, rows: int) -> None:
+    """Until so many wait at a worker. Which of two clients it hears first is chance."""
+    deadline = time.monotonic() + 20
+    with timely.connect(address) as watching:
+        while True:
+            (first, *_) = watching.stats()
+            inputs = first["dataflows"][dataflow]["inputs"]  # type: ignore[index]  # plain values
+            if sum(one["rows_waiting"] for one in inputs) == rows:
+                return
+            assert time.monotonic() < deadline
+
+
 def test_two_clients_that_seal_for_each_other_wait_for_what_they_mean(
     cluster: timely.Cluster, soon: list[bool]
 ) -> None:
@@ -81,6 +93,7 @@ def test_two_clients_that_seal_for_each_other_wait_for_what_they_mean(
         assert counts == list(range(1, 31))
         flow.input("lines").insert(["x"])
         other.input("lines").insert(["x"])
+        _await_rows(cluster.addresses[0], flow.index, 2)
         assert flow.seal(wait=True) == 30
         assert other.seal(wait=True) == 30, "it was sealed meanwhile"
         other.input("lines").insert(["x"])
