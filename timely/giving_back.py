@@ -49,10 +49,12 @@ class GivingBack:
         if _SAID_WEIGHT * rows >= GIVE_BACK_AT_ONCE_ROWS_MIN:
             self.add(_SAID_WEIGHT * rows)
 
-    def look(self) -> bool:
-        """Nothing is to be done now: give back, if many have come since the last time; whether it has. Cost:
-        some milliseconds, of which there was a hundred times as much to do.
+    def look(self, rows: int = 0) -> bool:
+        """All is done, also what `rows` that came last have brought: give back, if many have come since the
+        last time; whether it has. Cost: some milliseconds, of which there was a hundred times as much to do.
         """
+        self._rows += rows
+        self._rows_at_once += rows
         if self._rows < GIVE_BACK_ROWS_MIN:
             return False
         self._give_back()

@@ -60,11 +60,7 @@ class Poster(Protocol):
 
     index: int
     epoch: int
-    """The open one, as far as this client knows."""
-
-    def note_epoch(self, epoch: int) -> None:
-        """Remember that `epoch` or a later one is open."""
-        ...
+    """The open one, as far as this client knows: it never goes back."""
 
     def check_refused(self) -> None:
         """Raise what is refused of what any thread has posted for this dataflow."""

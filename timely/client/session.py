@@ -134,8 +134,9 @@ class Flow(Installed):
                 f"seal takes the appends that must have arrived, not {expected!r}. To complete epochs up to "
                 f"one write seal(through={expected!r}); the open one alone, {self.epoch}: seal()"
             )
+        seconds: float | None
         if wait:
-            seconds: float | None = seconds_of(timeout)
+            seconds = -1.0 if timeout is None else seconds_of(timeout)
             began = time.monotonic()
         elif timeout is None:
             seconds, began = None, 0.0
@@ -181,7 +182,7 @@ class Flow(Installed):
         """
         if type(epoch) is not int:
             epoch = self.epoch - 1 if epoch is None else epoch_of(epoch, "wait(epoch)")
-        self.wait_for(epoch, seconds_of(timeout))
+        self.wait_for(epoch, -1.0 if timeout is None else seconds_of(timeout))
         return epoch
 
     def finish(self, timeout: float | None = None) -> int:

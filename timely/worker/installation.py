@@ -45,7 +45,8 @@ class Installations:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, of those not judged yet
-        self._prepared: dict[int, Instance] = {}
+        self.prepared: dict[int, Instance] = {}
+        """Those that are built here, and not judged yet."""
         self._replaces: dict[int, int] = {}  # by number of a new version, that of the old one
         self.replacements = Replacements(worker)
         self.specs: dict[int, str] = {}
@@ -145,7 +146,7 @@ class Installations:
             if is_interrupt(error):
                 raise
             self._replaces.pop(dataflow, None)
-            prepared = self._prepared.pop(dataflow, None)
+            prepared = self.prepared.pop(dataflow, None)
             if prepared is not None:
                 prepared.drop()  # what it holds of others
             self._offer_failure(dataflow, as_refused(error, _unbuilt(spec)))
@@ -168,7 +169,7 @@ class Installations:
         frozen = built.freeze()
         self.specs[dataflow] = frozen.name  # a query that travels brings its own
         feeds = None if old is None else kept_inputs(self._worker, old, frozen)
-        prepared = self._prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
+        prepared = self.prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
         if old is not None:
             self._replaces[dataflow] = replaces
         else:
@@ -182,7 +183,7 @@ class Installations:
 
     def follow(self, verdict: Verdict) -> None:
         """Start what was built, or forget it."""
-        prepared = self._prepared.pop(verdict.dataflow, None)
+        prepared = self.prepared.pop(verdict.dataflow, None)
         replaces = self._replaces.pop(verdict.dataflow, -1)
         self._offers.pop(verdict.dataflow, None)
         # Or it has failed already where it was started sooner, and that news has come first.
@@ -212,17 +213,13 @@ class Installations:
 
     def importers(self, owner: int) -> list[Instance]:
         """The dataflows that read something of `owner`, those included that are not judged yet."""
-        return importers_of({**self._worker.instances, **self._prepared}, owner)
-
-    def is_quiet(self) -> bool:
-        """Whether none is awaited, nor was one ever replaced: so for nearly every request."""
-        return not (self._prepared or self.replacements.were_any)
+        return importers_of({**self._worker.instances, **self.prepared}, owner)
 
     def is_awaited(self, dataflow: object) -> bool:
         """Whether a dataflow is built here, and worker 0 may have started it already without our knowing; or
         is about to take the place of another.
         """
-        return dataflow in self._prepared or self.replacements.is_standby(dataflow)
+        return dataflow in self.prepared or self.replacements.is_standby(dataflow)
 
     def is_replaced(self, dataflow: int) -> bool:
         """Whether a new version of a dataflow is built, or on its way; or it is one itself."""

@@ -108,6 +108,7 @@ class Server:
         self._worker = worker
         self._clock = clock
         self.installations = Installations(worker)
+        self._prepared = self.installations.prepared
         self.replacements = self.installations.replacements
         self._orders = Orders(worker)
         self._inputs = Inputs(self._orders, self.replacements, worker.index)
@@ -203,7 +204,7 @@ class Server:
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
         """Do what is asked. Raises a `TimelyError` for the client; nothing has changed then."""
         try:
-            if not self.installations.is_quiet():
+            if self._prepared or self.replacements.were_any:
                 if self.installations.is_awaited(getattr(request, "dataflow", None)):
                     return self._once_started(request, table)
                 request = self._redirected(request)
@@ -220,7 +221,7 @@ class Server:
         self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
     ) -> int:
         """As `Deliver` of plain rows for the open epoch: their epoch, or the open one."""
-        if not self.installations.is_quiet():
+        if self._prepared or self.replacements.were_any:
             reply = self.handle(Deliver(dataflow, name, writer, sequence, IN_OPEN, epoch, diff, rows))
             assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
             return reply.integer("epoch")
@@ -233,7 +234,7 @@ class Server:
 
     def seal(self, dataflow: int, epoch: int) -> int:
         """As `Decide` that seals an epoch: the epoch that is open then."""
-        if not self.installations.is_quiet():
+        if self._prepared or self.replacements.were_any:
             reply = self.handle(Decide(dataflow, epoch, seals=True))
             assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
             return reply.integer("open")
@@ -245,7 +246,7 @@ class Server:
 
     def has_done(self, dataflow: int, epoch: int) -> bool:
         """Return whether `Wait` for an epoch of all outputs would be answered at once."""
-        if not self.installations.is_quiet():
+        if self._prepared or self.replacements.were_any:
             return isinstance(self.handle(Wait(dataflow, "", epoch, -1.0)), Reply)
         try:
             return self._outputs.complete(dataflow, "", epoch) > epoch

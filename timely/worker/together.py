@@ -40,9 +40,9 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.groups: WeakSet[Group] = WeakSet()
-        self.at_work: set[int] = set()
-        """By identity. A turn that is begun, or ended, twice is one: whoever was interrupted (Ctrl-C) cannot
-        know which of it was done.
+        self.at_work: set[Group] = set()
+        """A turn that is begun, or ended, twice is one: whoever was interrupted (Ctrl-C) cannot know which of
+        it was done.
         """
         self.is_looked_at = False
         """Whether somebody holds the lock, and looks at what all groups hold. It is said before it is asked
@@ -62,15 +62,14 @@ def join(group: Group) -> None:
 
 def begin_turn(group: Group) -> None:
     """A group begins to work; waits while something is being forgotten."""
-    _process.at_work.add(id(group))
+    _process.at_work.add(group)
     if _process.is_looked_at:
         with _process.lock:
             pass
 
 
-def end_turn(group: Group) -> None:
-    """It stops, if it has begun. Who looks meanwhile sees it at work, or at rest: both are true."""
-    _process.at_work.discard(id(group))
+end_turn: Callable[[Group], None] = _process.at_work.discard
+"""A group stops, if it has begun. Who looks meanwhile sees it at work, or at rest: both are true."""
 
 
 def _while_nobody_begins(look: Callable[[], bool]) -> bool:

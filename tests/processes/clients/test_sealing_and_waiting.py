@@ -272,9 +272,6 @@ class _Poster:
     index = 0
     epoch = 0
 
-    def note_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
     def check_refused(self) -> None:
         """Nothing is refused."""
 

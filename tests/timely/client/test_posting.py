@@ -63,9 +63,6 @@ class _Wire:
             raise self.interrupts.pop()
         return answer
 
-    def note_epoch(self, epoch: int) -> None:
-        raise AssertionError("answers are told")
-
     def check_refused(self) -> None:
         raise AssertionError("it is asked by whoever seals")
 

@@ -57,7 +57,7 @@ class Group:
             for worker, server in zip(self.workers, self.servers, strict=True)
             for kept in (
                 worker._early, worker._instances, worker._broadcasters,
-                server.installations._offers, server.installations._prepared,
+                server.installations._offers, server.installations.prepared,
             )
             if kept
         ]  # fmt: skip

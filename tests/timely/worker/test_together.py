@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
+from weakref import WeakSet
 
 import pytest
 
@@ -29,14 +30,16 @@ class Some:
 
 
 @pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> SymbolTable:
+def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[SymbolTable]:
     """A table that is full, of a process that has nothing else in it."""
     found = SymbolTable(full_from=2)
     found.intern(["a", "b"])
-    monkeypatch.setattr(together, "_process", together._Process())
+    monkeypatch.setattr(together._process, "groups", WeakSet())
+    together._process.at_work.clear()
     monkeypatch.setattr(forgetting, "dictionaries", lambda: [found])
     monkeypatch.setattr(together, "_known", [found])
-    return found
+    yield found
+    together._process.at_work.clear()
 
 
 def test_a_group_forgets_in_its_turn_when_all_others_rest(table: SymbolTable) -> None:
@@ -131,7 +134,7 @@ def test_one_of_who_begins_and_who_looks_hears_of_the_other_however_they_meet(
     del table
     own, other, asked = Some(None), Some([]), list[str]()
 
-    class AtWork(set[int]):
+    class AtWork(set[together.Group]):
         def __len__(self) -> int:
             asked.append(f"who works, while it is {process.said}")
             return super().__len__()

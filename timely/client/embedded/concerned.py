@@ -55,8 +55,6 @@ def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]
     if asked is None:
         return None
     instances = worker.instances
-    if len(instances) == 1 and next(iter(instances)) in asked:  # Fast path: there is one dataflow.
-        return None
     found: set[int] = set()
     ahead = list(asked)
     while ahead:

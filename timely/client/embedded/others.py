@@ -56,8 +56,10 @@ class Others:
         self._before = WeakSet(threading.enumerate())
         self.have_asked: set[int] = set()
         """The threads that have: each adds itself as it asks."""
-        self._asleep: dict[threading.Event, int] = {}
-        """Who waits, by what it is to wait for: which thread, if it does so without a limit, else 0."""
+        self.asleep: dict[threading.Event, int] = {}
+        """The threads that wait, by the event that each waits for: its number if it waits without a limit,
+        else 0. `wake` has nobody to wake if this is empty.
+        """
 
     @staticmethod
     def may_begin(turn: Turn, until: float) -> bool:
@@ -86,7 +88,7 @@ class Others:
 
     def may_ask(self) -> bool:
         """Whether there is another thread that may ask for something."""
-        asleep = set(self._asleep.copy().values())
+        asleep = set(self.asleep.copy().values())
         return any(
             (thread.ident in self.have_asked or thread not in self._before)
             and thread.ident not in asleep
@@ -97,7 +99,7 @@ class Others:
 
     def why_not(self) -> str:
         """What keeps others from asking, for a message; empty where there are none."""
-        asleep = self._asleep.copy().values()  # others get up without a turn
+        asleep = self.asleep.copy().values()  # others get up without a turn
         waiting = {each for each in asleep if each not in (0, threading.get_ident())}
         count = len(waiting)
         return f": {count} wait{'s' * (count == 1)} as this one does, without a limit" if count else ""
@@ -126,7 +128,7 @@ class Others:
         unseen. `is_for_ever`: until it is woken, or gets up by being interrupted.
         """
         event = threading.Event()
-        self._asleep[event] = threading.get_ident() if is_for_ever else 0
+        self.asleep[event] = threading.get_ident() if is_for_ever else 0
         return event
 
     def await_news(self, event: threading.Event, seconds: float) -> None:
@@ -140,12 +142,12 @@ class Others:
 
     def get_up(self, event: threading.Event) -> None:
         """The current thread does not wait for it any more."""
-        self._asleep.pop(event, None)
+        self.asleep.pop(event, None)
 
     def wake(self) -> None:
         """Something may have come: who waits looks again. Who only looks again wakes nobody, for it does
         nothing that others would not see for themselves.
         """
-        asleep, self._asleep = self._asleep, {}
+        asleep, self.asleep = self.asleep, {}
         for event in asleep:
             event.set()

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from functools import partial, wraps
 from math import inf
 from threading import get_ident
-from typing import Concatenate, Final, Literal, NoReturn, ParamSpec, TypeVar
+from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -128,6 +128,7 @@ class EmbeddedWorkers:
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._server = self._servers[0]
+        self._instances = self._workers[0].instances
         self._acting = self._workers[0].acting
         self._broken: BaseException | None = None
         self._lock: Turn = threading.RLock()
@@ -270,11 +271,13 @@ class EmbeddedWorkers:
             opened = self._server.seal(dataflow, epoch)
         except TimelyError as error:
             self._refuse(error, dataflow)
-        poster.note_epoch(opened)
+        if opened > poster.epoch:
+            poster.epoch = opened
         self._owed.seal(dataflow)
         if self.count > 1:
             self._take_in()
-        self._others.wake()
+        if self._others.asleep:
+            self._others.wake()
         if seconds is not None:
             until = inf if seconds < 0 else time.monotonic() + seconds
             return epoch, self._work_through(dataflow, epoch, until)
@@ -304,7 +307,10 @@ class EmbeddedWorkers:
         """Do all work of a dataflow, or as much as can be done before `until`; whether the epoch is complete
         on all workers then. If it is not, calls of other threads may still complete it.
         """
-        self._work_off(until, concerned(self._workers[0], self._server.replacements, (dataflow,)))
+        instances = self._instances
+        # Fast path: there is one dataflow.
+        is_alone = len(instances) == 1 and dataflow in instances
+        self._work_off(until, None if is_alone else self._about((dataflow,)))
         try:
             for server in self._servers:
                 if not server.has_done(dataflow, epoch):
@@ -523,20 +529,30 @@ class EmbeddedWorkers:
         for what it has left to be given back.
         """
         if self._broken is None:
-            if asks_else and not self._owed.rows:
-                self._giving_back.look_behind()
-            self._giving_back.add(self._owed.rows)
-            left = self._run_until_done(until, about)
-            if left == "of these":  # it is still owed
-                self._late.update(self._workers[0].instances if about is None else about)
-                return
-            if left == "of others":
-                self._late.difference_update(about or ())
-                self._owed.clear(about)
-                return
-            self._giving_back.look()
+            rows, giving_back = self._owed.rows, self._giving_back
+            if asks_else and not rows:
+                giving_back.look_behind()
+            pieces = None if about is None else Pieces(until)
+            while self._step(until if pieces is None else pieces.next_until()):
+                # A lone worker knows without another step that nothing is left, and so do threads that have
+                # not paused; workers that take turns do not.
+                if self._workers[0].is_at_rest() if self.count == 1 else self._has_all_done():
+                    break
+                if about is not None and have_done(self._workers, about):
+                    giving_back.add(rows)
+                    self._late.difference_update(about)
+                    self._owed.clear(about)
+                    return
+                if time.monotonic() > until:  # what is left is still owed
+                    giving_back.add(rows)
+                    self._late.update(self._instances if about is None else about)
+                    return
+            giving_back.look(rows)
         self._late.clear()
         self._owed.clear()
+
+    def _has_all_done(self) -> bool:
+        return self._crew is not None and not self._crew.has_paused
 
     def _settle(self, answers: Answers, until: float, about: About) -> bool:
         """Work until all answers are known, or there is nothing to do in the dataflows `about`; whether they
@@ -555,25 +571,6 @@ class EmbeddedWorkers:
         if answers.failure is not None:
             raise answers.failure
         return True
-
-    def _run_until_done(self, until: float, about: About) -> Literal["nothing", "of others", "of these"]:
-        """Work until nothing is left to do in the dataflows `about`, or until then; what is left."""
-        worker, crew = self._workers[0], self._crew
-        pieces = None if about is None else Pieces(until)
-        while self._step(until if pieces is None else pieces.next_until()):
-            # A lone worker knows without another step that nothing is left, and so does a crew that has not
-            # paused; those that take turns do not.
-            if self.count == 1:
-                is_done = worker.is_at_rest()
-            else:
-                is_done = crew is not None and not crew.has_paused
-            if is_done:
-                break
-            if about is not None and have_done(self._workers, about):
-                return "of others"
-            if time.monotonic() > until:
-                return "of these"
-        return "nothing"
 
     def _step(self, until: float) -> bool:
         """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was
@@ -594,6 +591,6 @@ class EmbeddedWorkers:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
         if self._closer is not None and self._is_closing_elsewhere():
-            self._late.update(self._workers[0].instances)
+            self._late.update(self._instances)
             raise MisuseError(_CLOSED)
         return moved or (self.count > 1 and self._network.in_flight() > 0)

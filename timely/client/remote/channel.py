@@ -142,7 +142,7 @@ class Channel:
             reply = self.posts.ask_behind(0, poster, request, on_sent)
             sealed = reply.integer("sealed")
             if sealed >= 0:
-                poster.note_epoch(max(sealed + 1, reply.integer("open")))
+                poster.epoch = max(poster.epoch, sealed + 1, reply.integer("open"))
             is_done = sealed == sealing and self._have_waited(poster.index, sealed, limit)
         finally:
             if self._early and not is_done:

@@ -211,7 +211,9 @@ class Outputs:
         """
         if output:
             return self._output(dataflow, output).complete_before
-        instance = self._replacements.instance(dataflow)
+        replacements = self._replacements
+        found = dataflow if not replacements.were_any else replacements.outputs_of(dataflow)
+        instance = self._worker.instance(found)
         at_outputs = FOREVER
         for name in instance.frozen.outputs:
             complete = instance.output(name).complete_before

@@ -134,7 +134,7 @@ def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
             CALLS[call](flow)
     assert isinstance(cluster._workers, EmbeddedWorkers)
     assert not cluster._workers._lock._is_owned()
-    assert id(cluster._workers) not in together._process.at_work
+    assert cluster._workers not in together._process.at_work
     for each in CALLS.values():
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             each(flow)

@@ -24,13 +24,13 @@ def build(flow: timely.Dataflow) -> None:
     dd.input(flow, "rows", "k: int, v: int").output("rows")
 
 
+@pytest.mark.parametrize("at", ["c_call", "c_return"])
 @pytest.mark.parametrize("call", CALLS)
-def test_who_is_interrupted_as_his_turn_ends_goes_on_or_is_told_of_the_interrupt(call: str) -> None:
-    """Python looks for signals as a function begins; so also before the first line of `end_turn`."""
-    ends = end_turn.__code__
+def test_who_is_interrupted_as_his_turn_ends_goes_on_or_is_told_of_the_interrupt(call: str, at: str) -> None:
+    """Whether a signal comes before or behind `end_turn`, which is a method of a set."""
 
     def interrupted(frame: FrameType, event: str, arg: object) -> None:
-        if event == "call" and frame.f_code is ends:
+        if event == at and arg == end_turn:
             sys.setprofile(None)
             raise KeyboardInterrupt
 

@@ -232,7 +232,7 @@ def test_others_may_get_up_while_a_message_counts_them() -> None:
 
         __hash__ = int.__hash__
 
-    others._asleep[first] = Goes(-1)
+    others.asleep[first] = Goes(-1)
     assert others.why_not() == ": 1 waits as this one does, without a limit"
 
 

@@ -304,7 +304,7 @@ def test_who_is_interrupted_as_his_turn_begins_holds_nobody_back(
                 flow.seal()
         assert isinstance(cluster._workers, workers.EmbeddedWorkers)
         assert not cluster._workers._lock._is_owned()
-        assert id(cluster._workers) not in together._process.at_work
+        assert cluster._workers not in together._process.at_work
         with pytest.raises(timely.MisuseError, match="this cluster was interrupted by KeyboardInterrupt"):
             flow.seal()
 

@@ -133,9 +133,6 @@ class _Poster:
         self.epoch = 0
         self.refused: timely.TimelyError | None = None
 
-    def note_epoch(self, epoch: int) -> None:
-        self.epoch = max(epoch, self.epoch)
-
     def check_refused(self) -> None:
         if self.refused is not None:
             raise self.refused
