@@ -40,7 +40,7 @@ from differential.kernels.least.least import reduce_least
 from differential.kernels.loading import MERGES, prepare
 from differential.kernels.regions.gates import next_gate, open_gate
 from differential.kernels.regions.joining import take_in
-from differential.kernels.regions.joint import run_joint
+from differential.kernels.regions.rounds import run_rounds
 from differential.kernels.regions.run import run_region
 from differential.kernels.sums.reduce_sums import go_the_long_way, reduce_few, reduce_into
 from progress.compiled.kernel import (
@@ -148,7 +148,7 @@ def _compile_joins() -> None:
     for kernel, shape in MERGES:
         prepare(kernel, shape)
     _give_way()
-    compile_for(run_joint, table, line)
+    compile_for(run_rounds, table, line)
 
 
 def _give_way() -> None:
@@ -279,7 +279,7 @@ def _every_operator(dataflow: Dataflow) -> None:
 
 
 _LIST = "differential.warming"
-_LARGE = (run_region, run_joint, reduce_into, reduce_few, reduce_first)
+_LARGE = (run_region, run_rounds, reduce_into, reduce_few, reduce_first)
 """Nearly all kernels are parts of these: where one of them is another one, `warm` has more to do."""
 
 

@@ -78,11 +78,17 @@ HOLDS_NO_WORDS = {
     "Block": "_line _memory",
     "CaptureVertex": "_complete_before _ports places",
     "CheckedMachine": "_changes _guards",
-    "BeatBatch": "said symbol_words",
+    "RoundMessage": "vote symbol_words",
     "Collected": "_rows_waiting _since",
     "Connector": (
         "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index keep location "
         "messages_sent port rounds route routing rows_sent target transform"
+    ),
+    "CompiledLoopRunner": (
+        "_ahead _calls_left _closed _done _ended _ended_outside _entries _entries_ended _held _is_alone "
+        "_leaving _limit _members _name _place _ports _round _shift _since _span _upstream _vote "
+        "_voted_ended _watched has_frontier_news is_ahead is_queued location may_resume port recheck "
+        "requested stage tracker wants_resume way"
     ),
     "ConsolidateMachine": "_ready columns words",
     "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _state_from _vertex",
@@ -109,15 +115,13 @@ HOLDS_NO_WORDS = {
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
-    "JointLoop": "_by_rings _elsewhere _outs _targets _to_gates",
-    "JointRegionRunner": (
-        "_calls_left _closed_known _done _ended _ended_known _held _number _saying _seen_ended _since "
-        "has_frontier_news inbox location may_resume port upstream wants_resume way"
+    "KernelLoop": (
+        "_elsewhere _gates _is_long _known_since _outs _reduces _rounds _state _targets _to_gates _told "
+        "_turns at message_kind"
     ),
     "KeptChanges": "rows",
     "LatestMachine": "_changes _shape kw vw",
     "LaterVertex": "_first _held_far",
-    "LoopRegion": "_gates _is_done _is_long _reduces _since _state _told _told_since _turns at",
     "LookupMachine": "_epoch _source guards lookup nothing show",
     "LookupVertex": "_make _reader _schema",
     "MachineVertex": "_failures _looks_on _make _reads arrangement components failures_output",
@@ -133,11 +137,6 @@ HOLDS_NO_WORDS = {
     "ReduceMachine": (
         "_asked _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions _reader _shape "
         "_show_key aggregate columns fails guards input keeps_answers kw output rows_walked vw words"
-    ),
-    "RegionRunner": (
-        "_ahead _closed _ended _entries _entries_closed _entries_ended _first_connector _held _layout "
-        "_leaving _members _name _place _ports _since _watched has_frontier_news is_ahead is_queued "
-        "may_resume recheck requested stage tracker wants_resume"
     ),
     "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
     "RowsEndVertex": "",

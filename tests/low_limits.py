@@ -14,7 +14,8 @@ from differential.columns import routes, update_batch
 from differential.operators import consolidate, join_vertex, vertices
 from differential.operators.edge import collected, folding, kept_changes
 from differential.operators.waiting import pending, pile, portions
-from differential.regions import loop_region, traces
+from differential.regions import loop as loop_module
+from differential.regions import traces
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
 from timely.operators.inputs import codecs
@@ -53,7 +54,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
     monkeypatch.setattr(update_batch, "_PASSING_ROWS", 2)
     monkeypatch.setattr(portions, "ROWS_MIN", 1)
-    monkeypatch.setattr(loop_region, "LONG_EPOCHS", 1)
+    monkeypatch.setattr(loop_module, "LONG_EPOCHS", 1)
     monkeypatch.setattr(traces, "SUMMED_ROWS_MIN", 1)
     monkeypatch.setattr(portions, "TIMES_AT_ONCE", 1)
     monkeypatch.setattr(pile, "PACKED_ROWS", 3)

@@ -87,8 +87,8 @@ it, never lower it. The present figure: `pytest tests/test_layers.py -k asserts 
 
 WITHOUT_A_TEST_FILE = {
     "progress/compiled/kernel.py": "test_kernels_are_uniform.py",
-    "timely/operators/region.py": "timely/running/stages/test_regions.py",
-    "timely/running/stages/region_making.py": "timely/running/stages/test_regions.py",
+    "timely/operators/compiled_loop.py": "timely/running/stages/test_compiled_loop.py",
+    "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
     **{

@@ -12,7 +12,7 @@ from differential.kernels.regions.layout import FAR, SUM_WORD
 from differential.linear.short import Short
 from differential.linear.transform import LinearTransform
 from progress.compiled.arrays import Int64s
-from timely.operators.region import Link
+from timely.operators.compiled_loop import Link
 
 __all__ = ["Carrying", "carrying_of", "failing_of"]
 

@@ -63,8 +63,7 @@ from differential.operators.ordered.machine import FirstMachine
 from differential.operators.reduce import ReduceMachine
 from differential.operators.vertices import MachineVertex
 from differential.regions.carrying import carrying_of, failing_of
-from differential.regions.joint_loop import JointLoop
-from differential.regions.loop_region import LoopRegion
+from differential.regions.loop import KernelLoop
 from differential.regions.places import places_of
 from differential.regions.steps import (
     ArrangeStep,
@@ -82,17 +81,17 @@ from differential.regions.tables import Leaving, Out, Parts, Routed
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from progress.compiled.arrays import Int64s
-from timely.operators.region import Link, LinkUse, Member, Region, RegionSite
+from timely.operators.compiled_loop import CompiledLoop, Link, LinkUse, LoopSite, Member
 from timely.wire.batch import Composed
 
-__all__ = ["make_region"]
+__all__ = ["compile_loop"]
 
 _KINDS = (JoinVertex, MachineVertex, ArrangeVertex, PriorityVertex)
 _MACHINES = (ReduceMachine, ConsolidateMachine, FirstMachine)
 
 
-def make_region(site: RegionSite) -> Region | None:
-    """The region of a loop; None if a stage is of another kind, or times are of another order."""
+def compile_loop(site: LoopSite) -> CompiledLoop | None:
+    """Compile a loop; return None if a stage is of another kind, or times are of another order."""
     for member in site.members:
         vertex = member.vertex
         if type(vertex) not in _KINDS:
@@ -112,9 +111,9 @@ def make_region(site: RegionSite) -> Region | None:
 
 
 class _Maker:
-    """Makes one region."""
+    """Compiles one loop."""
 
-    def __init__(self, site: RegionSite, places: dict[int, list[int]]) -> None:
+    def __init__(self, site: LoopSite, places: dict[int, list[int]]) -> None:
         self._site = site
         self._places = places
         self._members = {member.stage: member for member in site.members}
@@ -134,7 +133,7 @@ class _Maker:
         self._divided: dict[int, list[int]] = {}
         """By slot, where rows for it wait, for each worker."""
 
-    def make(self) -> LoopRegion:
+    def make(self) -> KernelLoop:
         """Slots for all that comes in, then edges, then steps, since these name them."""
         parts = self._parts
         # Those of the vertices that have no layout of their own last.
@@ -149,7 +148,7 @@ class _Maker:
         self._add_transforms()
         parts.close()
         parts.vertices = [member.vertex for member in self._site.members]
-        return LoopRegion(parts) if self._site.workers == 1 else JointLoop(parts)
+        return KernelLoop(parts, self._site.workers)
 
     def _add_slots(self, member: Member) -> None:
         """A slot for each input that takes rows."""

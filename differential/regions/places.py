@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Sequence
 
 from progress.times.time_words import TimeLayout
-from timely.operators.region import Link, Member
+from timely.operators.compiled_loop import Link, Member
 
 __all__ = ["places_of"]
 

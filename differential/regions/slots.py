@@ -51,10 +51,10 @@ class Slots:
     def __init__(self, counters: int) -> None:
         self._counters = counters
         self._arrays: list[Int64s] = []
-        self._packed: dict[int, list[Block]] = {}
+        self.packed: dict[int, list[Block]] = {}
         """What is packed of the rows of a slot, behind which more than ROWS_MAX are words."""
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
-        self._are_large = False
+        self.are_large = False
         """Whether some slot has more room than it keeps where little happens."""
         self.bound = 0
         """The epochs before that of this time word are closed."""
@@ -82,9 +82,9 @@ class Slots:
     @property
     def packed_rows(self) -> int:
         """How many wait packed, in all slots."""
-        if not self._packed:  # as nearly always
+        if not self.packed:  # as nearly always
             return 0
-        return sum(block.rows for blocks in self._packed.values() for block in blocks)
+        return sum(block.rows for blocks in self.packed.values() for block in blocks)
 
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:
         """Let rows wait; `time`: the column in which their time is."""
@@ -116,7 +116,7 @@ class Slots:
         """Pack what is there, and, where the new rows are many themselves, all but the last of them."""
         rows = words.shape[1]
         last = rows - ROWS_MAX - 1 if rows > LOOSE_ROWS_MAX // 2 else 0
-        blocks = self._packed.setdefault(slot, [])
+        blocks = self.packed.setdefault(slot, [])
         for part in (self.look(slot), words[:, :last]):
             blocks += packed(part)
         self.table[slot, S_ROWS] = 0
@@ -128,7 +128,7 @@ class Slots:
         """Let rows wait as they are packed already; where they are few, as words."""
         for block in blocks:
             held, rows = self.rows(slot), block.rows
-            if held + rows <= LOOSE_ROWS_MAX and slot not in self._packed:
+            if held + rows <= LOOSE_ROWS_MAX and slot not in self.packed:
                 self.put(slot, block.words())
                 continue
             # So many are words, for a kernel to see that they are too many.
@@ -139,7 +139,7 @@ class Slots:
                 self._put_block(slot, block.between(few, rows))
 
     def _put_block(self, slot: int, block: Block) -> None:
-        self._packed.setdefault(slot, []).append(block)
+        self.packed.setdefault(slot, []).append(block)
         least, following = least_in(_times_of(block), self.bound, self._counters)
         line = self.table[slot]
         line[S_LEAST], line[S_NEXT] = min(int(line[S_LEAST]), least), min(int(line[S_NEXT]), following)
@@ -148,7 +148,7 @@ class Slots:
         """After a kernel has looked, among the rows that are words, which counters wait first: among the
         others, too.
         """
-        for slot, blocks in self._packed.items():
+        for slot, blocks in self.packed.items():
             line = self.table[slot]
             for block in blocks:
                 line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(_times_of(block)))
@@ -160,22 +160,24 @@ class Slots:
 
     def take(self, slot: int) -> Int64s:
         """All rows, which wait no more."""
-        return self._take_words(slot) if slot not in self._packed else joined(self.take_parts(slot))
+        return self._take_words(slot) if slot not in self.packed else joined(self.take_parts(slot))
 
     def take_parts(self, slot: int) -> list[Part]:
         """The same in parts, of which some are packed."""
-        blocks = self._packed.pop(slot, [])
+        blocks = self.packed.pop(slot, [])
         return [*blocks, np.ascontiguousarray(self._take_words(slot))]
 
     def take_moved(self, slot: int, keep: int, add: int) -> tuple[Int64s, int] | None:
         """All rows, which wait no more, with every time `t` at `(t & keep) + add`, sorted and summed; and the
         least of these times. None, and they wait on, if they are more than a few.
         """
-        rows = self.rows(slot)
-        if rows > ROWS_MAX or slot in self._packed:
+        table = self.table
+        rows = table.item(slot, S_ROWS)
+        if rows > ROWS_MAX or slot in self.packed:
             return None
         found: tuple[Int64s, int] = moved_in_order(self._arrays[slot], rows, keep, add)
-        self._empty(slot)
+        table[slot, S_ROWS] = 0
+        table[slot, S_LEAST] = table[slot, S_NEXT] = FAR
         return found
 
     def _empty(self, slot: int) -> None:
@@ -199,7 +201,7 @@ class Slots:
 
     def looks(self, slot: int) -> Iterator[Int64s]:
         """All rows, some at a time, as `look`."""
-        yield from (block.words() for block in self._packed.get(slot, ()))
+        yield from (block.words() for block in self.packed.get(slot, ()))
         yield self.look(slot)
 
     def make_room(self, slot: int, rows: int) -> None:
@@ -209,20 +211,20 @@ class Slots:
             return
         held = self.rows(slot)
         self._arrays[slot] = lengthened(array, held, max(rows, 2 * array.shape[1]))
-        self._are_large = self._are_large or self._arrays[slot].shape[1] > _ROOM_AT_REST
+        self.are_large = self.are_large or self._arrays[slot].shape[1] > _ROOM_AT_REST
         self._describe(slot)
 
     def tidy(self) -> None:
         """A stretch is over: let go of the room that it has needed, where it was much. The next one that is
         as large takes it anew, and what it has to do with so many rows takes far longer.
         """
-        if not self._are_large:
+        if not self.are_large:
             return
-        self._are_large = False
+        self.are_large = False
         for slot, array in enumerate(self._arrays):
             if array.shape[1] > _ROOM_AT_REST:
                 if self.rows(slot):
-                    self._are_large = True
+                    self.are_large = True
                     continue
                 self._arrays[slot] = np.empty((array.shape[0], _ROOM_FIRST), np.int64)
                 self._describe(slot)
@@ -243,9 +245,9 @@ class Slots:
             array = self._arrays[slot]
             array[time, :rows] = by.words(array[time, :rows].copy())
             self.table[slot, S_LEAST] = int(array[time, :rows].min())
-        if slot in self._packed:
+        if slot in self.packed:
             assert time == -2
-            least, blocks = int(self.table[slot, S_LEAST]), self._packed[slot]
+            least, blocks = int(self.table[slot, S_LEAST]), self.packed[slot]
             for number, block in enumerate(blocks):
                 words = block.words()
                 words[time] = by.words(words[time])

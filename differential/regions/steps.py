@@ -26,7 +26,7 @@ from differential.operators.vertices import MachineVertex
 from differential.regions.slots import Slots
 from differential.trace.shared import SharedTrace
 from progress.compiled.arrays import Int64s
-from timely.operators.region import LinkUse
+from timely.operators.compiled_loop import LinkUse
 from timely.wire.batch import Batch
 
 __all__ = [

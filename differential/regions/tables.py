@@ -44,7 +44,7 @@ from differential.regions.slots import Slots
 from differential.regions.steps import Gate, Look, Step
 from differential.regions.traces import Traces
 from progress.compiled.arrays import Int64s
-from timely.operators.region import LinkUse
+from timely.operators.compiled_loop import LinkUse
 from timely.operators.vertex import Vertex
 
 __all__ = ["Leaving", "Out", "Parts", "Routed", "Rows"]
@@ -206,5 +206,9 @@ class Parts:
     def lend(self) -> None:
         """Describe traces as they are now."""
         if self.traces.lend():
-            for refresh in self.refreshers:
-                refresh()
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Traces are in other memory now: let steps name the traces that are still used."""
+        for refresh in self.refreshers:
+            refresh()

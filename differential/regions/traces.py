@@ -1,4 +1,4 @@
-"""The traces of a region, as kernels see them: lent to a call, and taken back after it."""
+"""The traces of a compiled loop, as kernels see them: lent to a call, and taken back after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from differential.kernels.regions.layout import (
     T_WIDTH,
     TRACE,
 )
-from differential.trace.readers import Reader
+from differential.trace.readers import Readable, Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
@@ -30,70 +30,75 @@ SUMMED_ROWS_MIN: Final = 512
 
 
 class Traces:
-    """Traces that the region writes, and what it reads of those that others write, by number."""
+    """Traces that the loop writes, and what it reads of those that others write, by number."""
 
     def __init__(self) -> None:
         self._read: list[Trace | Reader] = []
-        self._is_ours: list[bool] = []
+        self._traces: list[Trace | Readable] = []
+        """Of these the traces themselves, also where a reader is between."""
+        self._ours: list[Trace | None] = []
+        """The traces that the loop writes; None for all others."""
         self._lines: list[Int64s] = []
-        self._heads: list[Int64s | None] = []
+        """The run table of each as it was described last."""
         self._marks: list[tuple[Trace, int]] = []
         self.table: Int64s = np.zeros((0, TRACE), np.int64)
 
     def number(self, trace: Trace | Reader, *, is_ours: bool) -> int:
-        """The number of a trace, or of what a reader sees of one that others write."""
+        """Return the number of a trace, or of what a reader sees of one that others write."""
+        ours = None
+        if is_ours:
+            assert isinstance(trace, Trace)
+            ours = trace
         for number, known in enumerate(self._read):
             if known is trace:
-                self._is_ours[number] = self._is_ours[number] or is_ours
+                self._ours[number] = self._ours[number] or ours
                 return number
         self._read.append(trace)
-        self._is_ours.append(is_ours)
+        self._traces.append(trace.trace if isinstance(trace, Reader) else trace)
+        self._ours.append(ours)
         self._lines.append(np.empty((0, 0), np.int64))
-        self._heads.append(None)
         self.table = np.concatenate([self.table, np.zeros((1, TRACE), np.int64)])
         return len(self._read) - 1
 
     def of(self, number: int) -> Trace | Reader:
-        """The trace of a number."""
+        """Return the trace of a number."""
         return self._read[number]
 
     def lend(self) -> bool:
-        """Describe all as they are: before a call, if anything was inserted or merged by others. Whether any
-        is in other memory now.
+        """Describe all as they are: before a call, if anything was inserted or merged by others. Return
+        whether any is in other memory now.
         """
         has_moved = False
-        known, heads, is_ours = self._lines, self._heads, self._is_ours
-        for number, read in enumerate(self._read):
-            if is_ours[number]:
-                assert isinstance(read, Trace)
-                head, lines = read.lend()
-                if head is not heads[number]:
-                    heads[number] = head
-                    self.table[number, T_HEAD] = head.ctypes.data
-                    self.table[number, T_ROOM] = head.shape[1]
-            else:
-                lines = read.table if isinstance(read, Reader) else read.lines
-            if lines is not known[number]:
-                has_moved = True
-                self._describe(number, read, lines)
+        known = self._lines
+        for number, trace in enumerate(self._traces):
+            # Fast path: once it was lent, the head of a trace stays where it is.
+            if trace.table is not known[number] or trace.tail:
+                has_moved = self._describe(number) or has_moved
         return has_moved
 
-    def _describe(self, number: int, read: Trace | Reader, lines: Int64s) -> None:
+    def _describe(self, number: int) -> bool:
+        """Describe one, unless it is where it was; return whether it was not."""
+        read, ours, line = self._read[number], self._ours[number], self.table[number]
+        if ours is not None:
+            head, lines = ours.lend()
+            line[T_HEAD], line[T_ROOM] = head.ctypes.data, head.shape[1]
+        else:
+            lines = read.table if isinstance(read, Reader) else read.lines
+        if lines is self._lines[number]:
+            return False
         self._lines[number] = lines
-        line = self.table[number]
         line[T_TABLE], line[T_LINES], line[T_WIDTH] = lines.ctypes.data, lines.shape[0], lines.shape[1]
         if isinstance(read, Trace):
             line[T_COLUMNS], line[T_GUARDS] = read.columns, read.guards
+        return True
 
     def take_back(self) -> None:
         """Let traces know what was inserted."""
         table = self.table
-        for number, rows in enumerate(table[:, T_INSERTED].tolist()):
+        for number, (rows, inserts) in enumerate(table[:, T_INSERTED : T_INSERTS + 1].tolist()):
             if rows:
-                assert self._is_ours[number]
-                trace = self._read[number]
-                assert isinstance(trace, Trace)
-                inserts: int = table.item(number, T_INSERTS)
+                trace = self._ours[number]
+                assert trace is not None
                 table[number, T_INSERTED] = table[number, T_INSERTS] = 0
                 trace.take_back(rows, inserts)
 
@@ -101,11 +106,7 @@ class Traces:
         """What is inserted from now on is what `sum_up` is about. Not into traces whose readers may look at
         them as they were.
         """
-        ours = [
-            trace
-            for trace, is_ours in zip(self._read, self._is_ours, strict=True)
-            if is_ours and isinstance(trace, Trace) and not isinstance(trace, SharedTrace)
-        ]
+        ours = [trace for trace in self._ours if trace is not None and not isinstance(trace, SharedTrace)]
         self._marks = [(trace, trace.inserted) for trace in ours]
 
     def sum_up(self) -> None:

@@ -48,6 +48,12 @@ class Readable(Protocol):
 
     guards: int
     sequence: int
+    table: Int64s
+
+    @property
+    def tail(self) -> Sequence[object]:
+        """Inserts that are not in `table` yet."""
+        ...
 
     @property
     def exact_from(self) -> int:
@@ -89,17 +95,17 @@ class Reader:
     __slots__ = (
         "_frontiers",
         "_hold",
-        "_trace",
         "asks_corners",
         "is_done",
         "look",
         "name",
         "path",
         "position",
+        "trace",
     )
 
     def __init__(self, trace: Readable, name: str, hold: Int64s, position: int | None, path: Path) -> None:
-        self._trace = trace
+        self.trace = trace
         self._hold = hold
         self._frontiers: tuple[Int64s, ...] | None = None
         self.asks_corners = False
@@ -126,9 +132,9 @@ class Reader:
             frontier = frontier - np.minimum(frontier & path.counter, path.delay)
         if self.asks_corners:
             # In levels of the trace: a step in one that it has not would be none.
-            frontier = earlier_times(frontier & path.keep, self._trace.guards)
+            frontier = earlier_times(frontier & path.keep, self.trace.guards)
         if path.keep != KEEP_ALL or path.delay or len(frontiers) > 1:
-            frontier = minimal_times(frontier & path.keep, self._trace.guards)
+            frontier = minimal_times(frontier & path.keep, self.trace.guards)
         return frontier
 
     @property
@@ -136,26 +142,26 @@ class Reader:
         """Lines of what it sees, times as the trace has them. To be used before anything else happens to
         the trace; see `pin`.
         """
-        return self._trace.lines_up_to(self.position)
+        return self.trace.lines_up_to(self.position)
 
     @property
     def exact_from(self) -> int:
         """The first of these lines from which on all times are those that the rows came with."""
-        return self._trace.exact_from
+        return self.trace.exact_from
 
     def words(self) -> Int64s:
         """All rows of the trace, those not accepted included."""
-        return self._trace.words()
+        return self.trace.words()
 
     def pin(self) -> View:
         """What it sees, to be kept."""
-        return self._trace.pin(self.position)
+        return self.trace.pin(self.position)
 
     def accept(self, sequence: int) -> None:
         """See all inserts up to `sequence` from now on. Requires: this is no earlier than the position."""
-        assert self.position is not None and self.position <= sequence <= self._trace.sequence
+        assert self.position is not None and self.position <= sequence <= self.trace.sequence
         self.position = sequence
-        self._trace.on_accepted()
+        self.trace.on_accepted()
 
     def set_frontier(self, *frontiers: Int64s) -> None:
         """Ask about no time, of the reader's own scope, that is not ≥ one of those of some frontier."""
@@ -175,12 +181,12 @@ class Reader:
 
     def _moved(self, is_done: bool) -> None:
         ends, self.is_done = is_done and not self.is_done, is_done
-        self._trace.on_hold_moved(ends)
+        self.trace.on_hold_moved(ends)
 
     def close(self) -> None:
         """Read no more."""
         self.set_hold(np.empty(0, np.int64))
-        self._trace.forget(self)
+        self.trace.forget(self)
 
 
 def delayed(lines: Int64s, delay: int) -> Int64s:

@@ -62,7 +62,7 @@ class SharedTrace(Trace):
         self.name = name
         self.sequence = 0
         self._readers: list[Reader] = []
-        self._tail: list[TailPiece] = []
+        self.tail: list[TailPiece] = []
         self._all_lines: Int64s | None = None  # with those of the tail; None: not asked for since a change
         self._pinned: WeakSet[View] = WeakSet()
         self._holds_moved = False
@@ -71,7 +71,7 @@ class SharedTrace(Trace):
         """See `Trace`; readers are copied along, pieces of the tail and pinned views are shared."""
         made = super().__deepcopy__(memo)
         made._readers = copy.deepcopy(self._readers, memo)
-        made._tail, made._all_lines = self._tail.copy(), None
+        made.tail, made._all_lines = self.tail.copy(), None
         made._pinned = WeakSet(self._pinned)
         return made
 
@@ -166,9 +166,9 @@ class SharedTrace(Trace):
             if not self.is_done:
                 super().insert(words)
             return self.sequence
-        self._tail.append(TailPiece(self.sequence, self.sequence, words, self.guards))
+        self.tail.append(TailPiece(self.sequence, self.sequence, words, self.guards))
         self._all_lines = None
-        if len(self._tail) > TAIL_PIECES_MAX:
+        if len(self.tail) > TAIL_PIECES_MAX:
             self._shorten_tail()
         return self.sequence
 
@@ -182,7 +182,7 @@ class SharedTrace(Trace):
 
         Requires: they had accepted all that there were before.
         """
-        assert not self._tail
+        assert not self.tail
         self.sequence += inserts
         for reader in self._readers:
             if reader.position is not None:
@@ -200,7 +200,7 @@ class SharedTrace(Trace):
 
     def _settle_tail(self) -> None:
         """Insert pieces that every position is past."""
-        tail = self._tail
+        tail = self.tail
         if not tail:
             return
         accepted = self._accepted()
@@ -212,7 +212,7 @@ class SharedTrace(Trace):
 
     def _shorten_tail(self) -> None:
         """Merge neighbours, newest first, unless a position lies between, or the older one is much larger."""
-        tail, positions = self._tail, {reader.position for reader in self._readers if not reader.is_done}
+        tail, positions = self.tail, {reader.position for reader in self._readers if not reader.is_done}
         for index in range(len(tail) - 2, -1, -1):
             older, newer = tail[index], tail[index + 1]
             if older.last not in positions and older.rows < 2 * newer.rows + 8:
@@ -225,7 +225,7 @@ class SharedTrace(Trace):
         """See `Trace`; what readers hold moves along. What is in the tail is on its way to somebody, and no
         earlier.
         """
-        self._tail = [piece.rebased(by) for piece in self._tail]
+        self.tail = [piece.rebased(by) for piece in self.tail]
         super().rebase(by)
 
     def _rebase_holds(self, by: Rebase) -> None:
@@ -235,7 +235,7 @@ class SharedTrace(Trace):
 
     def _drop(self) -> None:
         """Nobody will ask about anything."""
-        self._tail.clear()
+        self.tail.clear()
         self._all_lines = None
         super().set_since(np.empty(0, np.int64))
 
@@ -248,15 +248,15 @@ class SharedTrace(Trace):
     @property
     def lines(self) -> Int64s:
         """See `Trace.lines`; those of the tail come last."""
-        if not self._tail:
+        if not self.tail:
             return self.table
         if self._all_lines is None:
-            self._all_lines = np.concatenate([self.table, np.stack([piece.line for piece in self._tail])])
+            self._all_lines = np.concatenate([self.table, np.stack([piece.line for piece in self.tail])])
         return self._all_lines
 
     def lines_up_to(self, position: int | None) -> Int64s:
         """The lines of what is seen at a position; None: of everything. No copy: the first lines."""
-        if position is None or not self._tail:
+        if position is None or not self.tail:
             return self.lines
         pieces = self._pieces_up_to(position)
         return self.lines[: len(self.table) + pieces] if pieces else self.table
@@ -264,13 +264,13 @@ class SharedTrace(Trace):
     def pin(self, position: int | None = None) -> View:
         """The same, to be kept."""
         lines = self.lines_up_to(position)
-        pieces = self._tail[: len(lines) - len(self.table)]
+        pieces = self.tail[: len(lines) - len(self.table)]
         view = View(lines, self._runs, self._head_words(), pieces)
         self._pinned.add(view)
         return view
 
     def _pieces_up_to(self, position: int) -> int:
-        return sum(piece.last <= position for piece in self._tail)
+        return sum(piece.last <= position for piece in self.tail)
 
     @property
     def exact_from(self) -> int:
@@ -284,12 +284,12 @@ class SharedTrace(Trace):
 
     def _unpacked(self) -> Sequence[Int64s]:
         """Those of the tail, too."""
-        return (*super()._unpacked(), *(piece.words for piece in self._tail))
+        return (*super()._unpacked(), *(piece.words for piece in self.tail))
 
     def symbols(self, mark: Mark) -> None:
         """Those of the tail, too. Who has pinned a view shows what is in it."""
         super().symbols(mark)
-        for piece in self._tail:
+        for piece in self.tail:
             mark.words(piece.words[:-2])
 
     # Reports.
@@ -297,7 +297,7 @@ class SharedTrace(Trace):
     @property
     def rows(self) -> int:
         """Rows held, those of the tail included."""
-        return super().rows + sum(piece.rows for piece in self._tail)
+        return super().rows + sum(piece.rows for piece in self.tail)
 
     @property
     def bytes(self) -> int:
@@ -305,10 +305,10 @@ class SharedTrace(Trace):
         return super().bytes + self._tail_bytes() + self._pinned_bytes()
 
     def _tail_bytes(self) -> int:
-        return sum(piece.words.nbytes for piece in self._tail)
+        return sum(piece.words.nbytes for piece in self.tail)
 
     def _pinned_bytes(self) -> int:
-        counted = {id(part) for part in (*self._runs, *self._tail)}
+        counted = {id(part) for part in (*self._runs, *self.tail)}
         return sum(view.bytes_besides(counted) for view in self._pinned)
 
     def report(self) -> TraceReport:
@@ -344,16 +344,16 @@ class SharedTrace(Trace):
             for time in reader.hold.tolist():
                 assert any(word_less_equal(bound, time, self.guards) for bound in since), "law 2"
             assert reader.position is None or 0 <= reader.position <= self.sequence
-            for piece in self._tail:
+            for piece in self.tail:
                 at = None if reader.is_done else reader.position
                 assert at is None or not piece.first - 1 < at < piece.last, "law 3: a position inside a piece"
-        settled = self._tail[0].first - 1 if self._tail else self.sequence
+        settled = self.tail[0].first - 1 if self.tail else self.sequence
         assert settled <= self._accepted(), "law 3: settled, and not accepted by all"
-        for piece in self._tail:
+        for piece in self.tail:
             assert piece.first == settled + 1 <= piece.last
             settled = piece.last
             assert np.array_equal(sort_consolidate(piece.words), piece.words)
             assert all(word_less_equal(int(t), int(piece.line[LUB]), self.guards) for t in piece.words[-2])
         assert settled == self.sequence
-        for line, piece in zip(self.lines[len(self.table) :], self._tail, strict=True):
+        for line, piece in zip(self.lines[len(self.table) :], self.tail, strict=True):
             assert np.array_equal(line, piece.line)

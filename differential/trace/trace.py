@@ -102,6 +102,9 @@ class Trace:
     says it; then it is of no more use.
     """
 
+    tail: Sequence[object] = ()
+    """Inserts that are in `lines` and not in `table`: only a shared trace has some."""
+
     def __init__(self, kw: int, vw: int, guards: int) -> None:
         load_kernels()
         self.kw = kw

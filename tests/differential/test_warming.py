@@ -130,7 +130,7 @@ def test_helpers_give_way_before_they_compile_what_few_queries_need(
     assert done == ["reduce_least", "open_gate", "run_region", "reduce_into", "nice 19", "reduce_first"]
     done.clear()
     warming._compile_joins()
-    assert done[0] == "take_in" and done[-4:] == ["merge_runs", "merge_words", "nice 19", "run_joint"]
+    assert done[0] == "take_in" and done[-4:] == ["merge_runs", "merge_words", "nice 19", "run_rounds"]
 
 
 HELPER = """

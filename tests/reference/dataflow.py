@@ -126,7 +126,7 @@ class Cluster:
         self._left = [0] * workers
         # A monitor wants to know of each message, and a region tells of none.
         self.workers = [
-            Worker(index, workers, self.network.transport(index), regions=not monitored)
+            Worker(index, workers, self.network.transport(index), compiled_loops=not monitored)
             for index in range(workers)
         ]
         if monitored:

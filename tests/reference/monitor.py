@@ -44,7 +44,7 @@ from timely.running.checking.snapshot import counted, first_epochs, owned, view
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import DataHeader, ProgressHeader, read_header
-from timely.running.stages.regions import RegionRunner
+from timely.running.stages.compiled_loop import CompiledLoopRunner
 from timely.running.stages.vertex_runner import VertexRunner
 from timely.wire.batch import Batch
 from timely.wire.transport.memory import MemoryNetwork
@@ -156,7 +156,7 @@ class Monitor:
             self._require(flow, [("S3", f"at worker {worker}", moved)] if moved else [])
             apply(changes)
 
-        def watched_activate(runner: VertexRunner | RegionRunner) -> None:
+        def watched_activate(runner: VertexRunner | CompiledLoopRunner) -> None:
             self._look(flow, f"worker {worker} received")
             activate(runner)
             self._look(flow, f"worker {worker} ran a vertex", worker)

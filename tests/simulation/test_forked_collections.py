@@ -85,7 +85,7 @@ def labels(dataflow: Dataflow) -> None:
 def _worker() -> Worker:
     dataflow = Dataflow("labels")
     labels(dataflow)
-    worker = Worker(regions=False)
+    worker = Worker(compiled_loops=False)
     worker.install(dataflow.freeze())
     return worker
 

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from progress.errors import GraphError
 from progress.times.path_summary import PathSummary
 
-from ..operators.region import RegionMaker
+from ..operators.compiled_loop import LoopMaker
 from ..user_code.call_site import call_site
 from .scope import ITERATIONS_MAX, Scope
 from .stream import Draft, Feed, Stream
@@ -61,13 +61,13 @@ class Loop:
         order: LoopOrder = "product",
         iterations_max: int = ITERATIONS_MAX,
         stops: bool = False,
-        region: RegionMaker | None = None,
+        compile: LoopMaker | None = None,
     ) -> Loop:
         """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations; if it
         `stops` itself, it ends after so many, and drops what would go on.
 
         `order` says how the new counter compares: "product" is the order of differential dataflow,
-        "lexicographic" extends the counters of the loops around it as in Naiad. `region`: see `Scope`.
+        "lexicographic" extends the counters of the loops around it as in Naiad. `compile`: see `Scope`.
         """
         if order not in get_args(LoopOrder):
             raise GraphError(
@@ -80,7 +80,7 @@ class Loop:
             raise GraphError(
                 f"the loop {name!r} needs a limit of at least one iteration, not {iterations_max}"
             )
-        return cls(dataflow, Scope(name, shape, parent, iterations_max, stops, str(call_site()), region))
+        return cls(dataflow, Scope(name, shape, parent, iterations_max, stops, str(call_site()), compile))
 
     def loop(self, name: str = "loop", *, order: LoopOrder = "product", times: int | None = None) -> Loop:
         """A loop in this loop; `times`: it ends after so many iterations."""

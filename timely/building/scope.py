@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from progress.times.timestamp import TimeShape
 
-from ..operators.region import RegionMaker
+from ..operators.compiled_loop import LoopMaker
 from ..wire.batch import Batch
 
 ITERATIONS_MAX = 1_000_000
@@ -26,7 +26,8 @@ class Scope:
     """The root of a dataflow, or one loop.
 
     A loop that `stops` does so after `iterations_max` iterations, and what would go on is dropped; to others
-    one more is an error. `site` is the user's line. `region` makes one of a loop and all that are in it.
+    one more is an error. `site` is the user's line. `compile` makes a compiled loop of it and all that are in
+    it.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Scope:
     iterations_max: int = ITERATIONS_MAX
     stops: bool = False
     site: str = ""
-    region: RegionMaker | None = None
+    compile: LoopMaker | None = None
 
     @property
     def level(self) -> int:

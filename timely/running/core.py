@@ -66,8 +66,8 @@ class Worker:
     """Worker `index` of `workers`; `transport` may be `None` for a single worker.
 
     With `check_progress` it checks its progress tracking after each step (`checking.py`); the environment may
-    ask for that, too. Without `regions`, or with `NAIAD_REGIONS=0`, loops run stage by stage: who copies
-    workers needs that.
+    ask for that, too. Without `compiled_loops`, or with `NAIAD_REGIONS=0`, loops run stage by stage: copies
+    of workers need that.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Worker:
         workers: int = 1,
         transport: Transport | None = None,
         check_progress: bool = False,
-        regions: bool = True,
+        compiled_loops: bool = True,
     ) -> None:
         if not 0 <= index < workers:
             raise InternalError(f"worker {index} of {workers}")
@@ -92,7 +92,7 @@ class Worker:
         self._ended: dict[int, TimelyError] = {}
         self._ended_by: dict[int, int] = {}
         self._checks_progress = check_progress or is_switched_on()
-        self._lets_regions = regions and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
+        self._compiles_loops = compiled_loops and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
         self._lends = os.environ.get("NAIAD_BEATS_COMPILED", "1") not in ("", "0")
         self.forgetting = Forgetting(index, workers)
         self.steps = 0
@@ -168,11 +168,9 @@ class Worker:
         return exported_by(self._instances, owner, export)
 
     @property
-    def makes_regions(self) -> bool:
-        """Whether loops may be regions: not where progress is checked, since a region tells nothing of what
-        goes on in it.
-        """
-        return self._lets_regions and not self._checks_progress
+    def compiles_loops(self) -> bool:
+        """Whether loops may be compiled: not where progress is checked, for nothing is counted in them."""
+        return self._compiles_loops and not self._checks_progress
 
     @property
     def instances(self) -> dict[int, Instance]:
@@ -333,8 +331,8 @@ class Worker:
         """
         if self.on_control is not None:
             raise InternalError(f"worker {self.index} belongs to a server and cannot be copied")
-        if any(instance.regions for instance in self._instances.values()):
-            raise InternalError(f"worker {self.index} runs loops as regions and cannot be copied")
+        if any(instance.loops for instance in self._instances.values()):
+            raise InternalError(f"worker {self.index} runs compiled loops and cannot be copied")
         memo: dict[int, object] = {id(self._transport): None}
         for instance in self._instances.values():
             memo.update((id(part), part) for part in instance.shared())
@@ -431,7 +429,7 @@ class Worker:
         batch.on_sent(peer)
 
     def lend(self) -> Lent | None:
-        """Shared memory by which a region says and hears beats by itself until `take_back`, if any."""
+        """Return memory by which a compiled loop exchanges round messages until `take_back`, if any."""
         lent = None if self._transport is None or not self._lends else self._transport.lend()
         return lent.without_looking_out() if lent is not None and self.has_work() else lent
 

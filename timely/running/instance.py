@@ -36,10 +36,9 @@ from ..wire.transport import Lent
 from .arrivals import Arrivals
 from .checking.actions import Activate, Idle, Notify, Publish, Resume
 from .owner import Owner
-from .stages.joint_regions import JointRegionRunner
+from .stages.compiled_loop import CompiledLoopRunner
+from .stages.loop_making import compile_loops
 from .stages.making import make_constants, make_inputs, make_vertices, take_hold
-from .stages.region_making import make_regions
-from .stages.regions import RegionRunner
 from .stages.surroundings import Checker
 from .stages.upstream import connected, feeders, follow_inputs
 from .stages.vertex_runner import VertexRunner
@@ -77,7 +76,7 @@ class Instance:
             )
             for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
         ]
-        self.regions: list[RegionRunner] = []
+        self.loops: list[CompiledLoopRunner] = []
         self.turns.actors += self.runners
         self.connectors = connected(self, frozen, self.runners)
         self.arrivals = Arrivals(self.worker, frozen.layout, self.anchor, self.connectors, self.enqueue)
@@ -93,12 +92,12 @@ class Instance:
             self._open_inputs(0)
         for runner in self.runners:
             runner.bind()
-        if owner.makes_regions:
-            self._take_together()
+        if owner.compiles_loops:
+            self._compile_loops()
         if self.workers == 1:
             follow_inputs(frozen, self.runners)
         if not frozen.imports and not feeds:
-            self._begin_regions(0)
+            self._begin_loops(0)
         self.turns.mergers += [runner for runner in self.runners if runner.wants_idle()]
         self.imports, self.feeds = take_hold(owner, frozen, self.runners, feeds or {}, index)
 
@@ -132,7 +131,7 @@ class Instance:
                     add_note(error, f"while the import of {imported.exported.title()} was begun")
                     raise
             self._open_inputs(epoch)
-            self._begin_regions(epoch)
+            self._begin_loops(epoch)
 
     def let_go_of_feeds(self, epoch: int) -> bool:
         """Let inputs that were fed up to `epoch` go on by themselves; returns whether any does since."""
@@ -194,7 +193,7 @@ class Instance:
 
     @property
     def lender(self) -> Instance:
-        """Itself: it counts what a region sends and takes by memory that the worker lends."""
+        """Itself: it counts what a compiled loop sends and takes by memory that the worker lends."""
         return self
 
     def lend(self) -> Lent | None:
@@ -243,10 +242,10 @@ class Instance:
         """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
         if self.far.is_wide(changes):
             changes = self.far.sift(changes)
-            # From something far to something further no frontier moves, and a region may finish more epochs.
-            for region in self.regions:
-                region.has_frontier_news = True
-                self.wake(region)
+            # From something far to something further no frontier moves, and a loop may finish more epochs.
+            for loop in self.loops:
+                loop.has_frontier_news = True
+                self.wake(loop)
         self._tell_tracker(changes)
 
     def _tell_tracker(self, changes: list[Change]) -> None:
@@ -334,8 +333,8 @@ class Instance:
             except BaseException as error:
                 add_note(error, f"while times of {runner.title()} were to count from a later epoch")
                 raise
-        for region in self.regions:
-            region.rebase(by)
+        for loop in self.loops:
+            loop.rebase(by)
         # At once, so that no frontier is seen to come and go.
         self._tell_tracker(self.far.rebase(counts, by))
         awaiting, self._awaiting = sorted(self._awaiting), set()
@@ -351,8 +350,8 @@ class Instance:
             imported.symbols(mark)
         for runner in self.runners:
             runner.symbols(mark)
-        for region in self.regions:
-            region.symbols(mark)
+        for loop in self.loops:
+            loop.symbols(mark)
         self.arrivals.symbols(mark)
 
     def compared(self) -> object:
@@ -362,7 +361,7 @@ class Instance:
             (bool(self.changes), sorted(self.untold())),
             [(location, word, count) for location, word, count, _ in self.tracker.active()],
             (self.turns, sorted(self.recheck)),
-            (self.runners, self.regions),
+            (self.runners, self.loops),
             self.inputs,
             (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
             (self.anchor.epoch, self.far.counts(), sorted(self._awaiting), self.arrivals),
@@ -394,7 +393,7 @@ class Instance:
         self.feeds.clear()
         self.turns.drop()
         self.runners.clear()
-        self.regions.clear()
+        self.loops.clear()
         self.connectors.clear()
         self.inputs.clear()
         self.constants.clear()
@@ -416,29 +415,30 @@ class Instance:
         """Whether nothing is outstanding anywhere, in this worker's view."""
         return not self.has_work() and not self.changes and self.tracker.is_idle()
 
-    def _different(self) -> list[VertexRunner | RegionRunner]:
-        """All runners: of stages, and of regions."""
-        return [*self.runners, *self.regions]
+    def _different(self) -> list[VertexRunner | CompiledLoopRunner]:
+        """Return all runners: of stages, and of compiled loops."""
+        return [*self.runners, *self.loops]
 
-    def _take_together(self) -> None:
-        """Let loops be regions, as far as they can. Called once all vertices have started."""
-        self.regions = make_regions(self, self.frozen, self.runners, self.connectors)
-        self.turns.actors += self.regions
-        for region in self.regions:
-            for stage in region.stages:
-                self.turns.actors[stage] = region
+    def _compile_loops(self) -> None:
+        """Compile loops, as far as they can be compiled. Called once all vertices have started."""
+        self.loops = compile_loops(self, self.frozen, self.runners, self.connectors)
+        self.turns.actors += self.loops
+        for loop in self.loops:
+            for stage in loop.stages:
+                self.turns.actors[stage] = loop
                 self.runners[stage].is_queued = False
-            region.has_frontier_news = True
-            self.wake(region)
-            if isinstance(region, JointRegionRunner):
-                region.way = len(self.arrivals.ways)
-                self.arrivals.ways.append(region)
+            loop.has_frontier_news = True
+            self.wake(loop)
+            if self.workers > 1:
+                loop.way = len(self.arrivals.ways)
+                self.arrivals.ways.append(loop)
 
-    def _begin_regions(self, epoch: int) -> None:
-        """Those that go in step with other workers' hold from the beginning on, in everybody's view."""
-        for region in self.regions:
-            if isinstance(region, JointRegionRunner):
-                self.apply(region.begin(epoch))
+    def _begin_loops(self, epoch: int) -> None:
+        """Where there are several workers, their loops hold from the beginning on, in everybody's view."""
+        for loop in self.loops:
+            changes = loop.begin(epoch)
+            if changes:
+                self.apply(changes)
 
     def _open_inputs(self, epoch: int) -> None:
         opening: list[Change] = []

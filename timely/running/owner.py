@@ -31,8 +31,8 @@ class Owner(Exporter, Protocol):
         ...
 
     @property
-    def makes_regions(self) -> bool:
-        """Whether loops may be regions (`regions.py`)."""
+    def compiles_loops(self) -> bool:
+        """Whether loops may be compiled (`stages/compiled_loop.py`)."""
         ...
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:

@@ -1,8 +1,9 @@
 """Who has a turn, and in which order: the run queue of one dataflow on one worker.
 
-An *actor* is a stage with its vertex, or a region. Those with work are *ready* and run in the order of their
-numbers, which is topological; regions come last. Others wait beside them: *patient* ones until nothing is
-ready, or for some steps; those that *resume* until the next `run`; and those that have work for idle moments.
+An *actor* is a stage with its vertex, or a compiled loop. Those with work are *ready* and run in the order of
+their numbers, which is topological; compiled loops come last. Others wait beside them: *patient* ones until
+nothing is ready, or for some steps; those that *resume* until the next `run`; and those that have work for
+idle moments.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Final, TypeAlias
 
 from ..failure import add_note
 from ..wire.batch import Batch
+from .stages.compiled_loop import CompiledLoopRunner
 from .stages.connector import Target
-from .stages.regions import RegionRunner
 from .stages.vertex_runner import VertexRunner
 
 __all__ = ["PATIENCE_STEPS", "Actor", "Turns"]
@@ -22,7 +23,7 @@ __all__ = ["PATIENCE_STEPS", "Actor", "Turns"]
 PATIENCE_STEPS: Final = 16
 """Steps in which patient vertices wait for others: an output of a loop then has a turn in 16 iterations."""
 
-Actor: TypeAlias = VertexRunner | RegionRunner
+Actor: TypeAlias = VertexRunner | CompiledLoopRunner
 
 
 class Turns:
@@ -30,7 +31,7 @@ class Turns:
 
     def __init__(self) -> None:
         self.actors: list[Actor] = []
-        """Who has the turns of each stage, and then the regions: these have theirs last."""
+        """Who has the turns of each stage, and then the compiled loops: these have theirs last."""
         self.ready: list[int] = []
         self._turns: deque[int] = deque()  # stages that were left waiting
         self.resumed: list[Actor] = []
@@ -104,7 +105,7 @@ class Turns:
         self.wake(runner)
 
     def resume(self, stage: int) -> None:
-        """The same for a stage, or region, by its number."""
+        """The same for a stage, or compiled loop, by its number."""
         self.let_resume(self.actors[stage])
 
     def activate(self, stage: int) -> None:

@@ -50,8 +50,8 @@ def _of_symbols(worker: Worker) -> dict[str, Value]:
 
 
 def _of_dataflow(instance: Instance, spec: str) -> Value:
-    for region in instance.regions:
-        region.tell()
+    for loop in instance.loops:
+        loop.report()
     outputs = [runner.vertex for runner in instance.runners if isinstance(runner.vertex, CaptureVertex)]
     return {
         "spec": spec,

@@ -177,7 +177,7 @@ class Installations:
         read = (*prepared.imports, *prepared.feeds.values())
         imports = tuple(f"{one.exported.dataflow} {one.exported.name}" for one in read)
         described = tuple(frozen.graph.describe())
-        fingerprint = f"{frozen.fingerprint}, {len(prepared.regions)} loops as regions"
+        fingerprint = f"{frozen.fingerprint}, {len(prepared.loops)} loops compiled"
         msgpack.packb(_codecs_of(frozen))  # raises here, and not for each client that asks for the dataflow
         return Offer(dataflow, fingerprint, described, "", imports=imports, since=prepared.since)
 

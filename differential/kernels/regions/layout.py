@@ -188,7 +188,7 @@ ROWS_MAX: Final = 512
 
 PAIRS_MAX: Final = 1 << 16
 
-# what is said and heard of a loop that several workers run: see `joint.py`
+# what is said and heard of a loop that several workers run: see `rounds.py`
 J_PHASE: Final = 0
 """What comes next: `LISTENS`, `WORKS` or `SAYS`."""
 J_TURNS: Final = 1

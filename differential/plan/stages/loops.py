@@ -33,7 +33,7 @@ from ...operators.loops.priority import PriorityVertex
 from ...operators.loops.rounds import last_rounds
 from ...operators.passing import RowsEndVertex
 from ...operators.vertices import MachineVertex, show_schema
-from ...regions.making import make_region
+from ...regions.making import compile_loop
 from ...skew.running.stages import Spread
 from ..facts import goes_straight, is_consolidated
 from ..nodes import AssertEmpty, ByPriority, LetRec, Node
@@ -103,7 +103,7 @@ class LoopLowering:
             node.name,
             iterations_max=node.iterations_max,
             stops=node.stops,
-            region=make_region,
+            compile=compile_loop,
         )
         entered = [self._within(initial, (*loops, loop)) for initial in initials]
         variables = tuple(LoopVariable(start, loop) for start in entered)

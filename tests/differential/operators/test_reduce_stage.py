@@ -134,7 +134,7 @@ def test_rows_of_another_worker_of_other_columns_are_refused(columns: int, packe
 def test_rows_of_another_worker_for_a_sum_in_a_loop_are_looked_at_as_well() -> None:
     """A region has them, and the vertex knows what they may be."""
     worker, reduce, send = _receiver(in_loop=True)
-    assert worker._instances[0].regions and reduce.components == Components(3, 1)
+    assert worker._instances[0].loops and reduce.components == Components(3, 1)
     words = np.zeros((4, 5), np.int64)
     words[-1] = 1
     send(words, False)
@@ -160,7 +160,7 @@ def _receiver(in_loop: bool = False) -> tuple[Worker, MachineVertex, Callable[[I
     way, *_ = (
         spec
         for spec in instance.frozen.connectors
-        if stages[spec.target].vertex is reduce and not any(spec.source in r.stages for r in instance.regions)
+        if stages[spec.target].vertex is reduce and not any(spec.source in r.stages for r in instance.loops)
     )
 
     def send(words: Int64s, packed: bool) -> None:

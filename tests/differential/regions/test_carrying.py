@@ -13,7 +13,7 @@ from differential.kernels.regions.layout import FAR
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
 from differential.regions.carrying import carrying_of, failing_of
-from timely.operators.region import Link, LinkUse
+from timely.operators.compiled_loop import Link, LinkUse
 
 
 def _link(

@@ -34,9 +34,9 @@ def noted_since(instance: object, monkeypatch: pytest.MonkeyPatch) -> dict[int, 
     part of one; None: of none.
     """
     told: dict[int, list[float | None]] = {}
-    (region,) = instance.regions  # type: ignore[attr-defined]
+    (region,) = instance.loops  # type: ignore[attr-defined]
     unit = 1 << instance.frozen.layout.shifts[0]  # type: ignore[attr-defined]
-    for kind in {type(reduce.machine) for reduce in region.region._reduces}:
+    for kind in {type(reduce.machine) for reduce in region.loop._reduces}:
 
         def noted(machine: object, since: Int64s, set_since: Callable[..., None] = kind.set_since) -> None:
             first = instance.anchor.epoch + int(since[0]) / unit if len(since) else None  # type: ignore[attr-defined]
@@ -59,7 +59,7 @@ def test_rows_that_come_and_go_are_forgotten(
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(distances)
         (instance,) = cluster._workers._workers[0].instances.values()  # type: ignore[attr-defined]
-        assert instance.regions, "the loop is a region"
+        assert instance.loops, "the loop is a region"
         flow.input("roots").insert([(0,)])
         flow.input("edges").insert([(n, n + 1) for n in range(40)])
         flow.wait(flow.seal())
@@ -102,7 +102,7 @@ def test_a_reduce_of_which_nothing_is_asked_any_more_is_not_asked_again_when_oth
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(two)
         (instance,) = cluster._workers._workers[0].instances.values()  # type: ignore[attr-defined]
-        assert instance.regions
+        assert instance.loops
         flow.input("ends").insert([(n, n) for n in range(50)])
         flow.input("goes on").insert([(n, n) for n in range(50)])
         flow.wait(flow.seal())

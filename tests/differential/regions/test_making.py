@@ -42,7 +42,7 @@ def _regions(build: Build, worker: Worker) -> int:
     flow = timely.Dataflow("tested")
     nodes = dd.input(flow, "nodes", "node: int, label: int")
     build(nodes, dd.input(flow, "edges", "src: int, dst: int")).output("labels")
-    return len(worker.install(flow.freeze()).regions)
+    return len(worker.install(flow.freeze()).loops)
 
 
 @pytest.mark.parametrize(("build", "regions"), [(_least, 1), (_first, 1), (_seen, 0), (_three_times, 0)])
@@ -59,7 +59,7 @@ def test_loops_of_one_dataflow_are_regions_each_and_nested_ones_are_one() -> Non
 
 
 def test_no_loop_is_one_where_that_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _regions(_least, Worker(regions=False)) == 0
+    assert _regions(_least, Worker(compiled_loops=False)) == 0
     assert _regions(_least, Worker(check_progress=True)) == 0
     monkeypatch.setenv("NAIAD_REGIONS", "0")
     assert _regions(_least, Worker()) == 0

@@ -34,7 +34,7 @@ def _check(case: int) -> None:
         flow.level_bits = bits
 
     cluster = Cluster(flow, workers, seed=case)
-    assert all(instance.regions for instance in cluster.instances)
+    assert all(instance.loops for instance in cluster.instances)
     views = Views(cluster)
     given: list[tuple[str, int, Row, int]] = []
     for _ in range(10):

@@ -219,8 +219,8 @@ class Connector:
             )
         return parts
 
-    def tell_round(self, word: int, rows: int) -> None:
-        """So many rows have gone round, as `carry` counts them where it is asked."""
+    def count_round(self, word: int, rows: int) -> None:
+        """Count rows that have gone round, as `carry` counts them where it is asked."""
         if self.rounds is not None:
             self.rounds.add(word, rows)
 

@@ -1,6 +1,7 @@
 """What is around one vertex on its worker, as those who run the vertex see it.
 
-`Surroundings` is the dataflow: it has turns to give, counts changes, and knows frontiers. `Source` is what a
+`Surroundings` is the dataflow: it has turns to give, counts changes, and knows frontiers;
+`LoopSurroundings` the same around a compiled loop. `Source` is what a
 stage without a vertex stands for, `Checker` who is told what happens.
 """
 
@@ -10,11 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from progress.compiled.arrays import Int64s
+from progress.times.anchor import Anchor
 from progress.tracking.count_changes import Change
+from progress.tracking.far import FarPointstamps
+from progress.tracking.tracker import Tracker
 
 from ...operators.vertex import Feeder
+from ...wire.batch import Batch
+from ...wire.routing import Routing
+from ...wire.transport import Lent
 
-__all__ = ["Checker", "Counts", "Frontiers", "Source", "Surroundings"]
+__all__ = ["Checker", "Counts", "Frontiers", "Lender", "LoopSurroundings", "Source", "Surroundings"]
 
 Woken_contra = TypeVar("Woken_contra", contravariant=True)
 """Who has turns there."""
@@ -84,7 +91,9 @@ class Counts(Protocol):
 
 
 class Surroundings(Counts, Protocol[Woken_contra]):
-    """The dataflow around a vertex, on its worker. In use are `instance.py`, and `regions.py` in a loop."""
+    """The dataflow around a vertex, on its worker. In use are `instance.py`, and `compiled_loop.py` in a
+    loop.
+    """
 
     @property
     def recheck(self) -> set[int]:
@@ -116,6 +125,79 @@ class Surroundings(Counts, Protocol[Woken_contra]):
 
     def resume_later(self, runner: Woken_contra, /) -> None:
         """Let a stage have one turn once others have had theirs."""
+        ...
+
+    def await_epoch(self, stage: int) -> None:
+        """Let a stage have a turn when words count from a later epoch."""
+        ...
+
+
+class Lender(Protocol):
+    """The worker, as a compiled loop asks it for shared memory."""
+
+    def lend(self) -> Lent | None:
+        """Return memory that the worker has with all others, to be used until `take_back`; None: there is
+        none now.
+        """
+        ...
+
+    def take_back(self) -> None:
+        """See `lend`."""
+        ...
+
+
+class LoopSurroundings(Counts, Protocol[Woken_contra]):
+    """The dataflow that a compiled loop is in. In use is `instance.py`."""
+
+    @property
+    def index(self) -> int:
+        """Which dataflow it is."""
+        ...
+
+    @property
+    def lender(self) -> Lender:
+        """The owner of the memory that is shared with other workers."""
+        ...
+
+    @property
+    def tracker(self) -> Tracker:
+        """Knows the frontiers of all ports."""
+        ...
+
+    @property
+    def checker(self) -> Checker | None:
+        """Hears what happens, if anybody does."""
+        ...
+
+    def feeding(self, stage: int, port: int) -> list[Feeder]:
+        """Return the senders to input `port` of a stage on this worker."""
+        ...
+
+    @property
+    def routing(self) -> Routing:
+        """Which worker has which keys."""
+        ...
+
+    @property
+    def anchor(self) -> Anchor:
+        """The epoch from which words count."""
+        ...
+
+    @property
+    def far(self) -> FarPointstamps:
+        """All that is later than words can say."""
+        ...
+
+    def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
+        """Send a message to another worker."""
+        ...
+
+    def wake(self, runner: Woken_contra, /) -> None:
+        """Let it have its turn."""
+        ...
+
+    def resume_later(self, runner: Woken_contra, /) -> None:
+        """Let it have one turn once others have had theirs."""
         ...
 
     def await_epoch(self, stage: int) -> None:

@@ -241,10 +241,10 @@ def test_many_rows_are_packed_and_are_all_there(steps: list[tuple[list[Row], str
             looked = [row for words in slots.looks(slot) for row in _rows(words)]
             assert sorted(looked) == sorted(every)
             assert slots.least(slot) == min([row[1] for row in every], default=FAR)
-            assert not slots._packed or slots.rows(slot) > 4
+            assert not slots.packed or slots.rows(slot) > 4
             slots.table[slot, S_NEXT] = FAR  # as if a kernel had looked at none of them
             slots.find_packed()
-            behind = [row for block in slots._packed.get(slot, []) for row in _rows(block.words())]
+            behind = [row for block in slots.packed.get(slot, []) for row in _rows(block.words())]
             assert slots.table[slot, S_NEXT] == _next(behind, slots.bound)
         taken = slots.take_parts(slot) if in_parts else [slots.take(slot)]
         assert sorted(row for words in words_in(taken) for row in _rows(words)) == sorted(every)
@@ -268,7 +268,7 @@ def test_words_of_packed_rows_count_from_a_later_epoch(earliest: int) -> None:
     rows[earliest][3] = (9, 9, 1)
     for each in rows:
         slots.put(slot, _words(each))
-    assert slots._packed[slot] and slots.rows(slot) == 5 and slots.least(slot) == 9
+    assert slots.packed[slot] and slots.rows(slot) == 5 and slots.least(slot) == 9
     slots.rebase(Rebase(2, 2), slot)
     assert slots.least(slot) == 1
     moved = [(a, time - 8, c) for a, time, c in rows[0] + rows[1]]
@@ -286,7 +286,7 @@ def test_what_is_left_as_words_is_too_much_for_a_kernel_however_many_rows_come(r
     slots.put_packed(put_packed, [Block(many[:, at : at + 7].copy()) for at in range(0, rows, 7)])
     for slot in (put, put_packed):
         assert slots.take_moved(slot, -1, 0) is None, "that is for few"
-        assert slots.rows(slot) > 4 and (slot in slots._packed or slots.rows(slot) < 13 + 7)
+        assert slots.rows(slot) > 4 and (slot in slots.packed or slots.rows(slot) < 13 + 7)
     assert slots.take(put).shape[1] == rows + 10 and slots.take(put_packed).shape[1] == rows
 
 
@@ -300,7 +300,7 @@ def test_few_rows_that_have_no_room_leave_no_slot_that_a_kernel_would_take(
     rows = [(number, 4, 1) for number in range(80)]
     for row in rows:
         slots.put(slot, _words([row]))
-        assert not slots._packed or slots.rows(slot) > 4
+        assert not slots.packed or slots.rows(slot) > 4
     assert sorted(_rows(slots.take(slot))) == rows
 
 
@@ -312,7 +312,7 @@ def test_behind_a_packed_block_of_many_rows_there_are_more_words_than_a_kernel_t
     rows = [(number, 4, 1) for number in range(held + 20)]
     slots.put(slot, _words(rows[:held]))
     slots.put_packed(slot, [Block(_words(rows[held:]))])
-    assert slots._packed[slot] and slots.rows(slot) > 4
+    assert slots.packed[slot] and slots.rows(slot) > 4
     assert sorted(_rows(slots.take(slot))) == rows
 
 

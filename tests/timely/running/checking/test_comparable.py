@@ -35,7 +35,15 @@ from timely.wire.transport.memory import MemoryNetwork
 
 NOT_COMPARED = {
     # who it is, how it was built, and where it is
-    Worker: {"_checks_progress", "_lends", "_lets_regions", "_transport", "index", "on_control", "on_failure"}
+    Worker: {
+        "_checks_progress",
+        "_lends",
+        "_compiles_loops",
+        "_transport",
+        "index",
+        "on_control",
+        "on_failure",
+    }
     | {"acting", "on_step", "workers"}
     # counters for people
     | {"controls_recv", "controls_sent", "messages_recv", "messages_sent", "steps"},

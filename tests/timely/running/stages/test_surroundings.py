@@ -14,7 +14,7 @@ from timely import Batch, Records, Vertex
 from timely.operators.vertex import Feeder
 from timely.running.checking.checker import ProgressChecker
 from timely.running.instance import Instance
-from timely.running.stages.regions import RegionRunner
+from timely.running.stages.compiled_loop import CompiledLoopRunner
 from timely.running.stages.surroundings import Checker, Counts, Frontiers, Source, Surroundings
 from timely.running.stages.vertex_runner import VertexRunner
 
@@ -110,6 +110,6 @@ def test_all_that_is_promised_is_said(kind: type) -> None:
 
 
 def test_who_is_around_a_vertex_in_a_loop_answers_all_of_it_too() -> None:
-    assert promised(Surroundings) <= {*dir(RegionRunner), "tracker", "recheck"}
+    assert promised(Surroundings) <= {*dir(CompiledLoopRunner), "tracker", "recheck"}
     assert promised(Checker) <= set(dir(ProgressChecker))
     assert {"checker", "is_calm"} & promised(Surroundings) <= {*dir(Instance), "checker"}

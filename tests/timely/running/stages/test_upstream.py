@@ -69,7 +69,7 @@ def test_a_loop_behind_something_else_than_inputs_follows_none() -> None:
     for counts_before in (False, True):
         dataflow = Dataflow()
         rounds(dataflow, counts_before)
-        (region,) = Worker().install(dataflow.freeze()).regions
+        (region,) = Worker().install(dataflow.freeze()).loops
         assert (region._ahead is None) == counts_before
 
 
@@ -81,7 +81,7 @@ def test_an_input_that_leads_into_a_loop_in_two_ways_is_one_source() -> None:
         lambda x: x.join(steps, on="src").select(src=dd.col.to, dst=dd.col.dst).concat(x).distinct()
     ).output("found")
     instance = Worker().install(dataflow.freeze())
-    (region,) = instance.regions
+    (region,) = instance.loops
     assert len(region._entries) > 1 and region._ahead is not None
     (source,) = [runner for runner in instance.runners if runner.followers]
     assert source.name == "input edges" and source.followers == [region]

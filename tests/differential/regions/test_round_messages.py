@@ -13,15 +13,15 @@ from words_seen import Seen
 from differential.columns.packed.block import BLOCK_ROWS, Block
 from differential.columns.packed.parts import Part
 from differential.columns.worker_symbols import SYMBOLS
-from differential.regions.beats import BeatBatch
+from differential.regions.round_messages import RoundMessage
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Mark
-from timely.operators.region import Said
+from timely.operators.compiled_loop import Vote
 from timely.wire.batch import absorb, decode
 
 NUMBER = st.integers(0, 1 << 62)
 SAID = st.builds(
-    Said, st.integers(0, 9), NUMBER, NUMBER, NUMBER, st.integers(-1, 99), NUMBER, st.booleans(),
+    Vote, st.integers(0, 9), NUMBER, NUMBER, NUMBER, st.integers(-1, 99), NUMBER, st.booleans(),
     st.booleans(), st.binary(max_size=9),
 )  # fmt: skip
 WORD = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -36,10 +36,10 @@ def _parts(draw: st.DrawFn) -> tuple[int, Part]:
     return draw(st.integers(0, 99)), Block(words) if draw(st.booleans()) else words
 
 
-BEATS = st.builds(BeatBatch, SAID, st.lists(_parts(), max_size=3).map(tuple))
+BEATS = st.builds(RoundMessage, SAID, st.lists(_parts(), max_size=3).map(tuple))
 
 
-def _frames(beat: BeatBatch) -> list[memoryview]:
+def _frames(beat: RoundMessage) -> list[memoryview]:
     return [memoryview(frame) for frame in beat.to_frames(1)]
 
 
@@ -47,25 +47,25 @@ def _words(part: Part) -> np.ndarray:
     return part.words() if isinstance(part, Block) else part
 
 
-def _shown(beat: BeatBatch) -> object:
+def _shown(beat: RoundMessage) -> object:
     parts = [(slot, isinstance(part, Block), _words(part).tolist()) for slot, part in beat.parts]
-    return beat.said, parts
+    return beat.vote, parts
 
 
 @given(BEATS)
-def test_what_is_sent_is_what_arrives(beat: BeatBatch) -> None:
+def test_what_is_sent_is_what_arrives(beat: RoundMessage) -> None:
     frames = _frames(beat)
-    arrived = decode(BeatBatch.KIND, frames, 1)
-    assert isinstance(arrived, BeatBatch)
+    arrived = decode(RoundMessage.KIND, frames, 1)
+    assert isinstance(arrived, RoundMessage)
     assert _shown(arrived) == _shown(beat)
     assert arrived.rows == sum(_words(part).shape[1] for _, part in beat.parts)
     assert all(isinstance(part, Block) or part.flags.writeable for _, part in arrived.parts)
-    later = decode(BeatBatch.KIND, absorb(BeatBatch.KIND, frames, 1), 1)
-    assert isinstance(later, BeatBatch) and _shown(later) == _shown(beat)
+    later = decode(RoundMessage.KIND, absorb(RoundMessage.KIND, frames, 1), 1)
+    assert isinstance(later, RoundMessage) and _shown(later) == _shown(beat)
 
 
 @given(BEATS, st.data())
-def test_a_damaged_beat_is_refused_or_is_another_beat(beat: BeatBatch, data: st.DataObject) -> None:
+def test_a_damaged_beat_is_refused_or_is_another_beat(beat: RoundMessage, data: st.DataObject) -> None:
     header, rows = (bytearray(frame) for frame in _frames(beat))
     cut = data.draw(st.integers(0, len(header) - 1))
     if data.draw(st.booleans()):
@@ -73,17 +73,17 @@ def test_a_damaged_beat_is_refused_or_is_another_beat(beat: BeatBatch, data: st.
     else:
         header[cut] ^= data.draw(st.integers(1, 255))
     try:
-        arrived = decode(BeatBatch.KIND, [memoryview(header), memoryview(rows)], 1)
+        arrived = decode(RoundMessage.KIND, [memoryview(header), memoryview(rows)], 1)
     except PeerError as error:
-        assert "worker 1 sent a beat" in str(error)
+        assert "worker 1 sent a round message" in str(error)
     else:
-        assert isinstance(arrived, BeatBatch)
-        again = BeatBatch(arrived.said, arrived.parts)  # whatever it is now, all of it can be read
+        assert isinstance(arrived, RoundMessage)
+        again = RoundMessage(arrived.vote, arrived.parts)  # whatever it is now, all of it can be read
         assert _shown(again) == _shown(arrived)
 
 
 def _beat_of(part: Part) -> tuple[bytes, bytearray]:
-    header, rows = BeatBatch(Said(0, 0, 0, 0, -1, 0, False, True, b""), ((3, part),)).to_frames(1)
+    header, rows = RoundMessage(Vote(0, 0, 0, 0, -1, 0, False, True, b""), ((3, part),)).to_frames(1)
     return bytes(header), bytearray(rows)
 
 
@@ -102,11 +102,11 @@ def test_damaged_bytes_of_packed_rows_are_refused_or_are_other_rows(data: st.Dat
         at -= at % 8
         rows[at : at + 8] = data.draw(WORD).to_bytes(8, "little", signed=True)
     try:
-        arrived = decode(BeatBatch.KIND, [memoryview(header), memoryview(rows)], 1)
+        arrived = decode(RoundMessage.KIND, [memoryview(header), memoryview(rows)], 1)
     except PeerError as error:
-        assert "worker 1 sent a beat whose header does not say what is in it" in str(error)
+        assert "worker 1 sent a round message whose header does not say what is in it" in str(error)
     else:
-        assert isinstance(arrived, BeatBatch)
+        assert isinstance(arrived, RoundMessage)
         ((slot, block),) = arrived.parts
         assert slot == 3 and isinstance(block, Block) and block.words().shape == _PACKED.shape
 
@@ -121,11 +121,13 @@ def test_damaged_bytes_of_packed_rows_are_refused_or_are_other_rows(data: st.Dat
 )  # fmt: skip
 def test_packed_rows_of_which_anything_would_lie_elsewhere_are_refused(word: int, value: int) -> None:
     header, rows = _beat_of(Block(_PACKED))
-    fine = decode(BeatBatch.KIND, [memoryview(header), memoryview(bytes(rows))], 1)
-    assert isinstance(fine, BeatBatch)
+    fine = decode(RoundMessage.KIND, [memoryview(header), memoryview(bytes(rows))], 1)
+    assert isinstance(fine, RoundMessage)
     rows[8 * word : 8 * word + 8] = value.to_bytes(8, "little", signed=True)
-    with pytest.raises(PeerError, match="worker 1 sent a beat whose header does not say what is in it"):
-        decode(BeatBatch.KIND, [memoryview(header), memoryview(rows)], 1)
+    with pytest.raises(
+        PeerError, match="worker 1 sent a round message whose header does not say what is in it"
+    ):
+        decode(RoundMessage.KIND, [memoryview(header), memoryview(rows)], 1)
 
 
 @pytest.mark.parametrize(
@@ -135,26 +137,28 @@ def test_packed_rows_of_another_shape_are_refused(columns: int, rows: int) -> No
     header, packed = _beat_of(Block(_PACKED))
     assert header[-16:] == struct.pack("<2q", -3, 3)
     header = header[:-16] + struct.pack("<2q", columns, rows)
-    with pytest.raises(PeerError, match="worker 1 sent a beat whose header does not say what is in it"):
-        decode(BeatBatch.KIND, [memoryview(header), memoryview(packed)], 1)
+    with pytest.raises(
+        PeerError, match="worker 1 sent a round message whose header does not say what is in it"
+    ):
+        decode(RoundMessage.KIND, [memoryview(header), memoryview(packed)], 1)
 
 
 @pytest.mark.parametrize("frames", [[], [b""], [b"", b""], [b"", b"", b"", b""]])
 def test_what_is_no_beat_is_refused(frames: list[bytes]) -> None:
-    with pytest.raises(PeerError, match="worker 1 sent a beat"):
-        decode(BeatBatch.KIND, [memoryview(frame) for frame in frames], 1)
+    with pytest.raises(PeerError, match="worker 1 sent a round message"):
+        decode(RoundMessage.KIND, [memoryview(frame) for frame in frames], 1)
 
 
 @given(BEATS, st.integers(0, 1000))
-def test_times_move_and_nothing_else_does(beat: BeatBatch, step: int) -> None:
+def test_times_move_and_nothing_else_does(beat: RoundMessage, step: int) -> None:
     parts: list[tuple[int, Part]] = []
     for slot, part in beat.parts:
         words = _words(part).copy()
         words[-2] %= 1 << 40
         parts.append((slot, Block(words) if isinstance(part, Block) else words))
-    before = BeatBatch(beat.said, tuple(parts))
+    before = RoundMessage(beat.vote, tuple(parts))
     moved = before.rebased(step)
-    assert moved.said == beat.said
+    assert moved.vote == beat.vote
     for (slot, now), (slot_before, then) in zip(moved.parts, before.parts, strict=True):
         assert slot == slot_before and isinstance(now, Block) == isinstance(then, Block)
         later = _words(then).copy()
@@ -169,7 +173,9 @@ def test_times_move_and_nothing_else_does(beat: BeatBatch, step: int) -> None:
 def test_all_words_of_the_rows_are_shown_as_symbols_but_time_and_difference(is_packed: bool) -> None:
     seen = Seen()
     words = np.array([[11, 12], [13, 13], [5, 6], [1, 2]], np.int64)
-    beat = BeatBatch(Said(0, 0, 0, 0, -1, 0, False, True, b""), ((0, Block(words) if is_packed else words),))
+    beat = RoundMessage(
+        Vote(0, 0, 0, 0, -1, 0, False, True, b""), ((0, Block(words) if is_packed else words),)
+    )
     beat.symbols(Mark([seen]))
     assert seen.words == {11, 12, 13}
 
@@ -177,7 +183,7 @@ def test_all_words_of_the_rows_are_shown_as_symbols_but_time_and_difference(is_p
 def test_symbols_travel_along_once() -> None:
     words = SYMBOLS.intern(["in a beat", "and another"])
     rows = np.array([words, [0, 0], [1, 1]], np.int64)
-    beat = BeatBatch(Said(0, 0, 0, 0, -1, 0, False, True, b""), ((0, rows), (1, rows)), (words, words))
+    beat = RoundMessage(Vote(0, 0, 0, 0, -1, 0, False, True, b""), ((0, rows), (1, rows)), (words, words))
     peer = 77
     told = beat.to_frames(peer)
     assert len(told) == 3 and bytes(told[2]).count(b"in a beat") == 1
@@ -186,7 +192,7 @@ def test_symbols_travel_along_once() -> None:
 
 
 def test_no_connector_carries_a_beat() -> None:
-    beat = BeatBatch(Said(0, 0, 0, 0, -1, 0, False, True, b""), ())
+    beat = RoundMessage(Vote(0, 0, 0, 0, -1, 0, False, True, b""), ())
     with pytest.raises(InternalError):
         beat.shifted(-1, 1)
     with pytest.raises(InternalError):

@@ -15,15 +15,15 @@ from views_of_progress import Views
 import differential as dd
 from bench.dataflow.bfs import build, distances
 from differential.kernels.regions.layout import ROWS_MAX, X_BOUND, X_FROM
-from differential.regions import joint_loop
-from differential.regions.beats import BeatBatch
-from differential.regions.joint_loop import JointLoop
+from differential.regions import loop as loop_module
+from differential.regions.loop import KernelLoop
+from differential.regions.round_messages import RoundMessage
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.operators.capture import FOREVER
-from timely.operators.region import Said
-from timely.running.stages.joint_regions import JointRegionRunner, _are_alike
+from timely.operators.compiled_loop import Vote
+from timely.running.stages.compiled_loop import CompiledLoopRunner, _are_alike
 from timely.wire.batch import Batch, Records
 
 
@@ -31,11 +31,11 @@ def _cluster(workers: int = 2, seed: int = 0) -> Cluster:
     return Cluster(build, workers=workers, seed=seed)
 
 
-def _regions(cluster: Cluster) -> list[JointRegionRunner]:
+def _regions(cluster: Cluster) -> list[CompiledLoopRunner]:
     found = []
     for instance in cluster.instances:
-        (region,) = instance.regions
-        assert isinstance(region, JointRegionRunner)
+        (region,) = instance.loops
+        assert isinstance(region, CompiledLoopRunner)
         found.append(region)
     return found
 
@@ -120,19 +120,19 @@ def test_a_gate_waits_for_the_rows_of_the_slowest_worker(monkeypatch: pytest.Mon
     cluster.run()
     cluster.seal()
     opened: list[int] = []
-    open_gate = JointLoop.open
+    open_gate = KernelLoop.open
 
-    def noted(region: JointLoop, gate: int, counters: int) -> None:
+    def noted(region: KernelLoop, gate: int, counters: int) -> None:
         opened.append(counters)
         open_gate(region, gate, counters)
 
-    monkeypatch.setattr(JointLoop, "open", noted)
+    monkeypatch.setattr(KernelLoop, "open", noted)
     first, second = _regions(cluster)
-    second._goes_on = lambda: False  # type: ignore[method-assign]
+    second._advance_in_round = lambda: False  # type: ignore[method-assign]
     cluster.run()
-    assert first._saying is not None and first._saying.number == 0 and second._saying is None
+    assert first._vote is not None and first._vote.number == 0 and second._vote is None
     assert opened == [] and [instance.epochs_done() for instance in cluster.instances] == [0, 0]
-    del second._goes_on
+    del second._advance_in_round
     with cluster.turn_of(1):
         second.activate()
     cluster.run()
@@ -154,13 +154,13 @@ def test_bounds_that_differ_are_said_again_and_the_largest_holds() -> None:
         region._closed_before = lambda bound=bound: bound  # type: ignore[method-assign]
     said: list[tuple[int, int, int]] = []
     for region in (first, second):
-        beat = region._joint.beat
+        beat = region.loop.message
 
-        def noted(told: Said, peer: int, beat: Callable[[Said, int], Batch] = beat) -> Batch:
+        def noted(told: Vote, peer: int, beat: Callable[[Vote, int], Batch] = beat) -> Batch:
             said.append((told.worker, told.number, told.bound))
             return beat(told, peer)
 
-        region._joint.beat = noted  # type: ignore[method-assign]
+        region.loop.message = noted  # type: ignore[method-assign]
     with cluster.turn_of(0):
         first.activate()
     assert said == [(0, 0, 3)]
@@ -182,20 +182,20 @@ def test_rows_of_an_open_epoch_let_nobody_hold_that_and_none_before(monkeypatch:
     regions = _regions(cluster)
     shift = cluster.instances[0].frozen.layout.shifts[0]
     held: list[int] = []
-    hold = JointRegionRunner._hold_epoch
+    hold = CompiledLoopRunner._hold_epoch
 
-    def noted(region: JointRegionRunner, epoch: int, ended: set[int] | None = None) -> None:
+    def noted(region: CompiledLoopRunner, epoch: int, ended: set[int] | None = None) -> None:
         held.append(epoch)
         hold(region, epoch, ended)
 
-    monkeypatch.setattr(JointRegionRunner, "_hold_epoch", noted)
+    monkeypatch.setattr(CompiledLoopRunner, "_hold_epoch", noted)
     _seal(cluster, 2, "roots")
     for index, bound in enumerate((2, 3)):
         regions[index]._closed_before = lambda bound=bound: bound  # type: ignore[method-assign]
         with cluster.turn_of(index):
             regions[index].activate()
     cluster.run()
-    assert [region._joint.first() for region in regions] == [3 << shift] * 2, "with both of them rows wait"
+    assert [region.loop.first() for region in regions] == [3 << shift] * 2, "with both of them rows wait"
     assert held == [2, 2, 3, 3], "first they differ in what they know to be closed"
 
 
@@ -204,7 +204,7 @@ def test_many_rows_of_an_open_epoch_rest_and_very_many_are_taken_up_as_they_come
     rests: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not rests:
-        monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", ROWS_MAX)
+        monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", ROWS_MAX)
     cluster = _cluster()
     _load(cluster, 6 * ROWS_MAX)
     _seal(cluster, 0, "edges")
@@ -212,8 +212,8 @@ def test_many_rows_of_an_open_epoch_rest_and_very_many_are_taken_up_as_they_come
     assert [region._done for region in _regions(cluster)] == [0, 0]
     waiting = 0
     for region in _regions(cluster):
-        loop = region.region
-        assert isinstance(loop, JointLoop)
+        loop = region.loop
+        assert isinstance(loop, KernelLoop)
         found = [loop._slots.rows(slot) for slot in loop._parts.passing]
         assert rests or max(found) <= ROWS_MAX
         waiting += sum(found)
@@ -231,14 +231,14 @@ def test_an_epoch_far_ahead_is_reached_in_few_beats() -> None:
     cluster.seal()
     cluster.run()
     for epoch in (1 << 30, 1 << 40, 1 << 55):
-        before = _regions(cluster)[0]._number
+        before = _regions(cluster)[0]._round
         cluster.seal(epoch)
         cluster.run()
         assert [region._done for region in _regions(cluster)] == [epoch + 1] * 2
         cluster.change("edges", [((0, 3), 1 if epoch < 1 << 35 else -1)], epoch + 1, 1)
         cluster.seal()
         cluster.run()
-        assert _regions(cluster)[0]._number < before + 40
+        assert _regions(cluster)[0]._round < before + 40
         assert [instance.epochs_done() for instance in cluster.instances] == [epoch + 2] * 2
 
 
@@ -283,17 +283,17 @@ def test_a_bound_behind_all_that_words_can_say_is_said_anew_when_the_anchor_move
     cluster.run()
     instance, (first, second) = cluster.instances[0], _regions(cluster)
     shift = instance.frozen.layout.shifts[0]
-    second._goes_on = lambda: False  # type: ignore[method-assign]
+    second._advance_in_round = lambda: False  # type: ignore[method-assign]
     for names, anchor, start in ((("edges", "roots"), 0, 4), (("apart",), 3, 1)):
         _seal(cluster, 20, *names)
         cluster.run()
-        assert first._saying is not None and first._saying.bound == 21
+        assert first._vote is not None and first._vote.bound == 21
         assert instance.anchor.epoch == anchor
-        loop = first.region
-        assert isinstance(loop, JointLoop)
+        loop = first.loop
+        assert isinstance(loop, KernelLoop)
         assert (loop._state[X_FROM] >> shift, loop._state[X_BOUND] >> shift) == (start, 7)
         assert loop._slots.bound == 7 << shift
-    del second._goes_on
+    del second._advance_in_round
     with cluster.turn_of(1):
         second.activate()
     cluster.run()
@@ -316,10 +316,10 @@ def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
     cluster = _cluster()
     first, _ = _regions(cluster)
     port = first._watched[0]
-    first._seen_ended = {port}  # by what it has said, now or earlier
-    every = [Said(n, 0, 1, 1, -1, 0, False, is_empty, ended) for n, (is_empty, ended) in enumerate(said)]
+    first._voted_ended = {port}  # by what it has said, now or earlier
+    every = [Vote(n, 0, 1, 1, -1, 0, False, is_empty, ended) for n, (is_empty, ended) in enumerate(said)]
     with cluster.turn_of(0):
-        first._end(1, _are_alike(every))
+        first._end_span(1, _are_alike(every))
     assert (len(first.frontier(port)) == 0) == has_ended
 
 
@@ -332,20 +332,20 @@ def test_beats_that_wait_count_from_a_later_epoch_with_all_else() -> None:
     shift = instance.frozen.layout.shifts[0]
     word = 5 << shift | 3
     beats = [
-        BeatBatch(
-            Said(peer, first._number + 1, 4, 4, -1, 0, False, False, b""),
+        RoundMessage(
+            Vote(peer, first._round + 1, 4, 4, -1, 0, False, False, b""),
             ((0, np.array([[7], [word], [1]])),),
         )
         for peer in (1, 2)
     ]
-    first._heard = {first._number + 1: [beats[0]]}
+    first._heard = {first._round + 1: [beats[0]]}
     first.inbox = [(0, first.location, 0, beats[1])]
     instance._rebase(Rebase(3, shift))
     ((heard,),) = first._heard.values()
     ((_, location, _, waiting),) = first.inbox
     assert location == first.location
     for beat in (heard, waiting):
-        assert isinstance(beat, BeatBatch)
+        assert isinstance(beat, RoundMessage)
         ((_, words),) = beat.parts
         assert words.tolist() == [[7], [2 << shift | 3], [1]]
 
@@ -356,15 +356,15 @@ def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.Monk
     _load(cluster, 4)
     cluster.seal()
     cluster.run()
-    heard: list[tuple[JointLoop, int]] = []
+    heard: list[tuple[KernelLoop, int]] = []
     waiting: list[int] = []
-    hear = JointLoop.hear
+    hear = KernelLoop.hear
 
-    def noted(region: JointLoop, beat: Batch) -> None:
-        heard.append((region, region.said(beat).number))
+    def noted(region: KernelLoop, beat: Batch) -> None:
+        heard.append((region, region.vote_in(beat).number))
         hear(region, beat)
 
-    monkeypatch.setattr(JointLoop, "hear", noted)
+    monkeypatch.setattr(KernelLoop, "hear", noted)
     for seed in range(5):
         rng = random.Random(seed)
         for _ in range(4):
@@ -374,17 +374,17 @@ def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.Monk
             waiting += [len(region._heard) for region in _regions(cluster)]
     cluster.run()
     for region in _regions(cluster):
-        numbers = [number for who, number in heard if who is region._joint]
-        assert numbers == sorted(numbers) and set(numbers) == set(range(numbers[0], region._number))
+        numbers = [number for who, number in heard if who is region.loop]
+        assert numbers == sorted(numbers) and set(numbers) == set(range(numbers[0], region._round))
         assert not region._heard, "all were taken up"
     assert any(waiting)
 
 
 def test_nothing_but_a_beat_is_taken_in_the_place_of_one() -> None:
     (region, _) = _regions(_cluster())
-    said = Said(1, 0, 1, 0, -1, 0, False, False, b"")
-    region.check(BeatBatch(said, ()), 1)
-    with pytest.raises(PeerError, match="worker 1 sent a Records in the place of a beat of a loop"):
+    said = Vote(1, 0, 1, 0, -1, 0, False, False, b"")
+    region.check(RoundMessage(said, ()), 1)
+    with pytest.raises(PeerError, match="worker 1 sent a Records in the place of a round message of a loop"):
         region.check(Records([]), 1)
 
 

@@ -1,6 +1,6 @@
-"""by_rings.py: a region takes up the beats that it expects from shared memory, and nothing else.
+"""rounds.py: a region takes up the beats that it expects from shared memory, and nothing else.
 
-Random loops in any order of what workers do are in `test_joint_loop.py`, on processes in
+Random loops in any order of what workers do are in `test_loop.py`, on processes in
 `processes/test_joint_loops.py`.
 """
 
@@ -23,7 +23,6 @@ from words_seen import Seen
 
 import differential as dd
 from differential.columns.packed.block import Block
-from differential.kernels.regions.beats import HEADER_BYTES
 from differential.kernels.regions.layout import (
     J_ANCHOR,
     J_ARE_ALIKE,
@@ -50,17 +49,18 @@ from differential.kernels.regions.layout import (
     WORKS,
     X_TURNS,
 )
-from differential.regions import by_rings
+from differential.kernels.regions.round_messages import HEADER_BYTES
+from differential.regions import rounds
 from differential.regions import slots as slots_module
-from differential.regions.beats import BeatBatch
-from differential.regions.by_rings import _BEATS_MAX
-from differential.regions.joint_loop import JointLoop
+from differential.regions.loop import KernelLoop
+from differential.regions.round_messages import RoundMessage
+from differential.regions.rounds import _ROUNDS_MAX
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
-from timely.operators.region import Going, Said, Stop, Went
+from timely.operators.compiled_loop import RoundInput, RoundResult, Stop, Vote
 from timely.running.progress_messages import DataHeader, read_header, write_control_header
-from timely.running.stages.joint_regions import JointRegionRunner
+from timely.running.stages.compiled_loop import CompiledLoopRunner
 from timely.wire.transport import Lent
 from timely.wire.transport.ring import IS_POSSIBLE
 
@@ -82,9 +82,9 @@ class Waiting:
         self.network = RingNetwork(2, ring_bytes, 0)
         self.network.lends = 0.0
         self.cluster = Cluster(flow, workers=2, network=self.network)
-        (region,) = self.cluster.instances[0].regions
-        assert isinstance(region, JointRegionRunner) and isinstance(region.region, JointLoop)
-        self.runner, self.region = region, region.region
+        (region,) = self.cluster.instances[0].loops
+        assert isinstance(region, CompiledLoopRunner) and isinstance(region.loop, KernelLoop)
+        self.runner, self.region = region, region.loop
         rng = random.Random(1)
         for worker in range(2):
             rows = [((rng.randrange(8), rng.randrange(8)), 1) for _ in range(20)]
@@ -95,12 +95,12 @@ class Waiting:
 
     def _until_it_has_come(self) -> Frames:
         for _ in range(100):
-            said = self.runner._saying
+            said = self.runner._vote
             for _, frames in self.network.workers[0].take(1, 1 << 30) if said is not None else ():
                 header = read_header(frames[0], 1)
-                if isinstance(header, DataHeader) and header.batch_kind == BeatBatch.KIND:
-                    beat = BeatBatch.from_frames(frames[1:], 1)
-                    if said is not None and beat.rows and beat.said.number == said.number:
+                if isinstance(header, DataHeader) and header.batch_kind == RoundMessage.KIND:
+                    beat = RoundMessage.from_frames(frames[1:], 1)
+                    if said is not None and beat.rows and beat.vote.number == said.number:
                         for _, behind in self.network.workers[0].take(1 << 30, 1 << 30):
                             self.cluster.workers[0]._receive(1, behind)
                         return [bytes(frame) for frame in frames]
@@ -114,11 +114,11 @@ class Waiting:
         """The second worker sends something."""
         self.network.workers[1].send(0, frames)
 
-    def go_on(self, looks_out: Callable[[int], bool] = lambda number: False) -> Went:
+    def go_on(self, looks_out: Callable[[int], bool] = lambda number: False) -> RoundResult:
         """The first one goes on by itself, from ring to ring."""
-        lines, said = self.network.workers[0].lend(), self.runner._saying
+        lines, said = self.network.workers[0].lend(), self.runner._vote
         assert lines is not None and said is not None
-        going = self.runner._going(Lent(lines, looks_out, 100), said, self.runner._ended_outside())
+        going = self.runner._round_input(Lent(lines, looks_out, 100), said, self.runner._ports_ended())
         try:
             return self.region.go_on(going)
         finally:
@@ -138,19 +138,19 @@ def waiting() -> Iterator[Waiting]:
 
 
 def test_a_beat_is_taken_up_its_gate_opened_and_the_next_one_said(waiting: Waiting) -> None:
-    said, before = waiting.runner._saying, waiting.kept
+    said, before = waiting.runner._vote, waiting.kept
     assert said is not None
     waiting.send(waiting.frames)
     went = waiting.go_on()
-    assert (went.stop, went.beats, went.said.number) == (Stop.WAITS, 1, said.number + 1)
+    assert (went.stop, went.rounds, went.vote.number) == (Stop.WAITS, 1, said.number + 1)
     assert waiting.taken_back == (1, 1) and waiting.kept != before
     ((_, frames),) = waiting.network.workers[1].take(9, 1 << 30)[-1:]
-    assert BeatBatch.from_frames(frames[1:], 0).said == went.said
+    assert RoundMessage.from_frames(frames[1:], 0).vote == went.vote
 
 
 def test_afterwards_messages_and_traces_go_on_from_where_a_kernel_has_left_them(waiting: Waiting) -> None:
     waiting.send(waiting.frames)
-    assert waiting.go_on().beats == 1
+    assert waiting.go_on().rounds == 1
     waiting.send([write_control_header(), b"word"])
     assert len(waiting.network.workers[0].take(9, 1 << 30)) == 1
     traces = waiting.region._parts.traces
@@ -163,8 +163,8 @@ def test_afterwards_messages_and_traces_go_on_from_where_a_kernel_has_left_them(
 def test_a_beat_is_said_by_a_kernel_as_it_is_by_python(waiting: Waiting) -> None:
     """Two pairs of workers in one state: the beats are the same to the last byte."""
     other = Waiting()
-    assert other.runner._saying is not None
-    other_number = other.runner._saying.number
+    assert other.runner._vote is not None
+    other_number = other.runner._vote.number
     for one in (waiting, other):
         one.network.workers[1].take(1 << 30, 1 << 30)
     waiting.send(waiting.frames)
@@ -182,7 +182,7 @@ def _beats(waiting: Waiting) -> dict[int, Frames]:
     found = {}
     for _, frames in waiting.network.workers[1].take(1 << 30, 1 << 30):
         if isinstance(read_header(frames[0], 0), DataHeader):
-            number = BeatBatch.from_frames(frames[1:], 0).said.number
+            number = RoundMessage.from_frames(frames[1:], 0).vote.number
             found[number] = [bytes(frame) for frame in frames]
     return found
 
@@ -215,10 +215,10 @@ _NOT_EXPECTED: dict[str, Callable[[Frames], Frames]] = {
 
 def _packed(frames: Frames) -> Frames:
     """The same beat, as one whose rows are packed."""
-    beat = BeatBatch.from_frames([memoryview(frame) for frame in frames[1:]], 1)
+    beat = RoundMessage.from_frames([memoryview(frame) for frame in frames[1:]], 1)
     parts = [(slot, Block(part)) for slot, part in beat.parts if not isinstance(part, Block)]
     assert len(parts) == len(beat.parts) > 0
-    return [*map(bytes, BeatBatch(beat.said, tuple(parts)).to_frames(0))]
+    return [*map(bytes, RoundMessage(beat.vote, tuple(parts)).to_frames(0))]
 
 
 def _with(frames: Frames, number: int, kind: str, at: int, value: int) -> Frames:
@@ -229,12 +229,12 @@ def _with(frames: Frames, number: int, kind: str, at: int, value: int) -> Frames
 
 @pytest.mark.parametrize("what", _NOT_EXPECTED)
 def test_what_is_not_expected_is_left_where_it_is_for_whoever_knows_it(what: str, waiting: Waiting) -> None:
-    before, said = waiting.kept, waiting.runner._saying
+    before, said = waiting.kept, waiting.runner._vote
     frames = _NOT_EXPECTED[what](waiting.frames)
     assert frames != waiting.frames
     waiting.send(frames)
     went = waiting.go_on()
-    assert (went.stop, went.beats, went.said) == (Stop.WAITS, 0, said)
+    assert (went.stop, went.rounds, went.vote) == (Stop.WAITS, 0, said)
     assert waiting.taken_back == (0, 0) and waiting.kept == before
     ((_, found),) = waiting.network.workers[0].take(9, 1 << 30)
     assert [bytes(frame) for frame in found] == frames
@@ -249,7 +249,7 @@ def test_rows_of_no_component_of_a_sum_are_left_to_who_says_whose_they_are(compo
     assert waiting.region._slots.table[slot, S_COMPONENTS] == 3
     waiting.send(_with(waiting.frames, 2, "<q", 8 * ((columns - 3) * rows + rows - 1), component))
     went = waiting.go_on()
-    assert (went.beats == 0) == (waiting.kept == before) == (component != 2)
+    assert (went.rounds == 0) == (waiting.kept == before) == (component != 2)
     waiting.network.close()
 
 
@@ -258,16 +258,16 @@ def test_rows_of_no_component_of_a_sum_are_left_to_who_says_whose_they_are(compo
 def test_a_stretch_ends_alike_if_all_have_said_the_same_of_what_has_ended(
     own: int, other: int, waiting: Waiting
 ) -> None:
-    runner, said = waiting.runner, waiting.runner._saying
+    runner, said = waiting.runner, waiting.runner._vote
     assert said is not None
     ports = len(runner._watched)
-    nothing = said._replace(gate=-1, counters=0, passes=False, is_empty=True)
-    runner._saying = nothing._replace(ended=bytes([1] * (ports - 1) + [own]))
+    nothing = said._replace(barrier=-1, counters=0, passes=False, is_empty=True)
+    runner._vote = nothing._replace(ended=bytes([1] * (ports - 1) + [own]))
     answer = nothing._replace(worker=1, ended=bytes([1] * (ports - 1) + [other]))
-    waiting.send([waiting.frames[0], *map(bytes, BeatBatch(answer, ()).to_frames(0))])
+    waiting.send([waiting.frames[0], *map(bytes, RoundMessage(answer, ()).to_frames(0))])
     went = waiting.go_on()
-    assert (went.stop, went.beats, went.is_alike) == (Stop.ENDS, 1, own == other)
-    assert went.said == runner._saying
+    assert (went.stop, went.rounds, went.is_alike) == (Stop.ENDS, 1, own == other)
+    assert went.vote == runner._vote
 
 
 def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
@@ -276,15 +276,15 @@ def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> 
     gate.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
     waiting.send(waiting.frames)
     went = waiting.go_on()
-    assert (went.beats, went.said.first, went.said.is_empty) == (1, -1, False)
+    assert (went.rounds, went.vote.first, went.vote.is_empty) == (1, -1, False)
 
 
 def test_a_message_before_a_beat_is_taken_first(waiting: Waiting) -> None:
     waiting.send([write_control_header(), b"word"])
     waiting.send(waiting.frames)
-    assert waiting.go_on().beats == 0
+    assert waiting.go_on().rounds == 0
     assert len(waiting.network.workers[0].take(1, 1 << 30)) == 1
-    assert waiting.go_on().beats == 1
+    assert waiting.go_on().rounds == 1
 
 
 @examples(0.5)
@@ -300,30 +300,30 @@ def test_rubbish_in_shared_memory_does_no_harm(draw: random.Random) -> None:
         ring._words[word] = draw.choice(
             [draw.randint(-10, 300), draw.getrandbits(63), -draw.getrandbits(62), ring._words[word] + 8]
         )
-    said, before = waiting.runner._saying, waiting.kept
+    said, before = waiting.runner._vote, waiting.kept
     went = waiting.go_on()
-    if went.beats == 0:
-        assert went.said == said and waiting.kept == before and waiting.taken_back == (0, 0)
+    if went.rounds == 0:
+        assert went.vote == said and waiting.kept == before and waiting.taken_back == (0, 0)
     table = waiting.region._slots.table
     assert (table[:, S_ROWS] <= table[:, S_ROOM]).all() and (table[:, S_ROWS] >= 0).all()
     waiting.network.close()
 
 
 def test_where_there_is_no_room_for_a_beat_it_is_said_elsewhere(waiting: Waiting) -> None:
-    writer, said = waiting.network.workers[0], waiting.runner._saying
+    writer, said = waiting.network.workers[0], waiting.runner._vote
     assert said is not None
     while not waiting.network.sockets[0, 1]:
         writer.send(1, [bytes(400)])
     waiting.send(waiting.frames)
     went = waiting.go_on()
-    assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
+    assert (went.stop, went.rounds, went.vote) == (Stop.VOTES, 1, said)
     assert waiting.taken_back == (0, 1)
 
 
 def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
     """Those that are words would fit into a record: a kernel knows of no others."""
     waiting = Waiting(1 << 20)
-    slots, said = waiting.region._slots, waiting.runner._saying
+    slots, said = waiting.region._slots, waiting.runner._vote
     assert said is not None
     slot = next(out.slot for out in waiting.region._parts.outs if out.peer == 1)
     columns = slots.look(slot).shape[0]
@@ -332,12 +332,12 @@ def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
         words = np.zeros((columns, rows), np.int64)
         words[-1] = 1
         slots.put(slot, words)
-    assert slots._packed[slot] and slots.rows(slot) == ROWS_MAX + 1
+    assert slots.packed[slot] and slots.rows(slot) == ROWS_MAX + 1
     waiting.send(waiting.frames)
     went = waiting.go_on()
-    assert (went.stop, went.beats, went.said) == (Stop.SAYS, 1, said)
-    beat = waiting.region.beat(said, 1)
-    assert isinstance(beat, BeatBatch) and beat.rows > few + ROWS_MAX
+    assert (went.stop, went.rounds, went.vote) == (Stop.VOTES, 1, said)
+    beat = waiting.region.message(said, 1)
+    assert isinstance(beat, RoundMessage) and beat.rows > few + ROWS_MAX
     waiting.network.close()
 
 
@@ -354,7 +354,7 @@ def test_what_waits_first_at_a_gate_is_found_among_packed_rows_and_their_words_a
             words[-2] = time
             words[0, 7] = 70_000 + 10 * slot + time
             slots.put(slot, words)
-        assert slots._packed[slot] and (slots.look(slot)[-2] == counters[1]).all()
+        assert slots.packed[slot] and (slots.look(slot)[-2] == counters[1]).all()
         region.close(0, bound)
         assert slots.table[slot, S_NEXT] == counters[0]
         seen = Seen()
@@ -381,7 +381,7 @@ def test_rows_with_symbols_are_said_elsewhere(symbols: set[int], waiting: Waitin
     waiting.region._slots.put(out.slot, np.ones((waiting.region._slots.look(out.slot).shape[0], 2), np.int64))
     waiting.send(waiting.frames)
     went = waiting.go_on()
-    assert (went.stop, went.beats) == (Stop.SAYS if symbols else Stop.WAITS, 1)
+    assert (went.stop, went.rounds) == (Stop.VOTES if symbols else Stop.WAITS, 1)
     assert (waiting.region._slots.rows(out.slot) > 0) == bool(symbols)
 
 
@@ -392,13 +392,13 @@ def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> No
     waiting.send(waiting.frames)
     asked: list[int] = []
     went = waiting.go_on(lambda number: bool(asked.append(number)))
-    assert (went.stop, went.beats, asked) == (Stop.AGAIN, 1, [])
+    assert (went.stop, went.rounds, asked) == (Stop.AGAIN, 1, [])
     assert os.read(reader.wake_descriptor, 9) == b"!"
     assert waiting.go_on().stop is Stop.WAITS
 
 
 def test_looking_out_for_a_beat_ends_when_it_is_told_to(waiting: Waiting) -> None:
-    said = waiting.runner._saying
+    said = waiting.runner._vote
     assert said is not None
     asked: list[int] = []
 
@@ -409,23 +409,23 @@ def test_looking_out_for_a_beat_ends_when_it_is_told_to(waiting: Waiting) -> Non
         return len(asked) < 5
 
     went = waiting.go_on(looks_out)
-    assert (went.stop, went.beats) == (Stop.WAITS, 1)
+    assert (went.stop, went.rounds) == (Stop.WAITS, 1)
     assert asked == [said.number] * 3 + [said.number + 1] * 2
 
 
 def test_others_have_their_turn_after_so_many_beats(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(by_rings, "_BEATS_MAX", 0)
+    monkeypatch.setattr(rounds, "_ROUNDS_MAX", 0)
     waiting.send(waiting.frames)
     asked: list[int] = []
     went = waiting.go_on(lambda number: bool(asked.append(number)))
-    assert (went.stop, went.beats, asked) == (Stop.WAITS, 0, []), "and it does not look out meanwhile"
+    assert (went.stop, went.rounds, asked) == (Stop.WAITS, 0, []), "and it does not look out meanwhile"
     assert waiting.network.workers[0].has_more()
 
 
 def test_a_slot_without_room_gets_it(waiting: Waiting) -> None:
-    beat = BeatBatch.from_frames([memoryview(frame) for frame in waiting.frames[1:]], 1)
+    beat = RoundMessage.from_frames([memoryview(frame) for frame in waiting.frames[1:]], 1)
     slot, _ = beat.parts[0]
     slots = waiting.region._slots
     room = int(slots.table[slot, S_ROOM])
@@ -433,17 +433,17 @@ def test_a_slot_without_room_gets_it(waiting: Waiting) -> None:
     many = room + 1
     words = beat.parts[0][1][:, :1].repeat(many, axis=1)
     assert words.shape == (columns, many)
-    larger = BeatBatch(beat.said, ((slot, words),))
+    larger = RoundMessage(beat.vote, ((slot, words),))
     waiting.send([waiting.frames[0], *map(bytes, larger.to_frames(0))])
-    assert waiting.go_on().beats == 1
+    assert waiting.go_on().rounds == 1
     assert int(slots.table[slot, S_ROOM]) > room
 
 
 def test_a_kernel_is_told_all_each_time_whatever_it_was_told_before(waiting: Waiting) -> None:
     """Word by word, by the names of `layout.py`; what is not written anew is what was written last."""
-    lines, said = waiting.network.workers[0].lend(), waiting.runner._saying
+    lines, said = waiting.network.workers[0].lend(), waiting.runner._vote
     assert lines is not None and said is not None
-    rings, region, ports = waiting.region._by_rings, waiting.region, waiting.runner._watched
+    rings, region, ports = waiting.region._rounds, waiting.region, waiting.runner._watched
     state = region._state
     calls: list[tuple[set[int], bytes, bool]] = [
         ({ports[0]}, bytes(range(1, len(ports) + 1)), False),
@@ -454,17 +454,19 @@ def test_a_kernel_is_told_all_each_time_whatever_it_was_told_before(waiting: Wai
         (set(), b"", False),
     ]
     for number, (ended, ended_said, begins) in enumerate(calls):
-        given_said = Said(1, 20 + number, 31, 32, 33, 34, number % 2 == 0, number % 3 == 0, ended_said)
-        going = waiting.runner._going(Lent(lines, lambda _: False, 41 + number), given_said, ended, begins)
+        given_said = Vote(1, 20 + number, 31, 32, 33, 34, number % 2 == 0, number % 3 == 0, ended_said)
+        going = waiting.runner._round_input(
+            Lent(lines, lambda _: False, 41 + number), given_said, ended, begins
+        )
         header = bytes(range(number, number + HEADER_BYTES))
         going = going._replace(word=51 + number, anchor=61 + number, header=header)
         state[X_TURNS] = 9
         rings.begin(going)
-        told = rings._joint.tolist()
+        told = rings._round.tolist()
         assert told[J_PHASE] == (WORKS if begins else LISTENS) and state[X_TURNS] == (0 if begins else 9)
         assert (told[J_LOOKS], told[J_WORD], told[J_ANCHOR]) == (41 + number, 51 + number, 61 + number)
         assert (told[J_SHIFT], told[J_ENDED]) == (region._parts.epoch_shift, len(ports))
-        assert told[J_TURNS] == _BEATS_MAX and not told[J_FIRST_OF_ALL] and not told[J_ARE_ALIKE]
+        assert told[J_TURNS] == _ROUNDS_MAX and not told[J_FIRST_OF_ALL] and not told[J_ARE_ALIKE]
         assert told[J_SAID : J_SAID + W_PARTS + 1] == [1, 20 + number, 31, 32, 33, 34, 0]
         assert (
             told[J_SAID + W_PASSES] == given_said.passes and told[J_SAID + W_IS_EMPTY] == given_said.is_empty
@@ -473,66 +475,66 @@ def test_a_kernel_is_told_all_each_time_whatever_it_was_told_before(waiting: Wai
         assert rings._ended[0, : len(ended_said)].tolist() == [*ended_said]
         assert rings._ended[1].tolist() == [port in ended for port in ports], "as of now"
         assert rings._header.tobytes()[:HEADER_BYTES] == header
-        assert rings.went(WAITS).said == given_said
+        assert rings.result(WAITS).vote == given_said
     waiting.network.workers[0].take_back()
 
 
 # What the runner makes of how far it went.
 
 
-def _runs(waiting: Waiting, went: Went, monkeypatch: pytest.MonkeyPatch, calls: int = 1) -> bool:
+def _runs(waiting: Waiting, went: RoundResult, monkeypatch: pytest.MonkeyPatch, calls: int = 1) -> bool:
     """Let the region have gone so far; whether there may be more to do. Meanwhile port 99 has ended."""
     waiting.network.lends, waiting.runner._calls_left = 1.0, calls
     monkeypatch.setattr(waiting.region, "go_on", lambda going: went)
-    monkeypatch.setattr(waiting.runner, "_ended_outside", lambda: {99})
-    said = waiting.runner._saying
+    monkeypatch.setattr(waiting.runner, "_ports_ended", lambda: {99})
+    said = waiting.runner._vote
     assert said is not None
-    return waiting.runner._goes_by_itself(said)
+    return waiting.runner._go_by_itself(said)
 
 
 def test_what_has_ended_counts_from_when_it_was_said(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = waiting.runner._saying
+    said = waiting.runner._vote
     assert said is not None
     now = said._replace(is_empty=True)
     for number, seen in ((said.number, set[int]()), (said.number + 1, {99})):
-        waiting.runner._seen_ended = set()
+        waiting.runner._voted_ended = set()
         later = now._replace(number=number)
-        assert not _runs(waiting, Went(Stop.WAITS, later, 0, 0, False), monkeypatch)
-        assert (waiting.runner._saying, waiting.runner._number) == (later, number + 1)
-        assert waiting.runner._seen_ended == seen
-        waiting.runner._saying = said
+        assert not _runs(waiting, RoundResult(Stop.WAITS, later, 0, 0, False), monkeypatch)
+        assert (waiting.runner._vote, waiting.runner._round) == (later, number + 1)
+        assert waiting.runner._voted_ended == seen
+        waiting.runner._vote = said
 
 
 def test_the_hold_is_at_what_all_have_and_not_at_what_was_said_last(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner, said = waiting.runner, waiting.runner._saying
+    runner, said = waiting.runner, waiting.runner._vote
     assert said is not None
     later = said._replace(number=said.number + 1, first=said.bound)
     for beats, first, held in ((0, 1, 0), (1, 0, 0), (1, 1, 1)):
-        assert not _runs(waiting, Went(Stop.WAITS, later, beats, first, False), monkeypatch)
+        assert not _runs(waiting, RoundResult(Stop.WAITS, later, beats, first, False), monkeypatch)
         assert runner._held == runner._word(held)
 
 
 def test_the_beat_that_is_said_for_a_region_has_its_bound(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner, said = waiting.runner, waiting.runner._saying
+    runner, said = waiting.runner, waiting.runner._vote
     assert said is not None
     monkeypatch.setattr(runner, "_closed_before", lambda: said.bound + 5)
-    assert _runs(waiting, Went(Stop.SAYS, said, 1, 0, False), monkeypatch)
-    assert runner._saying is not None
-    assert (runner._saying.bound, runner._saying.number) == (said.bound, said.number + 1)
+    assert _runs(waiting, RoundResult(Stop.VOTES, said, 1, 0, False), monkeypatch)
+    assert runner._vote is not None
+    assert (runner._vote.bound, runner._vote.number) == (said.bound, said.number + 1)
 
 
 def test_others_have_their_turn_after_so_many_calls(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = waiting.runner._saying
+    said = waiting.runner._vote
     assert said is not None
-    went = Went(Stop.AGAIN, said, 1, 0, False)
+    went = RoundResult(Stop.AGAIN, said, 1, 0, False)
     assert _runs(waiting, went, monkeypatch) and waiting.runner._calls_left == 0
     assert not _runs(waiting, went, monkeypatch, calls=0)
 
@@ -544,24 +546,26 @@ def test_a_stretch_begins_within_the_region_of_who_hears_of_none_before(
     waiting.send(waiting.frames)
     waiting.cluster.run()
     waiting.network.lends = 1.0
-    begun: list[tuple[int, Went]] = []
+    begun: list[tuple[int, RoundResult]] = []
     for instance in waiting.cluster.instances:
-        (runner,) = instance.regions
-        assert isinstance(runner, JointRegionRunner) and isinstance(runner.region, JointLoop)
+        (runner,) = instance.loops
+        assert isinstance(runner, CompiledLoopRunner) and isinstance(runner.loop, KernelLoop)
 
-        def noted(going: Going, go_on: Callable[[Going], Went] = runner.region.go_on) -> Went:
+        def noted(
+            going: RoundInput, go_on: Callable[[RoundInput], RoundResult] = runner.loop.go_on
+        ) -> RoundResult:
             went = go_on(going)
-            begun.extend([(going.said.number, went)] * going.begins)
+            begun.extend([(going.vote.number, went)] * going.begins)
             return went
 
-        monkeypatch.setattr(runner.region, "go_on", noted)
+        monkeypatch.setattr(runner.loop, "go_on", noted)
     waiting.cluster.change("first", [((1, 2), 1), ((2, 3), 1)], 1, 0)
     waiting.cluster.seal()
     waiting.cluster.run()
-    assert waiting.runner._done == 2 and waiting.runner._saying is None
+    assert waiting.runner._done == 2 and waiting.runner._vote is None
     assert begun
     for before, went in begun:
-        assert went.said.number == before + 1 + went.beats and went.said.bound == 2
+        assert went.vote.number == before + 1 + went.rounds and went.vote.bound == 2
 
 
 def test_a_stretch_whose_first_beat_cannot_be_said_within_the_region_begins_with_that_beat(
@@ -572,10 +576,12 @@ def test_a_stretch_whose_first_beat_cannot_be_said_within_the_region_begins_with
     waiting.send(waiting.frames)
     waiting.cluster.run()
     before = runner._before(2)
-    assert runner._saying is None and before.number == runner._number - 1
+    assert runner._vote is None and before.number == runner._round - 1
     waiting.network.lends, runner._calls_left = 1.0, 1
-    monkeypatch.setattr(waiting.region, "go_on", lambda going: Went(Stop.SAYS, going.said, 0, 0, False))
+    monkeypatch.setattr(
+        waiting.region, "go_on", lambda going: RoundResult(Stop.VOTES, going.vote, 0, 0, False)
+    )
     held = runner._held
-    assert runner._goes_by_itself(before, begins=True)
-    assert runner._saying is not None and runner._held == held
-    assert (runner._saying.number, runner._saying.bound) == (before.number + 1, 2)
+    assert runner._go_by_itself(before, begins=True)
+    assert runner._vote is not None and runner._held == held
+    assert (runner._vote.number, runner._vote.bound) == (before.number + 1, 2)

@@ -10,14 +10,14 @@ import timely
 from bench.dataflow.bfs import build
 from differential import col
 from differential.columns.update_batch import UpdateBatch
-from differential.regions import loop_region
-from differential.regions.loop_region import LoopRegion
+from differential.regions import loop as loop_module
+from differential.regions.loop import KernelLoop
 from progress.errors import InternalError
 from timely.operators.capture import FOREVER
 from timely.running.checking.actions import Resume
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.stages.regions import RegionRunner
+from timely.running.stages.compiled_loop import CompiledLoopRunner
 
 
 def _worker() -> tuple[Worker, Instance]:
@@ -45,16 +45,16 @@ def _seal(instance: Instance) -> None:
 
 def test_an_epoch_is_held_until_all_that_leaves_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
-    run, delays = LoopRegion.run, [True] * 3
+    (region,) = instance.loops
+    run, delays = KernelLoop.run, [True] * 3
 
-    def late(region: LoopRegion, bound: int) -> bool:
-        if region._least() < bound and delays:
+    def late(loop: KernelLoop) -> bool:
+        if delays:
             delays.pop()
             return False
-        return run(region, bound)
+        return run(loop)
 
-    monkeypatch.setattr(LoopRegion, "run", late)
+    monkeypatch.setattr(KernelLoop, "run", late)
     _send(instance, "edges", 0, (0, 1), (1, 2))
     _send(instance, "roots", 0, (0,))
     assert instance.epochs_done() == 0
@@ -73,9 +73,9 @@ def test_an_epoch_is_held_until_all_that_leaves_it_is_sent(monkeypatch: pytest.M
 def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    monkeypatch.setattr(loop_module, "_TURNS_MAX", 1)
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     _send(instance, "edges", 0, (0, 1), (1, 2))
     _send(instance, "roots", 0, (0,))
     _seal(instance)
@@ -87,10 +87,10 @@ def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
 
 
 def test_a_region_that_is_under_way_goes_on_whyever_it_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    monkeypatch.setattr(loop_module, "_TURNS_MAX", 1)
     worker, instance = _worker()
-    (region,) = instance.regions
-    assert isinstance(region.region, LoopRegion)
+    (region,) = instance.loops
+    assert isinstance(region.loop, KernelLoop)
     _send(instance, "edges", 0, *[(node, node + 1) for node in range(6)])
     _send(instance, "roots", 0, (0,))
     _seal(instance)
@@ -98,14 +98,15 @@ def test_a_region_that_is_under_way_goes_on_whyever_it_has_its_turn(monkeypatch:
         worker.perform(worker.enabled()[0])
     turns = 0
     while region.wants_resume:
+        assert region._span == 1
         region.activate()
         turns += 1
-    assert turns > 2 and region.region._is_done
+    assert turns > 2 and region._span is None and region._done == 1
 
 
 def test_rows_of_an_open_epoch_wait_and_hold_it_alone() -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     _send(instance, "roots", 0, (0,))
     _seal(instance)
     worker.run_until_idle()
@@ -138,13 +139,13 @@ def test_what_has_ended_is_kept_no_more() -> None:
 
 def test_errors_name_the_stage_and_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
 
-    def fail(inner: LoopRegion, bound: int) -> bool:
+    def fail(inner: KernelLoop) -> bool:
         inner.at = region.stages[-1]
         raise RuntimeError("it does not work")
 
-    monkeypatch.setattr(LoopRegion, "run", fail)
+    monkeypatch.setattr(KernelLoop, "run", fail)
     _send(instance, "roots", 0, (0,))
     _seal(instance)
     with pytest.raises(RuntimeError) as caught:
@@ -155,20 +156,20 @@ def test_errors_name_the_stage_and_its_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_who_runs_regions_cannot_be_copied() -> None:
     worker, _ = _worker()
-    with pytest.raises(InternalError, match="runs loops as regions"):
+    with pytest.raises(InternalError, match="runs compiled loops"):
         worker.fork(None)
 
 
 def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     while worker.step():
         pass
-    assert region._closed is not None and region._held is None
+    assert region._done == 0 and region._held is None
     counted: list[tuple[int, int]] = []
     monkeypatch.setattr(region._place, "count", lambda location, word, delta: counted.append((word, delta)))
-    monkeypatch.setattr(LoopRegion, "take", lambda self, stage, port, batch: None)
-    location = next(iter(region._ports)) + region._first_connector
+    monkeypatch.setattr(KernelLoop, "take", lambda self, stage, port, batch: None)
+    location = next(iter(region._ports))
     batch = UpdateBatch(np.zeros((4, 1), np.int64))
     words = [_word(instance, epoch) for epoch in (7, 5, 6)]
     region.inbox = [(0, location, word, batch) for word in words]
@@ -180,10 +181,10 @@ def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch:
 
 def test_what_comes_in_later_of_an_earlier_epoch_is_held_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     worker.run_until_idle()
-    monkeypatch.setattr(LoopRegion, "take", lambda self, stage, port, batch: None)
-    location = next(iter(region._ports)) + region._first_connector
+    monkeypatch.setattr(KernelLoop, "take", lambda self, stage, port, batch: None)
+    location = next(iter(region._ports))
     batch = UpdateBatch(np.zeros((4, 1), np.int64))
     held = []
     for epoch in (7, 8, 5, 6):
@@ -216,9 +217,9 @@ def test_behind_other_stages_a_region_never_goes_back_nor_ahead(
     _two_behind_stages(flow)
     worker = Worker()
     instance = worker.install(flow.freeze())
-    (region,) = instance.regions
+    (region,) = instance.loops
     assert region._ahead is None and len(region._entries) > 1
-    run, shift = LoopRegion.run, instance.frozen.layout.shifts[0]
+    close, shift = KernelLoop.close, instance.frozen.layout.shifts[0]
     (follows,) = {"edges", "roots"} - {leads}
     bounds: list[int] = []
     seen: list[tuple[int, int]] = []
@@ -226,12 +227,13 @@ def test_behind_other_stages_a_region_never_goes_back_nor_ahead(
     def epoch_of(word: int) -> int:
         return instance.anchor.epoch + (word >> shift)
 
-    def noted(inner: LoopRegion, bound: int) -> bool:
+    def noted(inner: KernelLoop, start: int, bound: int) -> bool:
         bounds.append(epoch_of(bound))
         assert bound == instance.frozen.layout.limit or bounds[-1] <= instance.input(follows).epoch
-        return run(inner, bound)
+        assert start == max(0, region._done - instance.anchor.epoch) << shift
+        return close(inner, start, bound)
 
-    monkeypatch.setattr(LoopRegion, "run", noted)
+    monkeypatch.setattr(KernelLoop, "close", noted)
     for step in range(32):
         for name, epoch in ((leads, step), (follows, step - 2)):
             handle = instance.input(name)
@@ -247,56 +249,57 @@ def test_behind_other_stages_a_region_never_goes_back_nor_ahead(
                 seen.append((epoch_of(region._since), epoch_of(region._held or 1 << 50)))
     assert bounds == sorted(bounds) and [since for since, _ in seen] == sorted(since for since, _ in seen)
     assert all(since <= held for since, held in seen)
-    assert instance.epochs_done() == 30 and region._closed == _word(instance, 30 - instance.anchor.epoch)
+    assert instance.epochs_done() == 30 and region._done == 30
     assert (instance.anchor.epoch > 0) == (bits is not None)
 
 
 def test_more_rows_of_an_open_epoch_than_may_wait_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     worker.run_until_idle()
-    monkeypatch.setattr(loop_region, "ROWS_MAX", 3)
-    assert isinstance(region.region, LoopRegion)
+    monkeypatch.setattr(loop_module, "ROWS_MAX", 3)
+    assert isinstance(region.loop, KernelLoop)
     waiting = []
     for epoch, count in enumerate((3, 1, 2)):
         _send(instance, "edges", epoch, *[(node, node + 1) for node in range(count)])
         instance.input("edges").seal()
         worker.run_until_idle()
-        waiting.append(sum(region.region._slots.rows(slot) for slot in region.region._parts.passing))
+        waiting.append(sum(region.loop._slots.rows(slot) for slot in region.loop._parts.passing))
     assert waiting == [3, 0, 2]
 
 
 def test_what_is_told_is_closed_up_to_the_first_of_all_that_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
     _, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     assert len(region._entries) > 1
     for early in region._entries:
         for late in (_word(instance, 5), None):
             firsts = dict.fromkeys(region._entries, late) | {early: _word(instance, 3) + 1}
             with monkeypatch.context() as patched:
                 patched.setattr(type(instance.tracker), "first", lambda _, port, firsts=firsts: firsts[port])
-                assert region._bound_told() == _word(instance, 3)
-            assert region._entries_closed == (len(region._entries) - 1 if late is None else 0)
+                region._closed = None
+                assert region._closed_as_told() == 3
+            assert region._entries_ended == (len(region._entries) - 1 if late is None else 0)
 
 
 def test_an_input_that_ends_is_heard_of_also_if_no_epoch_is_closed_by_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     worker.run_until_idle()
-    told: list[tuple[int, bool]] = []
-    monkeypatch.setattr(LoopRegion, "on_since", lambda _, since, has_ended: told.append((since, has_ended)))
+    told: list[int] = []
+    monkeypatch.setattr(KernelLoop, "on_ended", lambda _: told.append(region._since))
     instance.input("roots").close()
     worker.run_until_idle()
-    assert told == [(0, True)] and instance.epochs_done() == 0
+    assert told == [0] and instance.epochs_done() == 0
     assert [len(region.frontier(port)) for port in region._entries].count(0) == 1
 
 
 def test_as_long_as_rows_go_round_nothing_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_region, "_TURNS_MAX", 1)
+    monkeypatch.setattr(loop_module, "_TURNS_MAX", 1)
     worker, instance = _worker()
-    (region,) = instance.regions
+    (region,) = instance.loops
     _send(instance, "edges", 0, *[(node, node + 1) for node in range(6)])
     _send(instance, "roots", 0, (0,))
     for handle in instance.inputs.values():
@@ -306,8 +309,7 @@ def test_as_long_as_rows_go_round_nothing_has_ended(monkeypatch: pytest.MonkeyPa
         worker.perform(actions[0])
         assert since <= region._since
         since = region._since
-        assert region.region is not None
-        if region.region.first() is not None:
+        if region.loop.first() is not None:
             under_way += 1
             assert not region._ended
     assert under_way > 2 and region._ended == set(region._watched)
@@ -327,15 +329,15 @@ def test_rows_and_the_end_of_their_epoch_are_one_turn(closes: bool, monkeypatch:
     if closes:
         instance.input("roots").close()
     worker.run_until_idle()
-    turns: list[tuple[int, int | None]] = []
-    activate = RegionRunner.activate
+    turns: list[tuple[int, int]] = []
+    activate = CompiledLoopRunner.activate
 
-    def noted(region: RegionRunner) -> None:
+    def noted(region: CompiledLoopRunner) -> None:
         came = len(region.inbox)
         activate(region)
-        turns.append((came, region._closed))
+        turns.append((came, region._done))
 
-    monkeypatch.setattr(RegionRunner, "activate", noted)
+    monkeypatch.setattr(CompiledLoopRunner, "activate", noted)
     for epoch in range(1, 4):
         turns.clear()
         _send(instance, "edges", epoch, (epoch - 1, epoch))
@@ -344,4 +346,4 @@ def test_rows_and_the_end_of_their_epoch_are_one_turn(closes: bool, monkeypatch:
                 handle.seal()
         worker.run_until_idle()
         assert instance.epochs_done() == epoch + 1
-        assert turns == [(1, _word(instance, epoch + 1)), (0, _word(instance, epoch + 1))][: 1 + closes]
+        assert turns == [(1, epoch + 1), (0, epoch + 1)][: 1 + closes]

@@ -1,4 +1,4 @@
-"""joint.py: what a kernel says next is what Python would say; the rest is in `regions/test_by_rings.py`."""
+"""rounds.py: what a kernel says next is what Python would say; the rest is in `regions/test_rounds.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from reference.dataflow import Cluster
 from strategies_collections import NUMBERS
 
 import differential as dd
-from differential.kernels.regions.joint import prepare
 from differential.kernels.regions.layout import (
     FAR,
     J_KEPT,
@@ -24,20 +23,21 @@ from differential.kernels.regions.layout import (
     W_NUMBER,
     W_PASSES,
 )
-from differential.regions.joint_loop import JointLoop
+from differential.kernels.regions.rounds import prepare
+from differential.regions.loop import KernelLoop
 from timely.building.dataflow import Dataflow
-from timely.operators.region import Going, Said
+from timely.operators.compiled_loop import RoundInput, Vote
 from timely.wire.transport import Lent
 from timely.wire.transport.ring import L_IN_SIZE, L_PEER, LINE
 
 
-def _region(name: str) -> JointLoop:
+def _region(name: str) -> KernelLoop:
     def flow(flow: Dataflow) -> None:
         first, second = dd.input(flow, "first", NUMBERS), dd.input(flow, "second", NUMBERS)
         BODIES[name][0](first, second).output("result")
 
-    region = Cluster(flow, workers=3).instances[0].regions[0].region
-    assert isinstance(region, JointLoop)
+    region = Cluster(flow, workers=3).instances[0].loops[0].loop
+    assert isinstance(region, KernelLoop)
     return region
 
 
@@ -57,14 +57,14 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
             words = np.ones((len(slots.look(slot)), 1), np.int64)
             words[-2] = rng.randrange(1, 5) << shift | rng.randrange(4)
             slots.put(slot, words)
-        said = Said(0, 7, anchor + bound, anchor, -1, 0, False, False, b"")
-        going = Going(Lent(lines, lambda number: False, 100), said, bytes(30), 0, anchor, b"\1\0\1")
-        region._by_rings.begin(going)
-        region._by_rings._joint[J_KEPT] = FAR
+        said = Vote(0, 7, anchor + bound, anchor, -1, 0, False, False, b"")
+        going = RoundInput(Lent(lines, lambda number: False, 100), said, bytes(30), 0, anchor, b"\1\0\1")
+        region._rounds.begin(going)
+        region._rounds._round[J_KEPT] = FAR
         first = region.first()
-        prepare(region._by_rings._tables, region._by_rings._joint)
-        found = region._by_rings._joint[J_SAID:]
-        gate, counters = region.next_gate() or (-1, 0)
+        prepare(region._rounds._tables, region._rounds._round)
+        found = region._rounds._round[J_SAID:]
+        gate, counters = region.next_barrier() or (-1, 0)
         outstanding = bound if first is None else min(bound, first >> shift)
         assert found[[W_NUMBER, W_GATE, W_COUNTERS]].tolist() == [8, gate, counters]
         assert found[W_FIRST] == anchor + outstanding

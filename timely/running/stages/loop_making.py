@@ -1,7 +1,7 @@
-"""Which loops are regions?
+"""Which loops are compiled?
 
-Each outermost loop of whose stages somebody can make one (`timely/operators/region.py`). On every worker they
-are the same: they are chosen by what was built, and by settings that are compared when it is installed.
+Each outermost loop whose maker compiles all of its stages (`timely/operators/compiled_loop.py`). On every
+worker they are the same: what was built decides, and settings that are compared when it is installed.
 """
 
 from __future__ import annotations
@@ -10,47 +10,47 @@ from collections.abc import Sequence
 
 from ...building.freeze import FrozenDataflow
 from ...building.scope import Scope
-from ...operators.region import Link, Member, RegionSite
+from ...operators.compiled_loop import Link, LoopSite, Member
+from .compiled_loop import CompiledLoopRunner, LoopScope
 from .connector import LAST_ROUNDS, Connector
-from .joint_regions import JointRegionRunner
-from .regions import Place, RegionRunner
+from .surroundings import LoopSurroundings
 from .upstream import sources_of, upstream_of
 from .vertex_runner import VertexRunner
 
-__all__ = ["make_regions"]
+__all__ = ["compile_loops"]
 
 
-def make_regions(
-    place: Place,
+def compile_loops(
+    place: LoopSurroundings[CompiledLoopRunner],
     frozen: FrozenDataflow,
     runners: Sequence[VertexRunner],
     connectors: Sequence[Connector],
-) -> list[RegionRunner]:
-    """The regions of a dataflow whose vertices have started: of each outermost loop of which one can be made.
+) -> list[CompiledLoopRunner]:
+    """Compile each outermost loop of a dataflow, whose vertices have started, that can be compiled.
 
-    Connectors into a region lead to its runner from then on, and its vertices see the region around them.
+    Connectors into such a loop lead to its runner from then on, and its vertices see the runner around them.
     """
-    made: list[RegionRunner] = []
+    made: list[CompiledLoopRunner] = []
     for loop in dict.fromkeys(_outermost(stage.scope) for stage in frozen.stages):
-        if loop is not None and loop.region is not None:
+        if loop is not None and loop.compile is not None:
             found = _made_of(place, frozen, runners, connectors, loop, len(runners) + len(made))
             made += [] if found is None else [found]
-    inside = {stage for region in made for stage in region.stages}
+    inside = {stage for runner in made for stage in runner.stages}
     for stage, runner in enumerate(runners):
-        # What a region sends comes together as it is.
+        # All that a compiled loop sends of an epoch comes together as it is.
         sources = {spec.source for spec in frozen.connectors if spec.target == stage}
         runner.is_patient = runner.is_patient and not sources <= inside
     return made
 
 
 def _made_of(
-    place: Place,
+    place: LoopSurroundings[CompiledLoopRunner],
     frozen: FrozenDataflow,
     runners: Sequence[VertexRunner],
     connectors: Sequence[Connector],
     loop: Scope,
     number: int,
-) -> RegionRunner | None:
+) -> CompiledLoopRunner | None:
     inside = {n for n, stage in enumerate(frozen.stages) if _outermost(stage.scope) is loop}
     members = [runners[stage] for stage in sorted(inside)]
     loops: dict[Scope, int] = {}
@@ -83,20 +83,19 @@ def _made_of(
             entering[spec.index] = (spec.target, spec.port)
     if not leaving:
         return None
-    assert loop.region is not None
-    site = RegionSite(
+    assert loop.compile is not None
+    site = LoopSite(
         described, links, frozen.layout, list(entering.values()), place.worker, place.workers, place.routing
     )
-    region = loop.region(site)
-    if region is None:
+    compiled = loop.compile(site)
+    if compiled is None:
         return None
-    kind = RegionRunner if place.workers == 1 else JointRegionRunner
-    made = kind(place, number, loop.name, frozen.layout, members, len(runners), entering, leaving)
-    made.region = region
-    if isinstance(made, JointRegionRunner):
-        made.upstream = upstream_of(frozen, len(runners), list(entering))
-    else:
-        made.follow([runners[stage] for stage in sources_of(frozen, list(entering))])
+    scope = LoopScope(loop.name, frozen.layout)
+    ports = {len(runners) + index: entry for index, entry in entering.items()}
+    made = CompiledLoopRunner(place, number, scope, compiled, members, ports, leaving)
+    connected = list(entering)
+    sources = [runners[stage] for stage in sources_of(frozen, connected)]
+    made.follow(upstream_of(frozen, len(runners), connected), sources)
     for index in entering:
         connectors[index].target = made
     for member in members:

@@ -1,4 +1,4 @@
-"""loop_region.py: a loop that a region runs gives what it gives otherwise, at every epoch.
+"""loop.py: a loop that a region runs gives what it gives otherwise, at every epoch.
 
 same_*   random inputs, epochs and turns: what has left is the plain meaning, and the same as without regions
 """
@@ -28,9 +28,9 @@ from differential import Collection, col
 from differential.columns.column_types import Int64s
 from differential.columns.update_batch import UpdateBatch
 from differential.kernels.regions.layout import X_BOUND, X_FROM, X_TOLD
-from differential.regions import loop_region
+from differential.regions import loop as loop_module
 from differential.regions import slots as slots_module
-from differential.regions.loop_region import LoopRegion
+from differential.regions.loop import KernelLoop
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
@@ -88,7 +88,7 @@ def installed(build: Two, are_on: bool, *, bits: tuple[int, ...] | None = None) 
 
 def is_region(cluster: Cluster) -> bool:
     """Whether any loop is one."""
-    return bool(cluster.instances[0].regions)
+    return bool(cluster.instances[0].loops)
 
 
 def _complete(cluster: Cluster) -> int:
@@ -147,8 +147,8 @@ def test_same_as_without_and_as_is_meant_at_every_epoch(name: str) -> None:
     def holds(script: list[Step], bits: tuple[int, ...] | None, turns: int) -> None:
         # After so many gates others have their turn: what is still to be done must not be forgotten then.
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop_region, "_TURNS_MAX", turns)
-            patch.setattr(loop_region, "_OTHER_TURNS_MAX", min(turns, 64))
+            patch.setattr(loop_module, "_TURNS_MAX", turns)
+            patch.setattr(loop_module, "_OTHER_TURNS_MAX", min(turns, 64))
             check(*BODIES[name], script, bits)
 
     holds()
@@ -190,8 +190,8 @@ def test_rows_on_their_way_out_count_from_a_later_epoch_and_are_known_too() -> N
             first.seal()
             cluster.run()
             if are_on and instance.anchor.epoch < _complete(cluster) <= 5:
-                region = instance.regions[0].region
-                assert isinstance(region, LoopRegion)
+                region = instance.loops[0].loop
+                assert isinstance(region, KernelLoop)
                 slots = [slot for slot, *_ in region._parts.leaving if region._slots.rows(slot)]
                 shown: list[int] = []
                 region.symbols(cast(Mark, _Shown(shown)))
@@ -250,8 +250,8 @@ def test_answers_are_not_kept_where_nothing_more_comes_to_look_them_up() -> None
 def test_all_that_waits_counts_from_a_later_epoch() -> None:
     """Also where the anchor moves in the middle of an epoch, with times pending and rows in machines."""
     cluster = installed(distances, True)
-    region, layout = cluster.instances[0].regions[0].region, cluster.instances[0].frozen.layout
-    assert isinstance(region, LoopRegion)
+    region, layout = cluster.instances[0].loops[0].loop, cluster.instances[0].frozen.layout
+    assert isinstance(region, KernelLoop)
     by, slots = Rebase(2, layout.shifts[0]), region._slots
     word = 5 << layout.shifts[0] | 3
     pending = {gate.pending for gate in region._gates if gate.pending >= 0}
@@ -278,8 +278,8 @@ def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> N
     """Where regions go in step the anchor moves in the middle of a stretch, at whose end it is told."""
     cluster = installed(distances, True)
     (instance,) = cluster.instances
-    region, shift = instance.regions[0].region, instance.frozen.layout.shifts[0]
-    assert isinstance(region, LoopRegion)
+    region, shift = instance.loops[0].loop, instance.frozen.layout.shifts[0]
+    assert isinstance(region, KernelLoop)
     number, use = next(
         (number, use)
         for number, use in region._parts.uses.items()
@@ -299,8 +299,8 @@ def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pyt
     """What the iterations of an epoch add up to is one row."""
     monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 600)
     cluster = installed(distances, True)
-    region, shift = cluster.instances[0].regions[0].region, cluster.instances[0].frozen.layout.shifts[0]
-    assert isinstance(region, LoopRegion)
+    region, shift = cluster.instances[0].loops[0].loop, cluster.instances[0].frozen.layout.shifts[0]
+    assert isinstance(region, KernelLoop)
     slots, sent = region._slots, list[tuple[object, int]]()
 
     class Use:
@@ -314,11 +314,11 @@ def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pyt
         words: Int64s = np.ones((len(slots.look(slot)), 600), np.int64)
         words[-2] = 5 << shift | iteration
         slots.put(slot, words)
-    assert slots._packed[slot]
+    assert slots.packed[slot]
     region.send()
     outside = ((5 << shift) & keep) + add
     assert sent == [([[outside], [1800]], outside)]
-    assert slots.rows(slot) == 0 and slot not in slots._packed
+    assert slots.rows(slot) == 0 and slot not in slots.packed
 
 
 def _least_in_turn(dataflow: Dataflow) -> None:
@@ -335,7 +335,7 @@ def test_behind_a_stretch_of_very_many_epochs_keys_have_few_rows_again(
 ) -> None:
     """Else whoever completes a history in pieces would have each one meet all rows of those before."""
     if not is_long:
-        monkeypatch.setattr(loop_region, "LONG_EPOCHS", 1 << 20)
+        monkeypatch.setattr(loop_module, "LONG_EPOCHS", 1 << 20)
     epochs = 300
     comes, goes = range(epochs), range(1, epochs)
     history = pa.table(

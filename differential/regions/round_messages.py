@@ -1,14 +1,16 @@
-"""A beat on its way to another worker: what is said of a region, and rows for its slots.
+"""A round message on its way to another worker: a vote on a loop, and rows for the slots of the loop.
 
-    header   what is said; slot, columns and rows of each part, columns below zero if it is packed; what has
+    header   the vote; slot, columns and rows of each part, columns below zero if it is packed; which ports
+    have
              ended
     rows     of each part in turn: its words; or, packed, how many bytes its values take, place, width and
              base of each column, and these bytes, filled up to whole words
     symbols  as with other rows, if there are any
 
-All numbers are little-endian, of eight bytes. A kernel takes beats up that have no packed rows
-(`differential/kernels/regions/beats.py`), and leaves others to Python: no slot has columns below zero. What
-is packed is read where it came in, so nothing that is said of it is believed before it is checked.
+All numbers are little-endian, of eight bytes. A kernel takes up round messages that have no packed rows
+(`differential/kernels/regions/round_messages.py`), and leaves others to Python: no slot has columns below
+zero. Packed rows are read where they came in, so nothing that is said of them is believed before it is
+checked.
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ from differential.columns.worker_symbols import SYMBOLS
 from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Mark
-from timely.operators.region import Said
+from timely.operators.compiled_loop import Vote
 from timely.wire.batch import Frame, bytes_of, register
 
-__all__ = ["BeatBatch", "column_of"]
+__all__ = ["RoundMessage", "column_of"]
 
 _HEADER: Final = struct.Struct("<7q2?")
-"""All of `Said` but the last of it, with the number of parts before what is true or false."""
+"""All of `Vote` but the last of it, with the number of parts before what is true or false."""
 
 _SHAPE: Final = struct.Struct("<3q")
-"""Slot, columns and rows of a part. Behind the last one is the rest of `Said`."""
+"""Slot, columns and rows of a part. Behind the last one is the rest of `Vote`."""
 
 _COLUMN: Final = struct.Struct("<3q")
 _SIZE: Final = struct.Struct("<q")
@@ -54,14 +56,14 @@ class _Shape(NamedTuple):
 
 @register
 @dataclass(frozen=True)
-class BeatBatch:
-    """What `said` says, and rows.
+class RoundMessage:
+    """A vote, and rows.
 
     parts    slot and rows with time and difference, as int64[columns, rows] or packed
     symbols  the words among them whose values the other worker has to know
     """
 
-    said: Said
+    vote: Vote
     parts: tuple[tuple[int, Part], ...]
     symbol_words: tuple[Int64s, ...] = ()
 
@@ -69,12 +71,12 @@ class BeatBatch:
 
     @property
     def rows(self) -> int:
-        """How many there are in all slots; a beat may bring none."""
+        """How many there are in all slots; a message may bring none."""
         return rows_in([part for _, part in self.parts])
 
     def shifted(self, keep: int, add: int) -> Self:
-        """Never: a beat crosses no connector."""
-        raise InternalError("a beat on a connector")
+        """Never: a round message crosses no connector."""
+        raise InternalError("a round message on a connector")
 
     def rebased(self, step: int) -> Self:
         """Every time later by `step`."""
@@ -85,7 +87,7 @@ class BeatBatch:
             later = part.words() if isinstance(part, Block) else part.copy()
             later[-2] += step
             moved.append((slot, Block(later) if isinstance(part, Block) else later))
-        return type(self)(self.said, tuple(moved), self.symbol_words)
+        return type(self)(self.vote, tuple(moved), self.symbol_words)
 
     def latest(self, shift: int, mask: int) -> int:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""
@@ -94,11 +96,11 @@ class BeatBatch:
 
     def until(self, shift: int, mask: int, last: int) -> Self | None:
         """Never: see `shifted`."""
-        raise InternalError("a beat on a connector")
+        raise InternalError("a round message on a connector")
 
     def to_frames(self, peer: int) -> list[Frame]:
         """Header, rows of all parts, and the symbols that `peer` has not got."""
-        *numbers, passes, is_empty, ended = self.said
+        *numbers, passes, is_empty, ended = self.vote
         header = _HEADER.pack(*numbers, len(self.parts), passes, is_empty)
         shapes = [_SHAPE.pack(slot, *_shape_of(part)) for slot, part in self.parts]
         rows = b"".join(piece for _, part in self.parts for piece in _pieces_of(part))
@@ -124,10 +126,12 @@ class BeatBatch:
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """The beat of two or three frames; `PeerError` unless header, rows and symbols agree exactly."""
-        said, parts = _checked(frames, peer)
+        """Return the message of two or three frames; `PeerError` unless header, rows and symbols agree
+        exactly.
+        """
+        vote, parts = _checked(frames, peer)
         _learn(frames, peer, parts)
-        return cls(said, parts)
+        return cls(vote, parts)
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
@@ -171,21 +175,23 @@ def _learn(frames: Sequence[memoryview], peer: int, parts: Sequence[tuple[int, P
         SYMBOLS.learn(SymbolEntries.from_bytes(frames[2], peer, count_max), peer)
 
 
-def _checked(frames: Sequence[memoryview], peer: int) -> tuple[Said, tuple[tuple[int, Part], ...]]:
-    """What a beat on the wire says, and its parts; words are copied, and what is packed stays where it is."""
+def _checked(frames: Sequence[memoryview], peer: int) -> tuple[Vote, tuple[tuple[int, Part], ...]]:
+    """Return the vote of a message on the wire, and its parts; words are copied, packed rows stay where they
+    are.
+    """
     if len(frames) not in (2, 3):
-        raise PeerError(f"worker {peer} sent a beat in frames: {len(frames)}, not two or three")
+        raise PeerError(f"worker {peer} sent a round message in frames: {len(frames)}, not two or three")
     header, size = frames[0], frames[0].nbytes
     if size >= _HEADER.size:
-        worker, number, bound, first, gate, counters, parts, passes, is_empty = _HEADER.unpack_from(header)
+        worker, number, bound, first, barrier, counters, parts, passes, is_empty = _HEADER.unpack_from(header)
         behind = _HEADER.size + _SHAPE.size * parts
         if parts >= 0 and behind <= size:
             shapes = [_Shape(*each) for each in _SHAPE.iter_unpack(header[_HEADER.size : behind])]
             found = _parts_in(bytes_of(frames[1]), shapes)
             if found is not None:
                 ended = bytes(header[behind:])
-                return Said(worker, number, bound, first, gate, counters, passes, is_empty, ended), found
-    raise PeerError(f"worker {peer} sent a beat whose header does not say what is in it")
+                return Vote(worker, number, bound, first, barrier, counters, passes, is_empty, ended), found
+    raise PeerError(f"worker {peer} sent a round message whose header does not say what is in it")
 
 
 def _parts_in(rows: memoryview, shapes: Sequence[_Shape]) -> tuple[tuple[int, Part], ...] | None:

@@ -1,4 +1,4 @@
-"""joint_loop.py: a loop that the regions of several workers run gives what is meant, at every epoch.
+"""loop.py: a loop that the regions of several workers run gives what is meant, at every epoch.
 
 same_*   random inputs at all workers, epochs, and orders of what workers do, compaction in between
 """
@@ -27,14 +27,15 @@ from views_of_progress import Views
 import differential as dd
 from differential.columns.packed.block import Block
 from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, ROWS_MAX, S_COLUMNS, S_COMPONENTS, S_NEXT
-from differential.regions import joint_loop, slots
-from differential.regions.beats import BeatBatch
-from differential.regions.joint_loop import JointLoop
+from differential.regions import loop as loop_module
+from differential.regions import slots
+from differential.regions.loop import KernelLoop
+from differential.regions.round_messages import RoundMessage
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
-from timely.operators.region import Said
-from timely.running.stages.joint_regions import JointRegionRunner
+from timely.operators.compiled_loop import Vote
+from timely.running.stages.compiled_loop import CompiledLoopRunner
 from timely.wire.transport.ring import IS_POSSIBLE
 
 BOTH = ("first", "second")
@@ -82,7 +83,7 @@ def installed(
             flow.level_bits = bits
 
     cluster = Cluster(flow, workers=workers, seed=seed, network=network)
-    assert all(instance.regions for instance in cluster.instances)
+    assert all(instance.loops for instance in cluster.instances)
     return cluster
 
 
@@ -91,7 +92,7 @@ def sent_packed(are_packed: bool) -> Iterator[None]:
     """Whether all rows that Python sends to other workers go packed, however few they are."""
     with pytest.MonkeyPatch.context() as limits:
         if are_packed:
-            limits.setattr(joint_loop, "PACKED_ROWS_MIN", 1)
+            limits.setattr(loop_module, "PACKED_ROWS_MIN", 1)
         yield
 
 
@@ -198,7 +199,7 @@ def test_same_where_many_rows_go_packed_and_wait_so_at_their_gates(
 ) -> None:
     if by_rings and not IS_POSSIBLE:
         pytest.skip("a host without rings")
-    monkeypatch.setattr(joint_loop, "PACKED_ROWS_MIN", 100)
+    monkeypatch.setattr(loop_module, "PACKED_ROWS_MIN", 100)
     monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
     kept: list[int] = []
     put_block = slots.Slots._put_block
@@ -246,30 +247,30 @@ def test_leaps_one_after_the_other_are_done_whoever_hears_of_them_first(leap: in
 def test_a_stretch_reaches_as_far_as_was_said_when_words_count_from_a_later_epoch() -> None:
     """Its bound is further ahead than three bits can say, until the anchor moves in the middle of it."""
     instance = installed(BODIES["distances"][0], 2, 0, (3, 14)).instances[0]
-    runner = instance.regions[0]
-    assert isinstance(runner, JointRegionRunner) and isinstance(runner.region, JointLoop)
+    runner = instance.loops[0]
+    assert isinstance(runner, CompiledLoopRunner) and isinstance(runner.loop, KernelLoop)
     runner._done, runner._held = 20, runner._word(20)
     runner._close(50)
-    runner._say(50)
+    runner._send_vote(50)
     instance.anchor.epoch = 19
     runner.rebase(Rebase(19, runner._shift))
-    region = runner.region
+    region = runner.loop
     out, gate = next(iter(region._to_gates.items()))
     region._slots.put(out, _rows(len(region._slots.look(out)), runner._word(21) | 5))
-    assert region.next_gate() == (gate, 5)
+    assert region.next_barrier() == (gate, 5)
 
 
 # One worker's share
 
 
-def _loop(name: str = "distances", workers: int = 2) -> JointLoop:
-    region = installed(BODIES[name][0], workers, 0, None).instances[0].regions[0].region
-    assert isinstance(region, JointLoop)
+def _loop(name: str = "distances", workers: int = 2) -> KernelLoop:
+    region = installed(BODIES[name][0], workers, 0, None).instances[0].loops[0].loop
+    assert isinstance(region, KernelLoop)
     return region
 
 
-def _said(number: int = 0) -> Said:
-    return Said(1, number, 1, 0, -1, 0, False, False, b"")
+def _said(number: int = 0) -> Vote:
+    return Vote(1, number, 1, 0, -1, 0, False, False, b"")
 
 
 def _rows(columns: int, time: int, count: int = 1) -> np.ndarray:
@@ -283,9 +284,9 @@ def test_what_leaves_for_a_gate_counts_where_the_gate_opens_next() -> None:
     region.close(0, 1 << region._parts.epoch_shift)
     (out, gate), *_ = region._to_gates.items()
     columns = len(region._slots.look(out))
-    assert region.next_gate() is None and region.first() is None and not region.passes()
+    assert region.next_barrier() is None and region.first() is None and not region.passes()
     region._slots.put(out, _rows(columns, 3))
-    assert region.next_gate() == (gate, 3)
+    assert region.next_barrier() == (gate, 3)
     assert region.first() == 0 and not region.passes()
 
 
@@ -298,9 +299,9 @@ def test_rows_that_have_come_in_rest_until_they_are_very_many_packed_or_not(
     region._slots.put(slot, words)
     assert region.rests(), "their epoch is open"
     for most, rests in ((ROWS_MAX + 1, False), (ROWS_MAX + 2, True)):
-        monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", most)
+        monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", most)
         assert region.rests() == rests
-    monkeypatch.setattr(joint_loop, "GATHERED_ROWS_MAX", 2 * ROWS_MAX + 1)
+    monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", 2 * ROWS_MAX + 1)
     assert region.rests()
     monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 1)
     region._slots.put_packed(slot, [Block(words[:, :ROWS_MAX].copy()), Block(words[:, ROWS_MAX:].copy())])
@@ -315,9 +316,9 @@ def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:
     region.close(0, 1 << shift)
     out, gate = next(iter(region._to_gates.items()))
     region._slots.put(out, _rows(len(region._slots.look(out)), 1 << shift | 5))
-    assert region.next_gate() is None and region.first() == 1 << shift
+    assert region.next_barrier() is None and region.first() == 1 << shift
     region.close(1 << shift, 2 << shift)
-    assert region.next_gate() == (gate, 5)
+    assert region.next_barrier() == (gate, 5)
 
 
 def test_rows_for_each_other_worker_are_found_when_their_epoch_is_closed() -> None:
@@ -343,9 +344,9 @@ def test_what_a_gate_keeps_outside_of_slots_counts_once_its_epoch_is_closed() ->
     number, gate = next(iter(region._parts.gates.items()))
     gate.held = np.array([1 << shift | 5], np.int64)
     region.close(0, 1 << shift)
-    assert region.next_gate() is None and region.first() == 1 << shift
+    assert region.next_barrier() is None and region.first() == 1 << shift
     region.close(1 << shift, 2 << shift)
-    assert region.next_gate() == (number, 5)
+    assert region.next_barrier() == (number, 5)
 
 
 @pytest.mark.parametrize("is_python", [False, True])
@@ -359,11 +360,11 @@ def test_one_gate_is_opened_and_only_the_one_that_all_have_chosen(is_python: boo
     for counters in (3, 7):
         region._slots.put(gate.slot, _rows(columns, counters))
     region.open(number, 2)
-    assert region.next_gate() == (number, 3), "it was another worker's turn"
+    assert region.next_barrier() == (number, 3), "it was another worker's turn"
     region.open(number, 3)
-    assert region.next_gate() == (number, 7)
+    assert region.next_barrier() == (number, 7)
     region.open(number, 7)
-    assert region.next_gate() is None
+    assert region.next_barrier() is None
 
 
 def test_rows_that_leave_for_elsewhere_than_gates_must_be_passed_on_if_their_epoch_is_closed() -> None:
@@ -384,24 +385,24 @@ def test_a_beat_takes_all_rows_of_one_worker_along() -> None:
     assert [out.peer for out in outs] == [1, 2]
     for out in outs:
         region._slots.put(out.slot, _rows(len(region._slots.look(out.slot)), out.peer, 2))
-    beat = region.beat(_said(), 2)
-    assert isinstance(beat, BeatBatch) and beat.rows == 2
+    beat = region.message(_said(), 2)
+    assert isinstance(beat, RoundMessage) and beat.rows == 2
     ((target, words),) = beat.parts
     assert target == outs[1].target and words[-2].tolist() == [2, 2]
     assert [region._slots.rows(out.slot) for out in outs] == [2, 0]
-    assert region.beat(_said(), 2).rows == 0
+    assert region.message(_said(), 2).rows == 0
 
 
 def test_many_rows_of_one_worker_go_packed_and_few_as_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_loop, "PACKED_ROWS_MIN", 4)
+    monkeypatch.setattr(loop_module, "PACKED_ROWS_MIN", 4)
     region = _loop()
     (out, *_) = region._parts.outs
     columns = len(region._slots.look(out.slot))
     sent: list[list[bool]] = []
     for rows in (3, 4):
         region._slots.put(out.slot, _rows(columns, 0, rows))
-        beat = region.beat(_said(), out.peer)
-        assert isinstance(beat, BeatBatch) and beat.rows == rows
+        beat = region.message(_said(), out.peer)
+        assert isinstance(beat, RoundMessage) and beat.rows == rows
         sent.append([isinstance(part, Block) for _, part in beat.parts])
     assert sent == [[False], [True]]
 
@@ -421,7 +422,7 @@ def test_rows_that_come_packed_wait_as_they_came_where_many_do(
     words = _rows(columns, 7, 3 * ROWS_MAX)
     words[0] = range(3 * ROWS_MAX)
     words[-2, 100], words[-2, 2 * ROWS_MAX] = 5, 3
-    region.hear(BeatBatch(_said(), ((target, Block(words)),)))
+    region.hear(RoundMessage(_said(), ((target, Block(words)),)))
     table = region._slots.table[target]
     assert region._slots.rows(target) == ROWS_MAX + 1
     assert region._slots.packed_rows == 3 * ROWS_MAX + held - ROWS_MAX - 1
@@ -438,13 +439,13 @@ def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str,
     target = region._parts.outs[0].target
     columns = len(region._slots.look(target))
     fine = (target, _rows(columns, 0))
-    region.hear(BeatBatch(_said(), (fine,)))
+    region.hear(RoundMessage(_said(), (fine,)))
     assert region._slots.least(target) == 0 != FAR
     slot = region._parts.outs[0].slot if wrong == "slot" else target
     words = _rows(columns + (wrong == "columns"), 0)
     bad = (slot, Block(words) if is_packed else words)
     with pytest.raises(PeerError, match=r"worker 1 sent rows of \d words for slot \d+ of a loop"):
-        region.hear(BeatBatch(_said(), (bad,)))
+        region.hear(RoundMessage(_said(), (bad,)))
 
 
 @pytest.mark.parametrize("gate", [99, 1 << 62, 0])
@@ -452,8 +453,8 @@ def test_a_gate_that_is_none_is_refused(gate: int) -> None:
     """Where several are named, they are put in order."""
     region = _loop()
     assert 0 not in region._parts.gates, "a step that is no gate"
-    with pytest.raises(PeerError, match=rf"worker 1 named gate {gate} of a loop"):
-        region.hear(BeatBatch(_said()._replace(gate=gate), ()))
+    with pytest.raises(PeerError, match=rf"worker 1 named barrier {gate} of a loop"):
+        region.hear(RoundMessage(_said()._replace(barrier=gate), ()))
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
@@ -466,12 +467,12 @@ def test_rows_of_no_component_of_a_sum_are_refused(component: int, is_packed: bo
     assert table[target, S_COMPONENTS] == 3, "how many rows, and two limbs"
     rows = _rows(int(table[target, S_COLUMNS]), 0, 5)
     rows[-3] = [0, 1, 2, 0, 1]
-    region.hear(BeatBatch(_said(), ((target, rows),)))
+    region.hear(RoundMessage(_said(), ((target, rows),)))
     assert region._slots.rows(target) == 5
     wrong = rows.copy()
     wrong[-3, 4] = component
     with pytest.raises(PeerError, match=r"worker 1 sent rows for slot \d+ .* of none of its 3 components"):
-        region.hear(BeatBatch(_said(), ((target, Block(wrong) if is_packed else wrong),)))
+        region.hear(RoundMessage(_said(), ((target, Block(wrong) if is_packed else wrong),)))
     assert region._slots.rows(target) == 5
 
 
@@ -514,7 +515,7 @@ def test_names_go_round_between_workers_that_know_different_ones_and_forget_them
         rng = random.Random(seed)
         workers = rng.choice([2, 3])
         cluster = Cluster(_reach_by_name, workers, seed, own_symbols=True, forgets=True)
-        assert all(instance.regions for instance in cluster.instances)
+        assert all(instance.loops for instance in cluster.instances)
         present: set[Row] = set()
         for epoch in range(12):
             for _ in range(rng.randrange(3)):

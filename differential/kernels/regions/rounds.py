@@ -1,6 +1,6 @@
 """A loop that several workers run: beat after beat is said and heard in one call, gates opened in between.
 
-The same as `timely/running/stages/joint_regions.py` does with `differential/regions/joint_loop.py`, for
+The same as `timely/running/stages/compiled_loop.py` does with `differential/regions/loop.py`, for
 workers that share memory, as long as nothing comes but the beats that are expected. Three phases follow one
 another:
 
@@ -19,16 +19,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.regions.beats import (
-    ended_alike,
-    have_room,
-    hear,
-    is_message,
-    is_next,
-    read_said,
-    sizes_for,
-    write_beat,
-)
 from differential.kernels.regions.gates import comes_first, next_gate
 from differential.kernels.regions.layout import (
     DONE,
@@ -77,6 +67,16 @@ from differential.kernels.regions.rings import (
     next_record,
     start_of,
     take_record,
+)
+from differential.kernels.regions.round_messages import (
+    ended_alike,
+    have_room,
+    hear,
+    is_message,
+    is_next,
+    read_said,
+    sizes_for,
+    write_beat,
 )
 from differential.kernels.regions.run import run_region
 from differential.kernels.rows.memory import pause, table_at
@@ -217,7 +217,7 @@ def say(tables: Int64s, joint: Int64s) -> int:
 
 
 @kernel
-def run_joint(tables: Int64s, joint: Int64s) -> int:
+def run_rounds(tables: Int64s, joint: Int64s) -> int:
     """Go on from the phase that `joint` says, for at most joint[J_TURNS] beats: why it has ended."""
     steps, matches = table_of(tables, np.int64(T_STEPS)), table_of(tables, np.int64(T_MATCHES))
     edges, traces = table_of(tables, np.int64(T_EDGES)), table_of(tables, np.int64(T_TRACES))

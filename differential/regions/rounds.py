@@ -1,4 +1,4 @@
-"""What a loop that several workers run has to know to go from beat to beat within a kernel: tables for it."""
+"""How a loop that several workers run goes from round to round within a kernel: the tables for it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,6 @@ from typing import Final
 import numpy as np
 
 from differential.kernels.loading import prepare
-from differential.kernels.regions.beats import HEADER_BYTES
-from differential.kernels.regions.joint import (
-    T_EDGES,
-    T_ENDED,
-    T_FIELDS,
-    T_HEADER,
-    T_LINES,
-    T_MATCHES,
-    T_OUTS,
-    T_RECORDS,
-    T_SLOTS,
-    T_STATE,
-    T_STEPS,
-    T_TOLD,
-    T_TRACES,
-    TABLES,
-    run_joint,
-)
 from differential.kernels.regions.layout import (
     ENDS,
     FAR,
@@ -48,50 +30,68 @@ from differential.kernels.regions.layout import (
     WORKS,
     X_TURNS,
 )
+from differential.kernels.regions.round_messages import HEADER_BYTES
+from differential.kernels.regions.rounds import (
+    T_EDGES,
+    T_ENDED,
+    T_FIELDS,
+    T_HEADER,
+    T_LINES,
+    T_MATCHES,
+    T_OUTS,
+    T_RECORDS,
+    T_SLOTS,
+    T_STATE,
+    T_STEPS,
+    T_TOLD,
+    T_TRACES,
+    TABLES,
+    run_rounds,
+)
 from differential.regions.steps import Gate
 from differential.regions.tables import Parts
 from progress.compiled.arrays import Int64s
-from timely.operators.region import Going, Said, Stop, Went
+from timely.operators.compiled_loop import RoundInput, RoundResult, Stop, Vote
 from timely.wire.transport.ring import L_IN_SIZE, RECORD_PARTS
 
-__all__ = ["STOPS", "ByRings"]
+__all__ = ["STOPS", "Rounds"]
 
 STOPS: Final = {
     WAITS: Stop.WAITS,
     IS_HEARD_ELSEWHERE: Stop.WAITS,
     SOMEBODY_SLEEPS: Stop.AGAIN,
-    IS_SAID_ELSEWHERE: Stop.SAYS,
+    IS_SAID_ELSEWHERE: Stop.VOTES,
     ENDS: Stop.ENDS,
 }
 """Why a call has ended if not for a step that is Python's."""
 
 _NUMBERS: Final = struct.Struct(f"<{JOINT}q")
 
-_BEATS_MAX: Final = 256
-"""That are taken up before others have their turn."""
+_ROUNDS_MAX: Final = 256
+"""Rounds that are taken up before others have their turn."""
 
 
-class ByRings:
-    """Of one worker's share.
+class Rounds:
+    """The rounds of one worker's share.
 
     Args:
-        to_gates: of slots for other workers whose rows go to gates: which gate.
-        state, told: of the region, as kernels take them.
+        to_gates: of slots for other workers whose rows go to barriers: which barrier.
+        state, told: of the loop, as kernels take them.
     """
 
     def __init__(self, parts: Parts, to_gates: Mapping[int, int], state: Int64s, told: Int64s) -> None:
-        prepare(run_joint, "tl")
+        prepare(run_rounds, "tl")
         self._parts = parts
         self._to_gates = to_gates
-        self._joint = np.zeros(JOINT, np.int64)
+        self._round = np.zeros(JOINT, np.int64)
         self._state = state
         self._tables = np.zeros((TABLES, 3), np.int64)
         self._kept: dict[int, Int64s] = {}
         """What tables name by address."""
         self._header = np.zeros((1, 4), np.int64)
         self._header_bytes = self._header.data.cast("B")
-        self._numbers = self._joint.data
-        """The same memory as `_joint`: single words of an array are slow to write."""
+        self._numbers = self._round.data
+        """The same memory as `_round`: single words of an array are slow to write."""
         self._ended: Int64s = np.zeros((2, 0), np.int64)
         self._ended_now = b""
         """What its second line says."""
@@ -100,52 +100,52 @@ class ByRings:
         self._put(T_TOLD, told)
         self._put(T_FIELDS, parts.fields)
 
-    def begin(self, going: Going) -> None:
-        """What follows starts from there."""
-        lent, said = going.lent, going.said
+    def begin(self, start: RoundInput) -> None:
+        """Let what follows start from there."""
+        lent, vote = start.lent, start.vote
         if self._kept.get(T_LINES) is not lent.lines:
             self._describe(lent.lines)
-        if self._ended.shape[1] != len(going.ended):
-            self._ended, self._ended_now = np.zeros((2, len(going.ended)), np.int64), bytes(len(going.ended))
+        if self._ended.shape[1] != len(start.ended):
+            self._ended, self._ended_now = np.zeros((2, len(start.ended)), np.int64), bytes(len(start.ended))
             self._put(T_ENDED, self._ended)
         self._put(T_SLOTS, self._parts.slots.table)
         self._put(T_TRACES, self._parts.traces.table)
-        assert len(going.header) == HEADER_BYTES
-        self._header_bytes[:HEADER_BYTES] = going.header
-        if said.ended:
-            self._ended[0, : len(said.ended)] = np.frombuffer(said.ended, np.uint8)
-        if going.ended != self._ended_now:
-            self._ended[1], self._ended_now = np.frombuffer(going.ended, np.uint8), going.ended
+        assert len(start.header) == HEADER_BYTES
+        self._header_bytes[:HEADER_BYTES] = start.header
+        if vote.ended:
+            self._ended[0, : len(vote.ended)] = np.frombuffer(vote.ended, np.uint8)
+        if start.ended != self._ended_now:
+            self._ended[1], self._ended_now = np.frombuffer(start.ended, np.uint8), start.ended
         phase = LISTENS
-        if going.begins:
+        if start.begins:
             phase = WORKS
-            self._state[X_TURNS] = 0  # no gate opens before all have said what waits at them
+            self._state[X_TURNS] = 0  # no barrier opens before all have said what waits at them
         # In the order of `layout.py`, with 0 for what others write.
         _NUMBERS.pack_into(
             self._numbers, 0,
-            phase, _BEATS_MAX, lent.looks, 0, going.anchor, self._parts.epoch_shift, going.word,
-            len(going.ended), 0, 0, *said[:W_PARTS], 0, said.passes, said.is_empty, len(said.ended),
+            phase, _ROUNDS_MAX, lent.looks, 0, start.anchor, self._parts.epoch_shift, start.word,
+            len(start.ended), 0, 0, *vote[:W_PARTS], 0, vote.passes, vote.is_empty, len(vote.ended),
         )  # fmt: skip
 
     @property
     def number(self) -> int:
-        """Of the beat that was said last."""
-        return int(self._joint[J_SAID + W_NUMBER])
+        """Number of the last vote."""
+        return int(self._round[J_SAID + W_NUMBER])
 
     def call(self, gates: Iterable[Gate]) -> int:
-        """Go on; why it has ended."""
+        """Go on; return why it has ended."""
         kept = [int(gate.held[0]) for gate in gates if gate.held.shape[0]]
-        self._joint[J_KEPT] = min(kept, default=FAR)
-        return run_joint(self._tables, self._joint)
+        self._round[J_KEPT] = min(kept, default=FAR)
+        return run_rounds(self._tables, self._round)
 
-    def went(self, why: int) -> Went:
-        """How far it went since `begin`."""
-        numbers = self._joint.tolist()
-        worker, number, bound, first, gate, counters, _, passes, is_empty, count = numbers[J_SAID:]
+    def result(self, why: int) -> RoundResult:
+        """Return how far it went since `begin`."""
+        numbers = self._round.tolist()
+        worker, number, bound, first, barrier, counters, _, passes, is_empty, count = numbers[J_SAID:]
         ended = bytes(self._ended[0, :count].tolist()) if count else b""
-        now = Said(worker, number, bound, first, gate, counters, bool(passes), bool(is_empty), ended)
-        beats = _BEATS_MAX - numbers[J_TURNS]
-        return Went(STOPS[why], now, beats, numbers[J_FIRST_OF_ALL], bool(numbers[J_ARE_ALIKE]))
+        vote = Vote(worker, number, bound, first, barrier, counters, bool(passes), bool(is_empty), ended)
+        rounds = _ROUNDS_MAX - numbers[J_TURNS]
+        return RoundResult(STOPS[why], vote, rounds, numbers[J_FIRST_OF_ALL], bool(numbers[J_ARE_ALIKE]))
 
     def _describe(self, lines: Int64s) -> None:
         """The first time, or with other workers."""

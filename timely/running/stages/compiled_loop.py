@@ -1,0 +1,589 @@
+"""A compiled loop on a worker: the one stage that progress tracking sees in place of all stages of a loop.
+
+The runner holds the first epoch in which anything of the loop is outstanding, by what stands for a message on
+each connector that leaves it. Nothing is counted within the loop, so the frontiers of its ports, as the
+tracker has them, are those of what is outside: as soon as they are past an epoch, the loop may finish it.
+A vertex of it sees as frontier the earlier of that and of what the runner holds.
+
+Closed epochs are done in spans. A lone worker closes what its inputs can add to no more, and the loop does
+all of it; `Ahead` lets rows and the end of their epoch be one turn.
+
+Several workers go in step. Rows that belong to another worker leave in the middle of an iteration, and
+progress tracking does not hear of it. In its place workers send one another *round messages*: each sends its
+vote of round n to every other one, with all rows that it has for it, and goes on once it has heard round n of
+all. Then all of them know the same:
+
+    bounds differ     they vote again with the largest of them, which is known to be closed
+    rows have left    that no barrier waits for: each passes them on, as far as that goes without a barrier
+    a barrier waits   each opens the one that comes first with any of them, if something waits for it there
+    none does         the epochs before the bound are done, with all workers: the span has ended
+
+A span begins where a worker's view says that more epochs are closed than are done, or where another one's
+first vote says so. A view is never ahead of the truth, so what any knows to be closed is closed for all.
+
+Between two spans each worker holds the first epoch that is not done. In a span it holds the first epoch that
+was outstanding with any worker in the last round: no row is earlier, with whomever it is, and none will be.
+It holds from the beginning on, when all views are the same, and never begins to: a right that is made of
+nothing might come too late. A lone worker holds an epoch only while something of it is outstanding in the
+loop: no other view can come too late, and most changes then come and go without a hold.
+
+An iteration is over when its round is heard: rows travel with the vote, so whoever has heard all votes has
+all rows that were sent before them; and what a barrier waits for is sent by barriers that come before it,
+with whichever worker, and by rows that are passed on until none is on its way. The argument is in decision
+0029.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from progress.compiled.arrays import Int64s
+from progress.errors import InternalError, PeerError
+from progress.times.anchor import Rebase
+from progress.times.time_words import TimeLayout
+from progress.tracking.count_changes import Change
+
+from ...dictionaries import Mark
+from ...operators.capture import FOREVER
+from ...operators.compiled_loop import CompiledLoop, RoundInput, Stop, Vote
+from ...operators.vertex import Feeder
+from ...wire.batch import Batch
+from ...wire.transport import Lent
+from ..progress_messages import DataHeader, write_data_header
+from .ahead import Ahead
+from .connector import Connector
+from .surroundings import Checker, LoopSurroundings
+from .vertex_runner import VertexRunner
+
+__all__ = ["HOLD", "CompiledLoopRunner", "LoopScope"]
+
+HOLD: Final = 1 << 32
+"""Occurrence count of one hold where there are peers. Larger than the number of messages that can be in
+flight, so no receipt can cancel it.
+
+With 1 a receiver that takes up a message before it hears that it was sent would take the hold of the sender
+away in its own view, and go on past an epoch in which more may come.
+"""
+
+_CALLS_MAX: Final = 16
+"""How often the loop goes on by itself before others have their turn."""
+
+_ROUND: Final = -1
+"""In the place of a location, of round messages, which are counted nowhere."""
+
+_NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
+
+
+class LoopScope(NamedTuple):
+    """The name of a loop, and the layout of its times."""
+
+    name: str
+    layout: TimeLayout
+
+
+class CompiledLoopRunner:
+    """Runs one worker's share of a compiled loop; to its vertices it is what the dataflow is to others.
+
+    Epochs are absolute here; words are the loop's.
+    """
+
+    requested: Final[frozenset[int]] = frozenset()
+    wants_frontier = True
+    wants_end = True
+    is_patient = False
+    location: Final = _ROUND
+    port: Final = 0
+
+    def __init__(
+        self,
+        place: LoopSurroundings[CompiledLoopRunner],
+        number: int,
+        scope: LoopScope,
+        loop: CompiledLoop,
+        members: Sequence[VertexRunner],
+        ports: dict[int, tuple[int, int]],
+        leaving: Sequence[Connector],
+    ) -> None:
+        """Run `loop`. `number`: its index among those that have turns. `ports`: for each location by which
+        something comes in, its stage and port.
+        """
+        self._place = place
+        self._name, layout = scope
+        self._limit = layout.limit
+        self._shift = layout.shifts[0]
+        self.loop = loop
+        self._members = {runner.stage: runner for runner in members}
+        self._ports = ports
+        self._leaving = leaving
+        self._is_alone = place.workers == 1
+        self._watched = [port for runner in members for port in runner.ports]
+        by_stage = {runner.stage: runner.ports for runner in members}
+        self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
+        self._entries_ended = 0
+        """How many of these had ended when `_closed` was found."""
+        self._held: int | None = None
+        self._done = 0
+        """All epochs before it are done, with all workers."""
+        self._span: int | None = None
+        """The bound of the span that is under way."""
+        self._closed: int | None = None
+        """The first epoch that the tracker does not know to be closed; None: ask it."""
+        self._ended_outside: set[int] | None = None
+        """The ports at which nothing comes in any more, as the tracker knows them; None: ask it."""
+        self._upstream: frozenset[int] = frozenset()
+        self._ahead: Ahead | None = None
+        self.is_ahead = False
+        self._since = 0
+        self._ended: set[int] = set()
+        self.way = -1
+        """The number by which round messages come to it."""
+        self._round = 0
+        """The number of its next vote."""
+        self._vote: Vote | None = None
+        """Its last vote in the span that is under way."""
+        self._heard: dict[int, list[Batch]] = {}
+        """By number of their round, messages of others that are not taken up yet."""
+        self._calls_left = 0
+        self._voted_ended: set[int] = set()
+        """The ports at which nothing came in any more at its last vote."""
+        self.stage = number
+        self.inbox: list[tuple[int, int, int, Batch]] = []
+        self.is_queued = False
+        self.has_frontier_news = False
+        self.wants_resume = False
+        self.may_resume = False
+        self.tracker = self  # of its vertices: it answers `frontier`
+        self.recheck: set[int] = set()
+
+    @property
+    def stages(self) -> Sequence[int]:
+        """The stages of the loop."""
+        return list(self._members)
+
+    def title(self) -> str:
+        """Return its name, or the name of the stage that it is at, as errors say it."""
+        at = self.loop.at
+        if at is not None:
+            return self._members[at].title()
+        return f"the loop {self._name!r} (worker {self._place.worker} of {self._place.workers})"
+
+    @property
+    def site(self) -> str:
+        """Where it was built, as errors say it."""
+        at = self.loop.at
+        return self._members[self.stages[0] if at is None else at].site
+
+    def follow(self, upstream: frozenset[int], sources: Sequence[VertexRunner]) -> None:
+        """Something may come in from `upstream` locations. If all of it comes from `sources`, which stand for
+        inputs, a lone worker looks how far these are.
+        """
+        self._upstream = upstream
+        if sources and self._is_alone:
+            self._ahead = Ahead([sources], self._limit)
+            for source in sources:
+                source.followers.append(self)
+
+    def begin(self, epoch: int) -> list[Change]:
+        """Begin at an epoch; return what all workers hold from then on, for each of them."""
+        self._done = epoch
+        if self._is_alone:
+            return []
+        self._held = self._word(epoch)
+        workers = self._place.workers
+        return [
+            (connector.location, self._held + connector.add, workers * HOLD) for connector in self._leaving
+        ]
+
+    def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
+        """Check a batch as the vertex does that has it in the end."""
+        stage, port = self._ports[location]
+        self._members[stage].check_arrived(location, port, batch, peer)
+
+    @property
+    def target(self) -> CompiledLoopRunner:
+        """The receiver of round messages."""
+        return self
+
+    def check(self, batch: Batch, peer: int) -> None:
+        """Raise `PeerError` unless a round message has come; `hear` checks its rows."""
+        if self.loop.message_kind != batch.KIND:
+            raise PeerError(
+                f"worker {peer} sent a {type(batch).__name__} in the place of a round message of a loop"
+            )
+
+    def confirm(self, batch: Batch, peer: int) -> None:
+        """Do nothing: no function routes the records of a round message."""
+
+    def activate(self) -> None:
+        """Take in what has come, and finish what can be finished."""
+        if self.has_frontier_news:
+            self._closed = None
+        self.has_frontier_news = self.may_resume = self.wants_resume = False
+        inbox, self.inbox = self.inbox, []
+        take = self.loop.take
+        for _, location, _, batch in inbox:
+            if location == _ROUND:
+                self._heard.setdefault(self.loop.vote_in(batch).number, []).append(batch)
+            else:
+                stage, port = self._ports[location]
+                take(stage, port, batch)
+        if self._is_alone:
+            self._advance_alone(inbox)
+        else:
+            self._calls_left = _CALLS_MAX
+            if not self.loop.rests():
+                self.loop.pass_on()
+            while self._advance_in_round():
+                pass
+        count = self._place.count
+        for _, location, word, _ in inbox:
+            if location != _ROUND:
+                count(location, word, -1)
+
+    # What is closed, held and ended.
+
+    def _closed_before(self) -> int:
+        """Return the first epoch in which something may still come in, in this worker's view.
+
+        A lone worker sees it by what inputs that lead here have counted, which progress tracking hears only
+        after this: what an input has let in is here before its epoch goes on. So rows and the end of their
+        epoch are one turn.
+        """
+        ahead = self._ahead
+        if ahead is not None and not self.is_ahead:
+            ahead.look()
+            self.is_ahead = ahead.are_open  # else it is to hear which ports have ended
+        if not self.is_ahead:
+            closed = self._closed_as_told()
+            if ahead is None or ahead.first is None:
+                return closed
+            return max(closed, self._place.anchor.epoch + (ahead.first >> self._shift))
+        assert ahead is not None and ahead.first is not None
+        return self._place.anchor.epoch + (ahead.first >> self._shift)
+
+    def _closed_as_told(self) -> int:
+        """Return the same as progress tracking has it."""
+        if self._closed is None:
+            tracker, far = self._place.tracker, self._place.far
+            words = [word for port in self._entries if (word := tracker.first(port)) is not None]
+            ended = len(self._entries) - len(words)
+            if ended != self._entries_ended:
+                self._entries_ended, self._ended_outside = ended, None
+            if not words:
+                self._closed = FOREVER
+                return FOREVER
+            near = min(words)
+            ahead = near >> self._shift if near < far.stand_in else far.first_epoch_among(self._upstream)
+            assert ahead is not None, "what stands for something far does so for one upstream"
+            self._closed = self._place.anchor.epoch + ahead
+        return self._closed
+
+    def _ports_ended(self) -> set[int]:
+        """Return the ports at which nothing comes in any more, in this worker's view."""
+        if not self.is_ahead:
+            self._closed_as_told()  # it forgets them if more entries have ended
+        if self._ended_outside is None:
+            tracker = self._place.tracker
+            self._ended_outside = {port for port in self._watched if tracker.first(port) is None}
+        return self._ended_outside
+
+    def _word(self, epoch: int) -> int:
+        """Return the first word of an epoch, perhaps a wide one."""
+        return max(0, epoch - self._place.anchor.epoch) << self._shift
+
+    def _close(self, bound: int) -> bool:
+        """Close the epochs before the bound, for the span that is under way or begins; return whether
+        anything waits before it.
+        """
+        self._span = bound
+        anchor, shift, limit = self._place.anchor.epoch, self._shift, self._limit
+        start = (self._done - anchor) << shift if self._done > anchor else 0
+        end = (bound - anchor) << shift if bound > anchor else 0
+        return self.loop.close(start if start < limit else limit, end if end < limit else limit)
+
+    def _hold(self, word: int | None) -> None:
+        """Hold the epoch of a word, perhaps a wide one, in the place of the last one; None: hold none."""
+        held = self._held
+        if word == held:
+            return
+        count, times = self._place.count, 1 if self._is_alone else HOLD
+        for connector in self._leaving:
+            if word is not None:
+                count(connector.location, word + connector.add, times)
+            if held is not None:
+                count(connector.location, held + connector.add, -times)
+        self._held = word
+
+    def _look(self, since: int, ended: set[int]) -> None:
+        """Vertices see the frontier `since` from now on, and none at ports in `ended`."""
+        self._since = since
+        if ended != self._ended:
+            self._ended = ended
+            self.loop.on_ended()
+
+    # A lone worker.
+
+    def _advance_alone(self, inbox: Sequence[tuple[int, int, int, Batch]]) -> None:
+        """Do all closed epochs, or go on with it."""
+        loop, bound = self.loop, self._closed_before()
+        if self._span is None and bound <= self._done:
+            if inbox and not loop.rests():
+                loop.pass_on()
+                loop.send()
+            elif self.is_ahead or self._ended_outside is not None:
+                if inbox:
+                    # What has only come in closes nothing: it waits, and no row is earlier than its message.
+                    shift = self._shift
+                    earliest = min([word for _, _, word, _ in inbox]) >> shift << shift
+                    if self._held is None or earliest < self._held:
+                        self._hold(earliest)
+                return
+        while self._span is not None or bound > self._done:
+            if (self._span is not None or self._close(bound)) and not loop.run():
+                self.wants_resume = True
+                self._place.resume_later(self)
+                break
+            assert self._span is not None
+            self._done, self._span = self._span, None
+        first = loop.first()
+        done, anchor = self._done if self._span is None else self._span, self._place.anchor.epoch
+        since = (done - anchor) << self._shift if done > anchor else 0
+        if since > self._limit:
+            since = self._limit
+        if first is not None:
+            # Rows that are still here may go on to ports at which nothing comes in from outside.
+            self._since = first if first < since else since
+        elif self._ended_outside is None:
+            self._look(since, self._ports_ended())
+        else:
+            self._look(since, self._ended_outside)
+        if first != self._held:
+            self._hold(first)
+
+    # Workers with peers.
+
+    def _advance_in_round(self) -> bool:
+        """Begin a span, or take up a round of all; return False if there is nothing to do but wait."""
+        loop = self.loop
+        if self._vote is None:
+            bound = self._closed_before()
+            for message in self._heard.get(self._round, ()):
+                bound = max(bound, loop.vote_in(message).bound)
+            if bound <= self._done:
+                return False
+            self._close(bound)
+            # A message that is here already has left the memory in which the loop itself would hear it.
+            went_on = None if self._heard else self._go_by_itself(self._before(bound), begins=True)
+            if went_on is None:
+                loop.pass_on()
+                self._send_vote(bound)
+            return went_on is not False
+        if len(self._heard.get(self._vote.number, [])) < self._place.workers - 1:
+            return not self._heard and bool(self._go_by_itself(self._vote))
+        self._take_up(self._vote, self._heard.pop(self._vote.number))
+        return True
+
+    def _take_up(self, own: Vote, messages: list[Batch]) -> None:
+        """All have voted in this round: do what follows."""
+        loop = self.loop
+        every = [own, *(loop.vote_in(message) for message in messages)]
+        for message in sorted(messages, key=lambda message: loop.vote_in(message).worker):
+            loop.hear(message)
+        bound = max(vote.bound for vote in every)
+        first = min(vote.first for vote in every)
+        if any(vote.bound < bound for vote in every):
+            self._close(bound)
+            loop.pass_on()
+        elif not loop.follow(every):
+            self._end_span(bound, _are_alike(every))
+            return
+        self._hold_epoch(first)
+        self._send_vote(bound)
+
+    def _before(self, bound: int) -> Vote:
+        """Return what stands before the first vote of a span: nobody has sent it, and nobody answers it."""
+        return Vote(self._place.worker, self._round - 1, bound, bound, -1, 0, False, False, b"")
+
+    def _go_by_itself(self, vote: Vote, begins: bool = False) -> bool | None:
+        """Let the loop go on from round to round, or begin with the first; return False if there is nothing
+        to do but wait, and None if it cannot.
+        """
+        lender = self._place.lender
+        lent = lender.lend() if self._calls_left else None
+        if lent is None:
+            return None
+        self._calls_left -= 1
+        ended = self._ports_ended()
+        try:
+            result = self.loop.go_on(self._round_input(lent, vote, ended, begins))
+        finally:
+            lender.take_back()
+        self._vote, self._round = result.vote, result.vote.number + 1
+        if result.vote.number != vote.number and result.vote.is_empty:
+            self._voted_ended = ended
+        if result.stop is Stop.ENDS:
+            self._end_span(result.vote.bound, result.is_alike)
+        else:
+            if result.rounds:
+                self._hold_epoch(result.first)
+            if result.stop is Stop.VOTES:
+                self._send_vote(result.vote.bound)
+        return result.stop is not Stop.WAITS
+
+    def _round_input(self, lent: Lent, vote: Vote, ended: set[int], begins: bool = False) -> RoundInput:
+        """Return what the loop needs for that."""
+        assert self._held is not None
+        # What words cannot say nobody has rows of.
+        word, anchor = min(self._held, self._limit), self._place.anchor.epoch
+        header = DataHeader(self._place.index, self.way, word, self.loop.message_kind, anchor)
+        return RoundInput(lent, vote, write_data_header(header), word, anchor, self._bytes_of(ended), begins)
+
+    def _bytes_of(self, ended: set[int]) -> bytes:
+        return bytes(port in ended for port in self._watched)
+
+    def _send_vote(self, bound: int) -> None:
+        """Send the next vote, with the rows that go with it."""
+        loop, place = self.loop, self._place
+        barrier, counters, passes = loop.waiting()
+        first = loop.first()
+        first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
+        is_empty, ended = first is None, b""
+        if is_empty:
+            self._voted_ended = self._ports_ended()
+            ended = self._bytes_of(self._voted_ended)
+        vote = Vote(place.worker, self._round, bound, first_epoch, barrier, counters, passes, is_empty, ended)
+        self._round += 1
+        self._vote = vote
+        for peer in range(place.workers):
+            if peer != place.worker:
+                message = loop.message(vote, peer)
+                assert self._held is not None
+                place.send_data(peer, self.way, self._held if message.rows else 0, message)
+
+    def _end_span(self, bound: int, is_alike: bool) -> None:
+        """End the span: its epochs are done with all workers, and what leaves is sent. `is_alike`: nobody
+        keeps anything, and all have said the same of what has ended.
+        """
+        self.loop.send()
+        self._vote = self._span = None
+        self._done = bound
+        # Where rows still wait with anybody nothing has ended for them: they may go on to there.
+        ended = self._ended
+        if bound >= FOREVER:
+            ended = set(self._watched)
+        elif is_alike:
+            ended = self._voted_ended
+        self._hold_epoch(bound, ended)
+
+    def _hold_epoch(self, epoch: int, ended: set[int] | None = None) -> None:
+        """Nothing is outstanding before an epoch, with any worker; nothing comes in at ports in `ended`."""
+        word, held = self._word(epoch), self._held
+        assert held is not None, "its epochs are done for ever"
+        assert word >= held, f"held was {held:#x}, and nobody begins to hold {word:#x} before it"
+        self._hold(word if epoch < FOREVER else None)
+        self._look(min(word, self._limit), self._ended if ended is None else ended)
+
+    # What its vertices see.
+
+    @property
+    def worker(self) -> int:
+        """Index of this worker."""
+        return self._place.worker
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are in all."""
+        return self._place.workers
+
+    @property
+    def checker(self) -> Checker | None:
+        """Hears what happens, if anybody does."""
+        return self._place.checker
+
+    def frontier(self, port: int) -> Int64s:
+        """Return the first epoch of which anything is outstanding, inside or outside."""
+        return _NO_TIMES if port in self._ended else np.array([self._since], np.int64)
+
+    def first(self, port: int) -> int | None:
+        """Return the first word of `frontier`; None if that is empty."""
+        return None if port in self._ended else self._since
+
+    def feeding(self, stage: int, port: int) -> list[Feeder]:
+        """Return the senders to input `port` of a stage on this worker."""
+        return self._place.feeding(stage, port)
+
+    @property
+    def count(self) -> Callable[[int, int, int], None]:
+        """Not for a vertex: the runner counts for all."""
+        raise self._alone()
+
+    @property
+    def is_calm(self) -> bool:
+        """Not for a vertex: none of a loop is an output."""
+        raise self._alone()
+
+    def wake(self, runner: VertexRunner, /) -> None:
+        """Not for a vertex: the loop has turns."""
+        raise self._alone()
+
+    def resume_later(self, runner: VertexRunner, /) -> None:
+        """See `wake`."""
+        raise self._alone()
+
+    def await_epoch(self, stage: int) -> None:
+        """See `wake`."""
+        raise self._alone()
+
+    def _alone(self) -> InternalError:
+        return InternalError(f"a vertex of {self.title()} acts by itself")
+
+    # Called by the instance.
+
+    def report(self) -> None:
+        """Bring counters of connectors and vertices up to date."""
+        for stage, turns in self.loop.report().items():
+            self._members[stage].activations += turns
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later anchor."""
+        self.inbox = [
+            (port, location, 0 if location == _ROUND else by.word(word), batch.rebased(-by.step))
+            for port, location, word, batch in self.inbox
+        ]
+        for heard in self._heard.values():
+            heard[:] = [message.rebased(-by.step) for message in heard]
+        if self._held is not None:
+            self._held = by.word(self._held)
+        self._closed = self._ended_outside = None
+        self.is_ahead = False
+        self._since = by.early_word(self._since)
+        self.loop.rebase(by)
+        if self._span is not None:
+            # Words say more epochs now that are closed, if the bound was behind all that they could say.
+            self._close(self._span)
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all that waits here, and what the loop keeps beside its vertices."""
+        for _, _, _, batch in self.inbox:
+            mark.holder(batch, f"a batch of {type(batch).__name__} that waits for {self.title()}")
+        self.loop.symbols(mark)
+        for heard in self._heard.values():
+            for message in heard:
+                mark.holder(message)
+
+    def compared(self) -> object:
+        """Return all that decides what it will do, beside its vertices."""
+        return (
+            (self.inbox, self._heard),
+            (self._held, self._done, self._span, self._vote, self._round),
+            (self.is_queued, self.has_frontier_news, self.wants_resume),
+            self.loop,
+        )
+
+
+def _are_alike(every: Sequence[Vote]) -> bool:
+    """Whether nobody keeps anything, and all have said the same of what has ended."""
+    return len({vote.ended for vote in every}) == 1 and all(vote.is_empty for vote in every)
