@@ -38,10 +38,10 @@ from differential.expressions.expression import col
 from differential.kernels.history.first import reduce_first
 from differential.kernels.least.least import reduce_least
 from differential.kernels.loading import MERGES, prepare
-from differential.kernels.regions.gates import next_gate, open_gate
+from differential.kernels.regions.barriers import next_barrier, open_barrier
 from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.rounds import run_rounds
-from differential.kernels.regions.run import run_region
+from differential.kernels.regions.run import run_loop
 from differential.kernels.sums.reduce_sums import go_the_long_way, reduce_few, reduce_into
 from progress.compiled.kernel import (
     COMPILE_NOTICE,
@@ -129,7 +129,7 @@ def _compile_gates() -> None:
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(reduce_least, table, table, table, table, line, line)
-    compile_part_for(open_gate, 0, table, table, table, table, table, line, table)
+    compile_part_for(open_barrier, 0, table, table, table, table, table, line, table)
     _compile_loops()
     _compile_large_sums()
     _give_way()
@@ -142,7 +142,7 @@ def _compile_joins() -> None:
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(take_in, 0, table, table, table, table, table, line, table)
-    compile_part_for(next_gate, table, table, table, line)
+    compile_part_for(next_barrier, table, table, table, line)
     compile_part_for(go_the_long_way, table, table, table, line, table, table, table, table)
     compile_for(reduce_few, table, table, table, line, line, table)
     for kernel, shape in MERGES:
@@ -160,7 +160,7 @@ def _give_way() -> None:
 def _compile_loops() -> None:
     """The one that runs loops."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
-    compile_for(run_region, table, table, table, table, table, table, line, table)
+    compile_for(run_loop, table, table, table, table, table, table, line, table)
 
 
 def _compile_large_sums() -> None:
@@ -279,7 +279,7 @@ def _every_operator(dataflow: Dataflow) -> None:
 
 
 _LIST = "differential.warming"
-_LARGE = (run_region, run_rounds, reduce_into, reduce_few, reduce_first)
+_LARGE = (run_loop, run_rounds, reduce_into, reduce_few, reduce_first)
 """Nearly all kernels are parts of these: where one of them is another one, `warm` has more to do."""
 
 

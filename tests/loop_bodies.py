@@ -1,4 +1,4 @@
-"""Bodies of loops over two collections of (k, v), each with its plain meaning, for tests of regions."""
+"""Bodies of loops over two collections of (k, v), each with its plain meaning, for tests of loops."""
 
 from __future__ import annotations
 

@@ -90,6 +90,7 @@ WITHOUT_A_TEST_FILE = {
     "timely/operators/compiled_loop.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
+    "differential/kernels/regions/round_layout.py": "differential/kernels/regions/test_rounds.py",
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"

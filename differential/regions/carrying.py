@@ -8,7 +8,10 @@ import numpy as np
 
 from differential.kernels.overflow import INT64_MIN
 from differential.kernels.regions.edges import AT_LEAST, AT_MOST, GREATER, LESS
-from differential.kernels.regions.layout import FAR, SUM_WORD
+from differential.kernels.regions.layout import (
+    FAR,
+    SUM_WORD,
+)
 from differential.linear.short import Short
 from differential.linear.transform import LinearTransform
 from progress.compiled.arrays import Int64s

@@ -23,8 +23,10 @@ from differential.columns.packed.parts import Part, each_in, in_order, packed
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.loading import prepare
-from differential.kernels.regions.gates import find_next, find_next_in, frontier_behind, next_gate
+from differential.kernels.regions.barriers import find_next, find_next_in, frontier_behind, next_barrier
 from differential.kernels.regions.layout import (
+    COUNTS_ARE_FULL,
+    COUNTS_ROOM,
     DONE,
     E_ROWS,
     FAR,
@@ -39,22 +41,22 @@ from differential.kernels.regions.layout import (
     S_NEXT,
     S_ROWS,
     STATE,
-    TOLD_IS_FULL,
-    TOLD_MAX,
     TOO_MUCH,
-    WAITS,
     X_BOUND,
+    X_COUNTED,
     X_COUNTERS,
+    X_COUNTS_MAX,
     X_FROM,
     X_NOW,
     X_ROWS,
     X_SLOT,
     X_STEP,
-    X_TELLS,
-    X_TOLD,
     X_TURNS,
 )
-from differential.kernels.regions.run import run_region
+from differential.kernels.regions.round_layout import (
+    WAITS,
+)
+from differential.kernels.regions.run import run_loop
 from differential.kernels.regions.slots import least_in, least_of, moved_in_order, put_rows
 from differential.kernels.sums.components import are_components
 from differential.linear.failures.failing import FAILURES
@@ -91,7 +93,7 @@ PACKED_ROWS_MIN: Final = 1 << 12
 """At least so many rows for a slot of another worker go to it packed."""
 
 _KERNELS: Final = (
-    (run_region, "ttttttlt"),
+    (run_loop, "ttttttlt"),
     (find_next, "ttl"),
     (frontier_behind, "itl"),
     (put_rows, "titiii"),
@@ -116,9 +118,9 @@ class KernelLoop:
         self._parts = parts
         self._slots = parts.slots
         self._state = np.zeros(STATE, np.int64)
-        self._state[X_TELLS] = parts.tells
+        self._state[X_COUNTS_MAX] = parts.counts_max
         self._state[X_COUNTERS] = (1 << parts.epoch_shift) - 1
-        self._told = np.zeros((3, max(TOLD_MAX, 2 * parts.tells)), np.int64)
+        self._round_counts = np.zeros((3, max(COUNTS_ROOM, 2 * parts.counts_max)), np.int64)
         self._is_long = False
         """Whether the last span was of very many epochs."""
         self._gates = list(parts.gates.values())
@@ -148,8 +150,8 @@ class KernelLoop:
         self._rounds: Rounds | None = None
         if workers > 1:
             prepare(find_next_in, "ltl")
-            prepare(next_gate, "tttl")
-            self._rounds = Rounds(parts, self._to_gates, self._state, self._told)
+            prepare(next_barrier, "tttl")
+            self._rounds = Rounds(parts, self._to_gates, self._state, self._round_counts)
 
     def __deepcopy__(self, memo: dict[int, object]) -> KernelLoop:
         """Refuse: tables name memory by address. Workers whose copies are wanted run ordinary loops."""
@@ -240,7 +242,7 @@ class KernelLoop:
             parts.refresh()
         while True:
             try:
-                why = run_region(
+                why = run_loop(
                     parts.steps,
                     parts.matches,
                     parts.edges,
@@ -248,7 +250,7 @@ class KernelLoop:
                     self._slots.table,
                     parts.fields,
                     state,
-                    self._told,
+                    self._round_counts,
                 )
             except OverflowError:
                 if not self._do_again():
@@ -271,7 +273,7 @@ class KernelLoop:
             if not parts.traces.make_room(int(state[X_SLOT]), int(state[X_ROWS])):
                 self._do(int(state[X_STEP]))
             parts.lend()
-        elif why == TOLD_IS_FULL:
+        elif why == COUNTS_ARE_FULL:
             self._count()
         else:
             assert why == TOO_MUCH
@@ -323,11 +325,11 @@ class KernelLoop:
     def _count(self, step: int = 0) -> None:
         """Let connectors count what kernels have noted; words have become less by `step` since."""
         parts, state = self._parts, self._state
-        told: int = state.item(X_TOLD)
-        if told:
-            for number, word, rows in self._told[:, :told].T.tolist():
+        count: int = state.item(X_COUNTED)
+        if count:
+            for number, word, rows in self._round_counts[:, :count].T.tolist():
                 parts.uses[number].count_round(word - step, rows)
-            state[X_TOLD] = 0
+            state[X_COUNTED] = 0
         carried = parts.edges[:, E_ROWS]
         for number, rows in enumerate(carried.tolist()):
             if rows:
@@ -425,11 +427,11 @@ class KernelLoop:
     def _here(self) -> tuple[int, int] | None:
         """Return the barrier that opens next for what waits here."""
         parts = self._parts
-        gate = int(next_gate(parts.steps, self._slots.table, parts.fields, self._state))
+        gate = int(next_barrier(parts.steps, self._slots.table, parts.fields, self._state))
         return None if gate < 0 else (gate, int(self._state[X_NOW]))
 
     def order(self, barrier: int, counters: int) -> tuple[int, ...]:
-        """Return what barriers open in the order of: see `comes_first` in `gates.py`."""
+        """Return what barriers open in the order of: see `comes_first` in `barriers.py`."""
         parts = self._parts
         found: list[int] = []
         for level in range(1, parts.levels[barrier] + 1):

@@ -14,7 +14,7 @@ from differential.kernels.regions.layout import (
     BY_UNIT,
     FAR,
     K_ARRANGE,
-    K_GATE,
+    K_BARRIER,
     K_JOIN,
     K_LEAST,
     K_OTHER,
@@ -315,7 +315,7 @@ class _Maker:
             if isinstance(machine, ReduceMachine):
                 self._add_reduce(member, machine)
             else:
-                kind = K_SUM if isinstance(machine, ConsolidateMachine) else K_GATE
+                kind = K_SUM if isinstance(machine, ConsolidateMachine) else K_BARRIER
                 self._add_gate(member, kind, machine, -1)
             if vertex.shared is not None:
                 self._add_arrange(stage, 1, self._shared[stage], vertex.shared)
@@ -428,7 +428,7 @@ class _Maker:
     def _add_reduce(self, member: Member, machine: ReduceMachine) -> None:
         kind, shape, aggregates = machine.kernel()
         number, line = self._add_gate(member, _kind_of(kind), machine, self._pending[member.stage])
-        if line[P_KIND] == K_GATE:
+        if line[P_KIND] == K_BARRIER:
             return
         parts = self._parts
         line[P_SHAPE], line[P_SHAPE_WORDS] = parts.keep(shape), shape.shape[0]
@@ -487,4 +487,4 @@ def _are_known(routes: Sequence[object]) -> bool:
 
 def _kind_of(kernel: str | None) -> int:
     """The kind of gate that a reduce is."""
-    return {"least": K_LEAST, "sums": K_TOTALS}.get(kernel or "", K_GATE)
+    return {"least": K_LEAST, "sums": K_TOTALS}.get(kernel or "", K_BARRIER)

@@ -10,28 +10,31 @@ import numpy as np
 
 from differential.kernels.loading import prepare
 from differential.kernels.regions.layout import (
-    ENDS,
     FAR,
-    IS_HEARD_ELSEWHERE,
-    IS_SAID_ELSEWHERE,
-    J_ARE_ALIKE,
-    J_FIRST_OF_ALL,
-    J_KEPT,
-    J_SAID,
-    J_TURNS,
-    JOINT,
+    X_TURNS,
+)
+from differential.kernels.regions.round_layout import (
+    ENDS,
+    HEARS_ELSEWHERE,
     LISTENS,
     OUT,
+    R_ARE_ALIKE,
+    R_FIRST_OF_ALL,
+    R_KEPT,
+    R_TURNS,
+    R_VOTE,
+    ROUND,
     SOMEBODY_SLEEPS,
-    W_ENDED,
-    W_NUMBER,
-    W_PARTS,
+    V_ENDED,
+    V_NUMBER,
+    V_PARTS,
+    VOTES_ELSEWHERE,
     WAITS,
     WORKS,
-    X_TURNS,
 )
 from differential.kernels.regions.round_messages import HEADER_BYTES
 from differential.kernels.regions.rounds import (
+    T_COUNTS,
     T_EDGES,
     T_ENDED,
     T_FIELDS,
@@ -43,7 +46,6 @@ from differential.kernels.regions.rounds import (
     T_SLOTS,
     T_STATE,
     T_STEPS,
-    T_TOLD,
     T_TRACES,
     TABLES,
     run_rounds,
@@ -58,14 +60,14 @@ __all__ = ["STOPS", "Rounds"]
 
 STOPS: Final = {
     WAITS: Stop.WAITS,
-    IS_HEARD_ELSEWHERE: Stop.WAITS,
+    HEARS_ELSEWHERE: Stop.WAITS,
     SOMEBODY_SLEEPS: Stop.AGAIN,
-    IS_SAID_ELSEWHERE: Stop.VOTES,
+    VOTES_ELSEWHERE: Stop.VOTES,
     ENDS: Stop.ENDS,
 }
 """Why a call has ended if not for a step that is Python's."""
 
-_NUMBERS: Final = struct.Struct(f"<{JOINT}q")
+_NUMBERS: Final = struct.Struct(f"<{ROUND}q")
 
 _ROUNDS_MAX: Final = 256
 """Rounds that are taken up before others have their turn."""
@@ -76,14 +78,16 @@ class Rounds:
 
     Args:
         to_gates: of slots for other workers whose rows go to barriers: which barrier.
-        state, told: of the loop, as kernels take them.
+        state, round_counts: of the loop, as kernels take them.
     """
 
-    def __init__(self, parts: Parts, to_gates: Mapping[int, int], state: Int64s, told: Int64s) -> None:
+    def __init__(
+        self, parts: Parts, to_gates: Mapping[int, int], state: Int64s, round_counts: Int64s
+    ) -> None:
         prepare(run_rounds, "tl")
         self._parts = parts
         self._to_gates = to_gates
-        self._round = np.zeros(JOINT, np.int64)
+        self._round = np.zeros(ROUND, np.int64)
         self._state = state
         self._tables = np.zeros((TABLES, 3), np.int64)
         self._kept: dict[int, Int64s] = {}
@@ -97,7 +101,7 @@ class Rounds:
         """What its second line says."""
         self._put(T_HEADER, self._header)
         self._put(T_STATE, state.reshape(1, -1))
-        self._put(T_TOLD, told)
+        self._put(T_COUNTS, round_counts)
         self._put(T_FIELDS, parts.fields)
 
     def begin(self, start: RoundInput) -> None:
@@ -124,28 +128,28 @@ class Rounds:
         _NUMBERS.pack_into(
             self._numbers, 0,
             phase, _ROUNDS_MAX, lent.looks, 0, start.anchor, self._parts.epoch_shift, start.word,
-            len(start.ended), 0, 0, *vote[:W_PARTS], 0, vote.passes, vote.is_empty, len(vote.ended),
+            len(start.ended), 0, 0, *vote[:V_PARTS], 0, vote.passes, vote.is_empty, len(vote.ended),
         )  # fmt: skip
 
     @property
     def number(self) -> int:
         """Number of the last vote."""
-        return int(self._round[J_SAID + W_NUMBER])
+        return int(self._round[R_VOTE + V_NUMBER])
 
     def call(self, gates: Iterable[Gate]) -> int:
         """Go on; return why it has ended."""
         kept = [int(gate.held[0]) for gate in gates if gate.held.shape[0]]
-        self._round[J_KEPT] = min(kept, default=FAR)
+        self._round[R_KEPT] = min(kept, default=FAR)
         return run_rounds(self._tables, self._round)
 
     def result(self, why: int) -> RoundResult:
         """Return how far it went since `begin`."""
         numbers = self._round.tolist()
-        worker, number, bound, first, barrier, counters, _, passes, is_empty, count = numbers[J_SAID:]
+        worker, number, bound, first, barrier, counters, _, passes, is_empty, count = numbers[R_VOTE:]
         ended = bytes(self._ended[0, :count].tolist()) if count else b""
         vote = Vote(worker, number, bound, first, barrier, counters, bool(passes), bool(is_empty), ended)
-        rounds = _ROUNDS_MAX - numbers[J_TURNS]
-        return RoundResult(STOPS[why], vote, rounds, numbers[J_FIRST_OF_ALL], bool(numbers[J_ARE_ALIKE]))
+        rounds = _ROUNDS_MAX - numbers[R_TURNS]
+        return RoundResult(STOPS[why], vote, rounds, numbers[R_FIRST_OF_ALL], bool(numbers[R_ARE_ALIKE]))
 
     def _describe(self, lines: Int64s) -> None:
         """The first time, or with other workers."""
@@ -168,7 +172,7 @@ class Rounds:
             for out in parts.outs
         ]
         self._put(T_OUTS, np.array(outs, np.int64).reshape(len(outs), OUT))
-        assert W_ENDED + 1 == JOINT - J_SAID
+        assert V_ENDED + 1 == ROUND - R_VOTE
 
     def _put(self, number: int, table: Int64s) -> None:
         """Describe a table."""

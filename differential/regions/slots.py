@@ -1,4 +1,4 @@
-"""Where rows of a region wait: arrays that Python owns and a kernel fills.
+"""Where rows of a compiled loop wait: arrays that Python owns and a kernel fills.
 
 Of a load so many wait that as words they would be the most that there ever is. So what Python puts behind
 many others is packed, block by block, and only the last rows are left as words. These are always too many for
@@ -36,14 +36,14 @@ __all__ = ["LOOSE_ROWS_MAX", "Slots"]
 _ROOM_FIRST: Final = 64
 _ROOM_KEPT: Final = 1 << 16
 _ROOM_AT_REST: Final = 1 << 12
-"""For so many rows a slot keeps its room from one iteration to the next, and from one stretch to the next."""
+"""For so many rows a slot keeps its room from one iteration to the next, and from one span to the next."""
 
 LOOSE_ROWS_MAX: Final = 1 << 14
 """More rows than these are packed."""
 
 
 class Slots:
-    """All slots of a region, by number. `table` is what kernels see of them.
+    """All slots of a compiled loop, by number. `table` is what kernels see of them.
 
     counters: the bits of a time word that are not its epoch's
     """
@@ -215,7 +215,7 @@ class Slots:
         self._describe(slot)
 
     def tidy(self) -> None:
-        """A stretch is over: let go of the room that it has needed, where it was much. The next one that is
+        """A span is over: let go of the room that it has needed, where it was much. The next one that is
         as large takes it anew, and what it has to do with so many rows takes far longer.
         """
         if not self.are_large:

@@ -1,4 +1,6 @@
-"""A region as tables: what `layout.py` in `differential/kernels/regions` describes; who does each step."""
+"""A compiled loop as tables: what `layout.py` in `differential/kernels/regions` describes; who does each
+step.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,7 @@ class Rows:
 
 @dataclass
 class Parts:
-    """What a region consists of; arrays that tables name by address are in `kept`."""
+    """What a compiled loop consists of; arrays that tables name by address are in `kept`."""
 
     fields: Int64s
     epoch_shift: int
@@ -149,8 +151,8 @@ class Parts:
         self.edges = self.edge_rows.table()
 
     @property
-    def tells(self) -> int:
-        """How much a step may tell of rounds at most: each match goes by edges of its own."""
+    def counts_max(self) -> int:
+        """The most round counts that a step may note: each match goes by edges of its own."""
 
         def rounds(first: int, last: int) -> int:
             return int(np.count_nonzero(self.edges[first:last, E_IS_ROUND]))
@@ -168,7 +170,7 @@ class Parts:
         )
 
     def keep(self, array: Int64s) -> int:
-        """Hold an array as long as the region is there; returns its address."""
+        """Hold an array as long as the loop is there; return its address."""
         array = np.ascontiguousarray(array)
         self.kept.append(array)
         return int(array.ctypes.data)

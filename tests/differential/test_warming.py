@@ -100,9 +100,9 @@ def test_what_the_helper_compiles_is_what_the_dataflow_calls(monkeypatch: pytest
     warming.warm()
     warming._compile_gates()
     warming._compile_joins()
-    parts = (warming.open_gate, warming.take_in, warming.next_gate, warming.go_the_long_way)
+    parts = (warming.open_barrier, warming.take_in, warming.next_barrier, warming.go_the_long_way)
     reduces = (warming.reduce_few, warming.reduce_first, warming.reduce_least)
-    for large in (*reduces, warming.run_region, *parts):
+    for large in (*reduces, warming.run_loop, *parts):
         assert len(cast("Kernel", large).signatures) == 1
 
 
@@ -127,7 +127,7 @@ def test_helpers_give_way_before_they_compile_what_few_queries_need(
     monkeypatch.setattr(warming, "compile_part_for", compile_one)
     monkeypatch.setattr(warming, "prepare", compile_one)
     warming._compile_gates()
-    assert done == ["reduce_least", "open_gate", "run_region", "reduce_into", "nice 19", "reduce_first"]
+    assert done == ["reduce_least", "open_barrier", "run_loop", "reduce_into", "nice 19", "reduce_first"]
     done.clear()
     warming._compile_joins()
     assert done[0] == "take_in" and done[-4:] == ["merge_runs", "merge_words", "nice 19", "run_rounds"]

@@ -38,10 +38,10 @@ from differential.kernels.regions.layout import (
     SUM_WORD,
     TOO_MUCH,
     X_BOUND,
+    X_COUNTED,
     X_COUNTERS,
     X_ROWS,
     X_SLOT,
-    X_TOLD,
 )
 from differential.kernels.rows.hashing import hash_of_key
 from differential.kernels.rows.memory import table_at
@@ -190,7 +190,7 @@ def divide(words: Int64s, number: int, edges: Int64s, slots: Int64s, state: Int6
 
 @kernel
 def pass_on(
-    words: Int64s, first: int, last: int, edges: Int64s, slots: Int64s, state: Int64s, told: Int64s
+    words: Int64s, first: int, last: int, edges: Int64s, slots: Int64s, state: Int64s, round_counts: Int64s
 ) -> int:
     """Put rows into the slots of the edges first … last - 1: 0, or why not. Of what was put in then, `slots`
     and `state` have to be told.
@@ -228,22 +228,24 @@ def pass_on(
             carried = stop - start
         edges[number, E_ROWS] += carried
         if edges[number, E_IS_ROUND] != 0 and carried > 0:
-            tell(told, state, number, least, carried)
+            count_round(round_counts, state, number, least, carried)
     return 0
 
 
 @kernel
-def tell(told: Int64s, state: Int64s, number: int, time: int, rows: int) -> None:
-    """Note what has gone round. Requires: there is room, as who opens a gate sees to."""
-    at = state[X_TOLD]
-    told[0, at] = number
-    told[1, at] = time
-    told[2, at] = rows
-    state[X_TOLD] = at + 1
+def count_round(round_counts: Int64s, state: Int64s, number: int, time: int, rows: int) -> None:
+    """Note how many rows have gone round. Requires: there is room, which `run_loop` sees to."""
+    at = state[X_COUNTED]
+    round_counts[0, at] = number
+    round_counts[1, at] = time
+    round_counts[2, at] = rows
+    state[X_COUNTED] = at + 1
 
 
 @kernel
-def shifted_by(words: Int64s, edges: Int64s, number: int, state: Int64s, told: Int64s) -> tuple[Int64s, int]:
+def shifted_by(
+    words: Int64s, edges: Int64s, number: int, state: Int64s, round_counts: Int64s
+) -> tuple[Int64s, int]:
     """Rows at the times at which an edge brings them to who looks: (rows, 0), or why not."""
     columns, rows = words.shape
     keep, add = edges[number, E_KEEP], edges[number, E_ADD]
@@ -261,5 +263,5 @@ def shifted_by(words: Int64s, edges: Int64s, number: int, state: Int64s, told: I
         out[columns - 2, row] = time
         least = min(least, time)
     if edges[number, E_IS_ROUND] != 0 and rows > 0:
-        tell(told, state, number, least, rows)
+        count_round(round_counts, state, number, least, rows)
     return out, 0

@@ -97,12 +97,12 @@ def look_up(
     traces: Int64s,
     slots: Int64s,
     state: Int64s,
-    told: Int64s,
+    round_counts: Int64s,
 ) -> int:
     """Match rows with one trace and pass the pairs on: 0, or why not."""
     via = matches[number, M_VIA]
     if via >= 0:
-        delta, why = shifted_by(delta, edges, via, state, told)
+        delta, why = shifted_by(delta, edges, via, state, round_counts)
         if why != 0:
             return why
     lines = lines_of(traces, matches[number, M_TRACE], matches[number, M_DELAY])
@@ -111,7 +111,9 @@ def look_up(
     pairs, stop = match_few(delta, np.int64(0), lines, kw, projection, guards, np.int64(PAIRS_MAX))
     if stop < delta.shape[1]:
         return TOO_MUCH
-    return pass_on(pairs, matches[number, M_EDGE], matches[number, M_EDGES], edges, slots, state, told)
+    return pass_on(
+        pairs, matches[number, M_EDGE], matches[number, M_EDGES], edges, slots, state, round_counts
+    )
 
 
 @large_kernel
@@ -123,7 +125,7 @@ def take_in(
     traces: Int64s,
     slots: Int64s,
     state: Int64s,
-    told: Int64s,
+    round_counts: Int64s,
 ) -> int:
     """The rows in the slot of a join's port, or of an arrangement, are matched and kept: 0, or why not."""
     slot, trace = steps[step, P_SLOT], steps[step, P_TRACE]
@@ -135,10 +137,10 @@ def take_in(
     delta = sort_words(rows_of(slots, slot))
     if delta.shape[1] > 0:
         for number in range(steps[step, P_MATCH], steps[step, P_MATCHES]):
-            why = look_up(delta, number, matches, edges, traces, slots, state, told)
+            why = look_up(delta, number, matches, edges, traces, slots, state, round_counts)
             if why != 0:
                 return why
-        why = pass_on(delta, steps[step, P_EDGE], steps[step, P_EDGES], edges, slots, state, told)
+        why = pass_on(delta, steps[step, P_EDGE], steps[step, P_EDGES], edges, slots, state, round_counts)
         if why != 0:
             return why
         if trace >= 0:

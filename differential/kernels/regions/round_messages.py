@@ -1,8 +1,9 @@
-"""Beats as records: what `differential/regions/beats.py` puts into frames, and takes out of them.
+"""Round messages as records: what `differential/regions/round_messages.py` puts into frames and takes out of
+them.
 
-A record with a beat that a kernel takes up has three frames: the header of a data message, which is the same
-for all of a call but for its time word; the header of a beat; rows. One with symbols has a fourth, and is
-Python's; so is one with packed rows, whose columns are said as below zero.
+A record with a message that a kernel takes up has three frames: the header of a data message, which is the
+same for all of a call but for its time word; the header of a round message; rows. A record with symbols has a
+fourth, and is Python's; so is one with packed rows, whose header gives their columns as a number below zero.
 """
 
 from __future__ import annotations
@@ -14,15 +15,8 @@ import numpy as np
 from differential.kernels.regions.edges import note_rows
 from differential.kernels.regions.layout import (
     FAR,
-    IS_HEARD_ELSEWHERE,
-    J_ENDED,
-    J_SAID,
-    J_WORD,
-    K_GATE,
+    K_BARRIER,
     NO_ROOM,
-    O_LINE,
-    O_SLOT,
-    O_TARGET,
     P_KIND,
     S_AT,
     S_COLUMNS,
@@ -31,18 +25,27 @@ from differential.kernels.regions.layout import (
     S_NEXT,
     S_ROOM,
     S_ROWS,
-    W_BOUND,
-    W_ENDED,
-    W_GATE,
-    W_IS_EMPTY,
-    W_NUMBER,
-    W_PARTS,
-    W_PASSES,
-    W_WORKER,
     X_ROWS,
     X_SLOT,
 )
 from differential.kernels.regions.rings import RECORD_WORDS, begin_record, end_record, padded, start_of
+from differential.kernels.regions.round_layout import (
+    HEARS_ELSEWHERE,
+    O_LINE,
+    O_SLOT,
+    O_TARGET,
+    R_ENDED,
+    R_VOTE,
+    R_WORD,
+    V_BARRIER,
+    V_BOUND,
+    V_ENDED,
+    V_IS_EMPTY,
+    V_NUMBER,
+    V_PARTS,
+    V_PASSES,
+    V_WORKER,
+)
 from differential.kernels.rows.memory import load, store, table_at
 from differential.kernels.sums.components import are_components
 from progress.compiled.kernel import Int64s, kernel, small_kernel
@@ -57,11 +60,11 @@ _KIND: Final = 20
 _ANCHOR: Final = 22
 _SIZES: Final = 8 * RECORD_WORDS
 _HEADER: Final = _SIZES + 8 * FRAMES
-_BEAT: Final = _HEADER + 32
-"""Where the header of a beat begins, in bytes of its record."""
+_MESSAGE: Final = _HEADER + 32
+"""Where the header of a round message begins, in bytes of its record."""
 
-SAID_BYTES: Final = 58
-"""Of the header of a beat before its parts: 7 words, two flags."""
+VOTE_BYTES: Final = 58
+"""Size of a vote in that header, in front of the parts: 7 words, two flags."""
 _PASSES: Final = 56
 _IS_EMPTY: Final = 57
 PART_BYTES: Final = 24
@@ -86,74 +89,74 @@ def is_message(record: int, header: Int64s) -> bool:
 
 
 @kernel
-def read_said(record: int, length: int, said: Int64s) -> bool:
-    """What the beat in a record of so many bytes says, in the order of `J_SAID`; False: it is malformed."""
+def read_vote(record: int, length: int, vote: Int64s) -> bool:
+    """Read the vote in a record of so many bytes, in the order of `R_VOTE`; False: it is malformed."""
     size, rows = load(record + _SIZES, 8, 0, 1), load(record + _SIZES, 8, 0, 2)
-    if size < SAID_BYTES or rows < 0 or size > length or rows > length:
+    if size < VOTE_BYTES or rows < 0 or size > length or rows > length:
         return False
-    if _BEAT + padded(size) + padded(rows) != length:
+    if _MESSAGE + padded(size) + padded(rows) != length:
         return False
     for word in range(7):
-        said[word] = load(record + _BEAT, 8, 0, word)
-    said[W_PASSES] = load(record + _BEAT + _PASSES, 1, 0, 0) != 0
-    said[W_IS_EMPTY] = load(record + _BEAT + _IS_EMPTY, 1, 0, 0) != 0
-    parts = said[W_PARTS]
-    if parts < 0 or parts > size or SAID_BYTES + PART_BYTES * parts > size:
+        vote[word] = load(record + _MESSAGE, 8, 0, word)
+    vote[V_PASSES] = load(record + _MESSAGE + _PASSES, 1, 0, 0) != 0
+    vote[V_IS_EMPTY] = load(record + _MESSAGE + _IS_EMPTY, 1, 0, 0) != 0
+    parts = vote[V_PARTS]
+    if parts < 0 or parts > size or VOTE_BYTES + PART_BYTES * parts > size:
         return False
-    said[W_ENDED] = size - SAID_BYTES - PART_BYTES * parts
+    vote[V_ENDED] = size - VOTE_BYTES - PART_BYTES * parts
     return True
 
 
 @kernel
-def is_next(said: Int64s, joint: Int64s, peer: int, steps: Int64s) -> bool:
-    """Whether a beat is the one that answers what was said last, with the same bound, and names a gate."""
-    gate = said[W_GATE]
+def is_next(vote: Int64s, round_state: Int64s, peer: int, steps: Int64s) -> bool:
+    """Whether a vote answers the last one of this worker, with its bound, and names a barrier or none."""
+    barrier = vote[V_BARRIER]
     return (
-        said[W_WORKER] == peer
-        and said[W_NUMBER] == joint[J_SAID + W_NUMBER]
-        and said[W_BOUND] == joint[J_SAID + W_BOUND]
-        and (gate < 0 or (gate < steps.shape[0] and steps[gate, P_KIND] >= K_GATE))
+        vote[V_WORKER] == peer
+        and vote[V_NUMBER] == round_state[R_VOTE + V_NUMBER]
+        and vote[V_BOUND] == round_state[R_VOTE + V_BOUND]
+        and (barrier < 0 or (barrier < steps.shape[0] and steps[barrier, P_KIND] >= K_BARRIER))
     )
 
 
 @small_kernel
 def part_word(record: int, part: int, word: int) -> int:
     """Slot, columns or rows of a part."""
-    return load(record + _BEAT + SAID_BYTES + PART_BYTES * part, 8, 0, word)
+    return load(record + _MESSAGE + VOTE_BYTES + PART_BYTES * part, 8, 0, word)
 
 
 @kernel
-def have_room(record: int, said: Int64s, outs: Int64s, slots: Int64s, coming: Int64s, state: Int64s) -> int:
-    """Whether the rows of a beat can be put where they belong, in addition to `coming` (by slot), which
+def have_room(record: int, vote: Int64s, outs: Int64s, slots: Int64s, coming: Int64s, state: Int64s) -> int:
+    """Whether the rows of a message can be put where they belong, in addition to `coming` (by slot), which
     counts them then: 0, or why not.
     """
     size = np.int64(0)
-    for part in range(said[W_PARTS]):
+    for part in range(vote[V_PARTS]):
         slot, columns = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(1))
         rows = part_word(record, part, np.int64(2))
         is_known = False
         for out in range(outs.shape[0]):
             is_known = is_known or outs[out, O_TARGET] == slot
         if not is_known or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > ROWS_MAX:
-            return IS_HEARD_ELSEWHERE
+            return HEARS_ELSEWHERE
         size += 8 * columns * rows
         coming[slot] += rows
         if slots[slot, S_ROWS] + coming[slot] > slots[slot, S_ROOM]:
             state[X_SLOT] = slot
             state[X_ROWS] = slots[slot, S_ROWS] + coming[slot]
             return NO_ROOM
-    if size != load(record + _SIZES, 8, 0, 2) or not say_what_they_are(record, said, slots):
-        return IS_HEARD_ELSEWHERE
+    if size != load(record + _SIZES, 8, 0, 2) or not are_of_components(record, vote, slots):
+        return HEARS_ELSEWHERE
     return 0
 
 
 @kernel
-def say_what_they_are(record: int, said: Int64s, slots: Int64s) -> bool:
-    """Whether all rows that say which component they are say one of those that there are. Requires: all else
-    that `have_room` looks at.
+def are_of_components(record: int, vote: Int64s, slots: Int64s) -> bool:
+    """Whether all rows that name a component name one that there is. Requires: all else that `have_room`
+    checks.
     """
-    rows_at = record + _BEAT + padded(load(record + _SIZES, 8, 0, 1))
-    for part in range(said[W_PARTS]):
+    rows_at = record + _MESSAGE + padded(load(record + _SIZES, 8, 0, 1))
+    for part in range(vote[V_PARTS]):
         slot, rows = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(2))
         columns, components = slots[slot, S_COLUMNS], slots[slot, S_COMPONENTS]
         if components != 0:
@@ -164,10 +167,10 @@ def say_what_they_are(record: int, said: Int64s, slots: Int64s) -> bool:
 
 
 @kernel
-def hear(record: int, said: Int64s, slots: Int64s, state: Int64s) -> None:
-    """Put the rows of a beat where they belong. Requires: `have_room`."""
-    rows_at = record + _BEAT + padded(load(record + _SIZES, 8, 0, 1))
-    for part in range(said[W_PARTS]):
+def hear(record: int, vote: Int64s, slots: Int64s, state: Int64s) -> None:
+    """Put the rows of a message where they belong. Requires: `have_room`."""
+    rows_at = record + _MESSAGE + padded(load(record + _SIZES, 8, 0, 1))
+    for part in range(vote[V_PARTS]):
         slot, rows = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(2))
         columns, start = slots[slot, S_COLUMNS], slots[slot, S_ROWS]
         target = table_at(slots[slot, S_AT], columns, slots[slot, S_ROOM])
@@ -180,12 +183,12 @@ def hear(record: int, said: Int64s, slots: Int64s, state: Int64s) -> None:
 
 
 @kernel
-def ended_alike(record: int, said: Int64s, joint: Int64s, ended: Int64s) -> bool:
-    """Whether a beat says the same as was said here last: that nothing is kept, and what has ended."""
-    count = joint[J_SAID + W_ENDED]
-    if said[W_IS_EMPTY] == 0 or joint[J_SAID + W_IS_EMPTY] == 0 or said[W_ENDED] != count:
+def ended_alike(record: int, vote: Int64s, round_state: Int64s, ended: Int64s) -> bool:
+    """Whether a vote says as this worker's last one that nothing is kept, and what has ended."""
+    count = round_state[R_VOTE + V_ENDED]
+    if vote[V_IS_EMPTY] == 0 or round_state[R_VOTE + V_IS_EMPTY] == 0 or vote[V_ENDED] != count:
         return False
-    behind = record + _BEAT + SAID_BYTES + PART_BYTES * said[W_PARTS]
+    behind = record + _MESSAGE + VOTE_BYTES + PART_BYTES * vote[V_PARTS]
     for port in range(count):
         if load(behind, 1, 0, port) != ended[0, port]:
             return False
@@ -193,7 +196,7 @@ def ended_alike(record: int, said: Int64s, joint: Int64s, ended: Int64s) -> bool
 
 
 @kernel
-def sizes_for(line: int, joint: Int64s, outs: Int64s, slots: Int64s, sizes: Int64s) -> int:
+def sizes_for(line: int, round_state: Int64s, outs: Int64s, slots: Int64s, sizes: Int64s) -> int:
     """How many parts and bytes of rows there are for another worker, in `sizes`; returns the bytes of the
     record with all of it.
     """
@@ -203,29 +206,29 @@ def sizes_for(line: int, joint: Int64s, outs: Int64s, slots: Int64s, sizes: Int6
         if outs[out, O_LINE] == line and slots[slot, S_ROWS] > 0:
             parts += 1
             rows += 8 * slots[slot, S_COLUMNS] * slots[slot, S_ROWS]
-    size = SAID_BYTES + PART_BYTES * parts
-    if joint[J_SAID + W_IS_EMPTY] != 0:
-        size += joint[J_ENDED]
+    size = VOTE_BYTES + PART_BYTES * parts
+    if round_state[R_VOTE + V_IS_EMPTY] != 0:
+        size += round_state[R_ENDED]
     sizes[line, 0], sizes[line, 1], sizes[line, 2] = parts, size, rows
-    return _BEAT + padded(size) + rows
+    return _MESSAGE + padded(size) + rows
 
 
 @kernel
-def write_beat(
+def write_message(
     line: int,
     lines: Int64s,
-    joint: Int64s,
+    round_state: Int64s,
     header: Int64s,
     ended: Int64s,
     outs: Int64s,
     slots: Int64s,
     sizes: Int64s,
 ) -> None:
-    """Write what `J_SAID` says to another worker, with all rows for it. Requires: `sizes_for`, and that there
-    is room.
+    """Write the vote in `R_VOTE` to another worker, with all rows for it. Requires: `sizes_for`, and that
+    there is room.
     """
     parts, size, rows = sizes[line, 0], sizes[line, 1], sizes[line, 2]
-    length = _BEAT + padded(size) + rows
+    length = _MESSAGE + padded(size) + rows
     start = start_of(lines, line, length)
     record = begin_record(lines, line, start, length, np.int64(FRAMES)) - _SIZES
     store(record + _SIZES, 8, 0, HEADER_BYTES)
@@ -233,14 +236,14 @@ def write_beat(
     store(record + _SIZES, 8, 2, rows)
     for word in range(4):
         store(record + _HEADER, 8, word, header[0, word])
-    store(record + _HEADER + _WORD, 8, 0, joint[J_WORD] if rows > 0 else 0)
-    at = record + _BEAT
+    store(record + _HEADER + _WORD, 8, 0, round_state[R_WORD] if rows > 0 else 0)
+    at = record + _MESSAGE
     for word in range(7):
-        store(at, 8, word, joint[J_SAID + word])
-    store(at, 8, W_PARTS, parts)
-    store(at + _PASSES, 1, 0, joint[J_SAID + W_PASSES])
-    store(at + _IS_EMPTY, 1, 0, joint[J_SAID + W_IS_EMPTY])
-    shapes, words = at + SAID_BYTES, at + padded(size)
+        store(at, 8, word, round_state[R_VOTE + word])
+    store(at, 8, V_PARTS, parts)
+    store(at + _PASSES, 1, 0, round_state[R_VOTE + V_PASSES])
+    store(at + _IS_EMPTY, 1, 0, round_state[R_VOTE + V_IS_EMPTY])
+    shapes, words = at + VOTE_BYTES, at + padded(size)
     for out in range(outs.shape[0]):
         slot = outs[out, O_SLOT]
         if outs[out, O_LINE] != line or slots[slot, S_ROWS] == 0:
@@ -257,6 +260,6 @@ def write_beat(
         words += 8 * columns * count
         slots[slot, S_ROWS] = 0
         slots[slot, S_LEAST] = slots[slot, S_NEXT] = FAR
-    for port in range(size - SAID_BYTES - PART_BYTES * parts):
+    for port in range(size - VOTE_BYTES - PART_BYTES * parts):
         store(shapes, 1, port, ended[0, port])
     end_record(lines, line, start + length)

@@ -1,10 +1,10 @@
-"""A loop runs: gate after gate is opened, and what comes out is passed on, until nothing is left.
+"""A loop runs: barrier after barrier is opened, and what comes out is passed on, until nothing is left.
 
-The gate that opens next is the one whose earliest waiting counters come first: by the counter of the
-outermost loop, then by the place of the gate (or of the loop around it) in that loop, and so on inwards. It
-opens for all epochs that are closed at once. Whatever an opened gate leads to comes later in this order, for
-what goes round has a larger counter, and what does not goes to a later place. So when a gate opens, what
-waits there for its counters is all that will ever come for them in these epochs.
+The barrier that opens next is the one whose earliest waiting counters come first: by the counter of the
+outermost loop, then by the place of the barrier (or of the loop around it) in that loop, and so on inwards.
+It opens for all epochs that are closed at once. Whatever an opened barrier leads to comes later in this
+order, for what goes round has a larger counter, and what does not goes to a later place. So when a barrier
+opens, what waits there for its counters is all that will ever come for them in these epochs.
 
 A step is done whole or not at all. What cannot be done here is Python's: the call ends and says which step.
 """
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.regions.gates import next_gate, open_gate
+from differential.kernels.regions.barriers import next_barrier, open_barrier
 from differential.kernels.regions.joining import take_in
 from differential.kernels.regions.layout import (
+    COUNTS_ARE_FULL,
     DONE,
     E_ROWS,
     K_ARRANGE,
@@ -26,11 +27,10 @@ from differential.kernels.regions.layout import (
     S_LEAST,
     S_NEXT,
     S_ROWS,
-    TOLD_IS_FULL,
     TOO_MUCH,
+    X_COUNTED,
+    X_COUNTS_MAX,
     X_STEP,
-    X_TELLS,
-    X_TOLD,
     X_TURNS,
 )
 from progress.compiled.kernel import Int64s, kernel, large_kernel
@@ -44,7 +44,7 @@ def remember(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> Non
         before[3, slot] = slots[slot, S_NEXT]
     for edge in range(edges.shape[0]):
         before[2, edge] = edges[edge, E_ROWS]
-    before[2, edges.shape[0]] = state[X_TOLD]
+    before[2, edges.shape[0]] = state[X_COUNTED]
 
 
 @kernel
@@ -55,11 +55,11 @@ def undo(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
         slots[slot, S_NEXT] = before[3, slot]
     for edge in range(edges.shape[0]):
         edges[edge, E_ROWS] = before[2, edge]
-    state[X_TOLD] = before[2, edges.shape[0]]
+    state[X_COUNTED] = before[2, edges.shape[0]]
 
 
 @large_kernel
-def run_region(
+def run_loop(
     steps: Int64s,
     matches: Int64s,
     edges: Int64s,
@@ -67,9 +67,9 @@ def run_region(
     slots: Int64s,
     fields: Int64s,
     state: Int64s,
-    told: Int64s,
+    round_counts: Int64s,
 ) -> int:
-    """Do all that is to be done in closed epochs, at most state[X_TURNS] gates: why it has ended. What the
+    """Do all that is to be done in closed epochs, at most state[X_TURNS] barriers: why it has ended. What the
     tables are: `layout.py`.
     """
     before = np.empty((4, max(slots.shape[0], edges.shape[0] + 1)), np.int64)
@@ -85,23 +85,23 @@ def run_region(
                 state[X_STEP] = step
                 if kind == K_OTHER:
                     return TOO_MUCH
-                if state[X_TOLD] + state[X_TELLS] > told.shape[1]:
-                    return TOLD_IS_FULL
+                if state[X_COUNTED] + state[X_COUNTS_MAX] > round_counts.shape[1]:
+                    return COUNTS_ARE_FULL
                 remember(slots, edges, state, before)
-                why = take_in(step, steps, matches, edges, traces, slots, state, told)
+                why = take_in(step, steps, matches, edges, traces, slots, state, round_counts)
                 if why != 0:
                     undo(slots, edges, state, before)
                     return why
-        step = next_gate(steps, slots, fields, state)
+        step = next_barrier(steps, slots, fields, state)
         state[X_STEP] = step
         if step < 0:
             return DONE
         if state[X_TURNS] == 0:
             return NO_TURNS
-        if state[X_TOLD] + state[X_TELLS] > told.shape[1]:
-            return TOLD_IS_FULL
+        if state[X_COUNTED] + state[X_COUNTS_MAX] > round_counts.shape[1]:
+            return COUNTS_ARE_FULL
         remember(slots, edges, state, before)
-        why = open_gate(step, steps, edges, traces, slots, fields, state, told)
+        why = open_barrier(step, steps, edges, traces, slots, fields, state, round_counts)
         if why != 0:
             undo(slots, edges, state, before)
             return why

@@ -9,7 +9,9 @@ import pytest
 
 from differential import col
 from differential.kernels.regions.edges import passes
-from differential.kernels.regions.layout import FAR
+from differential.kernels.regions.layout import (
+    FAR,
+)
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
 from differential.regions.carrying import carrying_of, failing_of

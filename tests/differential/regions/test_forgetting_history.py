@@ -1,4 +1,4 @@
-"""Reduces of a loop that is a region are asked before merges begin, and not told at each epoch: what nobody
+"""Reduces of a compiled loop are asked before merges begin, and not told at each epoch: what nobody
 will ask about is forgotten all the same, however many epochs there are.
 """
 

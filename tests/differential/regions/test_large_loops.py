@@ -176,7 +176,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_regions_and_ordinary_loops_say_the_same(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_and_ordinary_loops_say_the_same(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     build, epochs, more = CASES[case]
     ours, rounds = _told(build, epochs, "int", True, monkeypatch, **more)  # type: ignore[arg-type]
     others, known = _told(build, epochs, "int", False, monkeypatch, **more)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""loop.py: a loop that a region runs gives what it gives otherwise, at every epoch.
+"""loop.py: a compiled loop gives what an ordinary one gives, at every epoch.
 
 same_*   random inputs, epochs and turns: what has left is the plain meaning, and the same as without regions
 """
@@ -27,7 +27,11 @@ import timely
 from differential import Collection, col
 from differential.columns.column_types import Int64s
 from differential.columns.update_batch import UpdateBatch
-from differential.kernels.regions.layout import X_BOUND, X_FROM, X_TOLD
+from differential.kernels.regions.layout import (
+    X_BOUND,
+    X_COUNTED,
+    X_FROM,
+)
 from differential.regions import loop as loop_module
 from differential.regions import slots as slots_module
 from differential.regions.loop import KernelLoop
@@ -285,8 +289,11 @@ def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> N
         for number, use in region._parts.uses.items()
         if isinstance(use, Connector) and use.rounds is not None
     )
-    region._told[:, 0], region._told[:, 1] = (number, 5 << shift | 3, 7), (number, 1 << shift | 2, 8)
-    region._state[X_TOLD] = 2
+    region._round_counts[:, 0], region._round_counts[:, 1] = (
+        (number, 5 << shift | 3, 7),
+        (number, 1 << shift | 2, 8),
+    )
+    region._state[X_COUNTED] = 2
     by = Rebase(2, shift)
     use.rebase(by)
     region.rebase(by)
@@ -330,7 +337,7 @@ def _least_in_turn(dataflow: Dataflow) -> None:
 
 
 @pytest.mark.parametrize("is_long", [True, False])
-def test_behind_a_stretch_of_very_many_epochs_keys_have_few_rows_again(
+def test_behind_a_span_of_very_many_epochs_keys_have_few_rows_again(
     is_long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else whoever completes a history in pieces would have each one meet all rows of those before."""

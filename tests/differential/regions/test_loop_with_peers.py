@@ -1,4 +1,4 @@
-"""loop.py: a loop that the regions of several workers run gives what is meant, at every epoch.
+"""loop.py: a compiled loop of several workers gives what is meant, at every epoch.
 
 same_*   random inputs at all workers, epochs, and orders of what workers do, compaction in between
 """
@@ -26,7 +26,15 @@ from views_of_progress import Views
 
 import differential as dd
 from differential.columns.packed.block import Block
-from differential.kernels.regions.layout import FAR, K_GATE, P_KIND, ROWS_MAX, S_COLUMNS, S_COMPONENTS, S_NEXT
+from differential.kernels.regions.layout import (
+    FAR,
+    K_BARRIER,
+    P_KIND,
+    ROWS_MAX,
+    S_COLUMNS,
+    S_COMPONENTS,
+    S_NEXT,
+)
 from differential.regions import loop as loop_module
 from differential.regions import slots
 from differential.regions.loop import KernelLoop
@@ -163,8 +171,8 @@ def test_same_as_is_meant_with_two_and_three_workers_in_any_order(name: str) -> 
 
 @pytest.mark.skipif(not IS_POSSIBLE, reason="a host without rings")
 @pytest.mark.parametrize("name", BODIES)
-def test_same_where_regions_go_on_by_themselves_from_ring_to_ring(name: str) -> None:
-    """Where memory is small, beats go through sockets, too; where it is large, most are a kernel's."""
+def test_same_where_loops_go_on_by_themselves_from_ring_to_ring(name: str) -> None:
+    """Where memory is small, round messages go through sockets, too; where it is large, most are kernels'."""
     few = (3, 12, 12) if name == "nested" else (3, 14)
     went = 0
 
@@ -194,7 +202,7 @@ def test_same_where_regions_go_on_by_themselves_from_ring_to_ring(name: str) -> 
 
 @pytest.mark.parametrize("name", ["distances", "closure", "counted"])
 @pytest.mark.parametrize("by_rings", [False, True])
-def test_same_where_many_rows_go_packed_and_wait_so_at_their_gates(
+def test_same_where_many_rows_go_packed_and_wait_so_at_their_barriers(
     name: str, by_rings: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if by_rings and not IS_POSSIBLE:
@@ -244,7 +252,7 @@ def test_leaps_one_after_the_other_are_done_whoever_hears_of_them_first(leap: in
         check(*BODIES["distances"], workers, script, rng.randrange(1 << 30), (3, 14))
 
 
-def test_a_stretch_reaches_as_far_as_was_said_when_words_count_from_a_later_epoch() -> None:
+def test_a_span_reaches_as_far_as_was_said_when_words_count_from_a_later_epoch() -> None:
     """Its bound is further ahead than three bits can say, until the anchor moves in the middle of it."""
     instance = installed(BODIES["distances"][0], 2, 0, (3, 14)).instances[0]
     runner = instance.loops[0]
@@ -279,7 +287,7 @@ def _rows(columns: int, time: int, count: int = 1) -> np.ndarray:
     return words
 
 
-def test_what_leaves_for_a_gate_counts_where_the_gate_opens_next() -> None:
+def test_what_leaves_for_a_barrier_counts_where_the_barrier_opens_next() -> None:
     region = _loop()
     region.close(0, 1 << region._parts.epoch_shift)
     (out, gate), *_ = region._to_gates.items()
@@ -338,7 +346,7 @@ def test_rows_for_each_other_worker_are_found_when_their_epoch_is_closed() -> No
     assert slots.table[outs, S_NEXT].tolist() == [3] * len(outs)
 
 
-def test_what_a_gate_keeps_outside_of_slots_counts_once_its_epoch_is_closed() -> None:
+def test_what_a_barrier_keeps_outside_of_slots_counts_once_its_epoch_is_closed() -> None:
     region = _loop()
     shift = region._parts.epoch_shift
     number, gate = next(iter(region._parts.gates.items()))
@@ -350,12 +358,12 @@ def test_what_a_gate_keeps_outside_of_slots_counts_once_its_epoch_is_closed() ->
 
 
 @pytest.mark.parametrize("is_python", [False, True])
-def test_one_gate_is_opened_and_only_the_one_that_all_have_chosen(is_python: bool) -> None:
+def test_one_barrier_is_opened_and_only_the_one_that_all_have_chosen(is_python: bool) -> None:
     region = _loop()
     region.close(0, 1 << region._parts.epoch_shift)
     number, gate = next(iter(region._parts.gates.items()))
     if is_python:
-        region._parts.steps[number, P_KIND] = K_GATE
+        region._parts.steps[number, P_KIND] = K_BARRIER
     columns = len(region._slots.look(gate.slot))
     for counters in (3, 7):
         region._slots.put(gate.slot, _rows(columns, counters))
@@ -367,7 +375,7 @@ def test_one_gate_is_opened_and_only_the_one_that_all_have_chosen(is_python: boo
     assert region.next_barrier() is None
 
 
-def test_rows_that_leave_for_elsewhere_than_gates_must_be_passed_on_if_their_epoch_is_closed() -> None:
+def test_rows_that_leave_for_elsewhere_than_barriers_must_be_passed_on_if_their_epoch_is_closed() -> None:
     region = _loop("closure")
     shift = region._parts.epoch_shift
     region.close(0, 1 << shift)
@@ -379,7 +387,7 @@ def test_rows_that_leave_for_elsewhere_than_gates_must_be_passed_on_if_their_epo
     assert region.passes()
 
 
-def test_a_beat_takes_all_rows_of_one_worker_along() -> None:
+def test_a_message_takes_all_rows_of_one_worker_along() -> None:
     region = _loop(workers=3)
     outs = [out for out in region._parts.outs if out.target == region._parts.outs[0].target]
     assert [out.peer for out in outs] == [1, 2]
@@ -449,7 +457,7 @@ def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str,
 
 
 @pytest.mark.parametrize("gate", [99, 1 << 62, 0])
-def test_a_gate_that_is_none_is_refused(gate: int) -> None:
+def test_a_barrier_that_is_none_is_refused(gate: int) -> None:
     """Where several are named, they are put in order."""
     region = _loop()
     assert 0 not in region._parts.gates, "a step that is no gate"
@@ -476,7 +484,7 @@ def test_rows_of_no_component_of_a_sum_are_refused(component: int, is_packed: bo
     assert region._slots.rows(target) == 5
 
 
-def test_gates_have_one_order_with_all_workers() -> None:
+def test_barriers_have_one_order_with_all_workers() -> None:
     """That of the kernel: by counter and place, outermost first."""
     region = _loop("nested")
     parts = region._parts

@@ -1,4 +1,4 @@
-"""Which loops are regions."""
+"""Which loops are compiled."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _regions(build: Build, worker: Worker) -> int:
 
 
 @pytest.mark.parametrize(("build", "regions"), [(_least, 1), (_first, 1), (_seen, 0), (_three_times, 0)])
-def test_loops_of_operators_that_it_knows_are_regions(build: Build, regions: int) -> None:
+def test_loops_of_known_operators_are_compiled(build: Build, regions: int) -> None:
     assert _regions(build, Worker()) == regions
 
 
-def test_loops_of_one_dataflow_are_regions_each_and_nested_ones_are_one() -> None:
+def test_each_loop_of_a_dataflow_is_compiled_and_nested_ones_together() -> None:
     def build(nodes: Collection, edges: Collection) -> Collection:
         nested = nodes.iterate(lambda labels: _least(labels, edges).concat(nodes).distinct())
         return nested.concat(_least(nodes, edges))

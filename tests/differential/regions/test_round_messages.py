@@ -1,4 +1,4 @@
-"""A beat on the wire, and words that count from elsewhere."""
+"""A round message on the wire, and words that count from elsewhere."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_is_sent_is_what_arrives(beat: RoundMessage) -> None:
 
 
 @given(BEATS, st.data())
-def test_a_damaged_beat_is_refused_or_is_another_beat(beat: RoundMessage, data: st.DataObject) -> None:
+def test_a_damaged_message_is_refused_or_is_another_message(beat: RoundMessage, data: st.DataObject) -> None:
     header, rows = (bytearray(frame) for frame in _frames(beat))
     cut = data.draw(st.integers(0, len(header) - 1))
     if data.draw(st.booleans()):
@@ -144,7 +144,7 @@ def test_packed_rows_of_another_shape_are_refused(columns: int, rows: int) -> No
 
 
 @pytest.mark.parametrize("frames", [[], [b""], [b"", b""], [b"", b"", b"", b""]])
-def test_what_is_no_beat_is_refused(frames: list[bytes]) -> None:
+def test_what_is_no_round_message_is_refused(frames: list[bytes]) -> None:
     with pytest.raises(PeerError, match="worker 1 sent a round message"):
         decode(RoundMessage.KIND, [memoryview(frame) for frame in frames], 1)
 
@@ -191,7 +191,7 @@ def test_symbols_travel_along_once() -> None:
     assert len(beat.to_frames(peer)) == 2
 
 
-def test_no_connector_carries_a_beat() -> None:
+def test_no_connector_carries_a_round_message() -> None:
     beat = RoundMessage(Vote(0, 0, 0, 0, -1, 0, False, True, b""), ())
     with pytest.raises(InternalError):
         beat.shifted(-1, 1)

@@ -1,4 +1,4 @@
-"""rounds.py: a region takes up the beats that it expects from shared memory, and nothing else.
+"""rounds.py: a loop takes up the round messages that it expects from shared memory, and nothing else.
 
 Random loops in any order of what workers do are in `test_loop.py`, on processes in
 `processes/test_joint_loops.py`.
@@ -24,30 +24,32 @@ from words_seen import Seen
 import differential as dd
 from differential.columns.packed.block import Block
 from differential.kernels.regions.layout import (
-    J_ANCHOR,
-    J_ARE_ALIKE,
-    J_ENDED,
-    J_FIRST_OF_ALL,
-    J_LOOKS,
-    J_PHASE,
-    J_SAID,
-    J_SHIFT,
-    J_TURNS,
-    J_WORD,
-    LISTENS,
     ROWS_MAX,
     S_COMPONENTS,
     S_NEXT,
     S_ROOM,
     S_ROWS,
     T_INSERTED,
-    W_ENDED,
-    W_IS_EMPTY,
-    W_PARTS,
-    W_PASSES,
+    X_TURNS,
+)
+from differential.kernels.regions.round_layout import (
+    LISTENS,
+    R_ANCHOR,
+    R_ARE_ALIKE,
+    R_ENDED,
+    R_FIRST_OF_ALL,
+    R_LOOKS,
+    R_PHASE,
+    R_SHIFT,
+    R_TURNS,
+    R_VOTE,
+    R_WORD,
+    V_ENDED,
+    V_IS_EMPTY,
+    V_PARTS,
+    V_PASSES,
     WAITS,
     WORKS,
-    X_TURNS,
 )
 from differential.kernels.regions.round_messages import HEADER_BYTES
 from differential.regions import rounds
@@ -137,7 +139,7 @@ def waiting() -> Iterator[Waiting]:
     made.network.close()
 
 
-def test_a_beat_is_taken_up_its_gate_opened_and_the_next_one_said(waiting: Waiting) -> None:
+def test_a_round_is_taken_up_its_barrier_opened_and_the_next_vote_sent(waiting: Waiting) -> None:
     said, before = waiting.runner._vote, waiting.kept
     assert said is not None
     waiting.send(waiting.frames)
@@ -160,7 +162,7 @@ def test_afterwards_messages_and_traces_go_on_from_where_a_kernel_has_left_them(
             trace.check_invariants()
 
 
-def test_a_beat_is_said_by_a_kernel_as_it_is_by_python(waiting: Waiting) -> None:
+def test_a_kernel_votes_as_python_does(waiting: Waiting) -> None:
     """Two pairs of workers in one state: the beats are the same to the last byte."""
     other = Waiting()
     assert other.runner._vote is not None
@@ -255,7 +257,7 @@ def test_rows_of_no_component_of_a_sum_are_left_to_who_says_whose_they_are(compo
 
 @pytest.mark.parametrize("own", [0, 1])
 @pytest.mark.parametrize("other", [0, 1])
-def test_a_stretch_ends_alike_if_all_have_said_the_same_of_what_has_ended(
+def test_a_span_ends_alike_if_all_have_said_the_same_of_what_has_ended(
     own: int, other: int, waiting: Waiting
 ) -> None:
     runner, said = waiting.runner, waiting.runner._vote
@@ -270,7 +272,7 @@ def test_a_stretch_ends_alike_if_all_have_said_the_same_of_what_has_ended(
     assert went.vote == runner._vote
 
 
-def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
+def test_what_a_barrier_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
     """As if it were of the epoch before all others."""
     gate = waiting.region._gates[0]
     gate.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
@@ -279,7 +281,7 @@ def test_what_a_gate_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> 
     assert (went.rounds, went.vote.first, went.vote.is_empty) == (1, -1, False)
 
 
-def test_a_message_before_a_beat_is_taken_first(waiting: Waiting) -> None:
+def test_a_message_before_that_of_a_round_is_taken_first(waiting: Waiting) -> None:
     waiting.send([write_control_header(), b"word"])
     waiting.send(waiting.frames)
     assert waiting.go_on().rounds == 0
@@ -309,7 +311,7 @@ def test_rubbish_in_shared_memory_does_no_harm(draw: random.Random) -> None:
     waiting.network.close()
 
 
-def test_where_there_is_no_room_for_a_beat_it_is_said_elsewhere(waiting: Waiting) -> None:
+def test_where_there_is_no_room_for_a_vote_python_sends_it(waiting: Waiting) -> None:
     writer, said = waiting.network.workers[0], waiting.runner._vote
     assert said is not None
     while not waiting.network.sockets[0, 1]:
@@ -341,7 +343,7 @@ def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
     waiting.network.close()
 
 
-def test_what_waits_first_at_a_gate_is_found_among_packed_rows_and_their_words_are_shown(
+def test_what_waits_first_at_a_barrier_is_found_among_packed_rows_and_their_words_are_shown(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
@@ -397,7 +399,7 @@ def test_who_sleeps_is_woken_before_anybody_waits_for_it(waiting: Waiting) -> No
     assert waiting.go_on().stop is Stop.WAITS
 
 
-def test_looking_out_for_a_beat_ends_when_it_is_told_to(waiting: Waiting) -> None:
+def test_looking_out_for_a_message_ends_when_it_is_told_to(waiting: Waiting) -> None:
     said = waiting.runner._vote
     assert said is not None
     asked: list[int] = []
@@ -413,7 +415,7 @@ def test_looking_out_for_a_beat_ends_when_it_is_told_to(waiting: Waiting) -> Non
     assert asked == [said.number] * 3 + [said.number + 1] * 2
 
 
-def test_others_have_their_turn_after_so_many_beats(
+def test_others_have_their_turn_after_so_many_rounds(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rounds, "_ROUNDS_MAX", 0)
@@ -463,15 +465,15 @@ def test_a_kernel_is_told_all_each_time_whatever_it_was_told_before(waiting: Wai
         state[X_TURNS] = 9
         rings.begin(going)
         told = rings._round.tolist()
-        assert told[J_PHASE] == (WORKS if begins else LISTENS) and state[X_TURNS] == (0 if begins else 9)
-        assert (told[J_LOOKS], told[J_WORD], told[J_ANCHOR]) == (41 + number, 51 + number, 61 + number)
-        assert (told[J_SHIFT], told[J_ENDED]) == (region._parts.epoch_shift, len(ports))
-        assert told[J_TURNS] == _ROUNDS_MAX and not told[J_FIRST_OF_ALL] and not told[J_ARE_ALIKE]
-        assert told[J_SAID : J_SAID + W_PARTS + 1] == [1, 20 + number, 31, 32, 33, 34, 0]
+        assert told[R_PHASE] == (WORKS if begins else LISTENS) and state[X_TURNS] == (0 if begins else 9)
+        assert (told[R_LOOKS], told[R_WORD], told[R_ANCHOR]) == (41 + number, 51 + number, 61 + number)
+        assert (told[R_SHIFT], told[R_ENDED]) == (region._parts.epoch_shift, len(ports))
+        assert told[R_TURNS] == _ROUNDS_MAX and not told[R_FIRST_OF_ALL] and not told[R_ARE_ALIKE]
+        assert told[R_VOTE : R_VOTE + V_PARTS + 1] == [1, 20 + number, 31, 32, 33, 34, 0]
         assert (
-            told[J_SAID + W_PASSES] == given_said.passes and told[J_SAID + W_IS_EMPTY] == given_said.is_empty
+            told[R_VOTE + V_PASSES] == given_said.passes and told[R_VOTE + V_IS_EMPTY] == given_said.is_empty
         )
-        assert told[J_SAID + W_ENDED] == len(ended_said)
+        assert told[R_VOTE + V_ENDED] == len(ended_said)
         assert rings._ended[0, : len(ended_said)].tolist() == [*ended_said]
         assert rings._ended[1].tolist() == [port in ended for port in ports], "as of now"
         assert rings._header.tobytes()[:HEADER_BYTES] == header
@@ -518,7 +520,7 @@ def test_the_hold_is_at_what_all_have_and_not_at_what_was_said_last(
         assert runner._held == runner._word(held)
 
 
-def test_the_beat_that_is_said_for_a_region_has_its_bound(
+def test_the_vote_that_the_runner_sends_has_the_bound_of_the_loop(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner, said = waiting.runner, waiting.runner._vote
@@ -539,7 +541,7 @@ def test_others_have_their_turn_after_so_many_calls(
     assert not _runs(waiting, went, monkeypatch, calls=0)
 
 
-def test_a_stretch_begins_within_the_region_of_who_hears_of_none_before(
+def test_a_span_begins_within_the_loop_of_a_worker_that_hears_of_none_before(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the first beat of it has been said when it comes back."""
@@ -568,7 +570,7 @@ def test_a_stretch_begins_within_the_region_of_who_hears_of_none_before(
         assert went.vote.number == before + 1 + went.rounds and went.vote.bound == 2
 
 
-def test_a_stretch_whose_first_beat_cannot_be_said_within_the_region_begins_with_that_beat(
+def test_a_span_whose_first_vote_the_loop_cannot_send_begins_with_that_vote(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where there is no room for it: nothing of it was said, and none is left out."""

@@ -10,8 +10,12 @@ import pytest
 
 import timely
 from bench.dataflow import scc, wcc
-from differential.kernels.regions.layout import K_GATE, K_OTHER, P_KIND
-from differential.kernels.regions.run import run_region
+from differential.kernels.regions.layout import (
+    K_BARRIER,
+    K_OTHER,
+    P_KIND,
+)
+from differential.kernels.regions.run import run_loop
 from differential.regions import loop
 from progress.compiled.arrays import Int64s
 
@@ -21,19 +25,19 @@ Row = tuple[int, ...]
 def _run(job: str, seed: int, monkeypatch: pytest.MonkeyPatch, share: float) -> list[Counter[Row]]:
     """The output after each epoch, where a `share` of steps is left to Python, drawn anew at each call."""
     rng, drawn = np.random.default_rng(seed), random.Random(seed)
-    called = run_region
+    called = run_loop
 
     def call(steps: Int64s, *tables: Int64s) -> int:
         kinds = steps[:, P_KIND].copy()
         for number, kind in enumerate(kinds.tolist()):
             if drawn.random() < share:
-                steps[number, P_KIND] = K_GATE if kind >= K_GATE else K_OTHER
+                steps[number, P_KIND] = K_BARRIER if kind >= K_BARRIER else K_OTHER
         try:
             return called(steps, *tables)
         finally:
             steps[:, P_KIND] = kinds
 
-    monkeypatch.setattr(loop, "run_region", call)
+    monkeypatch.setattr(loop, "run_loop", call)
     found: list[Counter[Row]] = []
     now: Counter[Row] = Counter()
     with timely.connect(workers=1, embedded=True) as cluster:

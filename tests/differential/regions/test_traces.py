@@ -9,7 +9,11 @@ import pytest
 
 import differential.trace.trace as trace_module
 from differential.kernels.regions.joining import has_room, lines_of, put_into
-from differential.kernels.regions.layout import STATE, X_ROWS, X_SLOT
+from differential.kernels.regions.layout import (
+    STATE,
+    X_ROWS,
+    X_SLOT,
+)
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
 from differential.kernels.rows.sort import sort_consolidate

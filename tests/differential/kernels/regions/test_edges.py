@@ -14,18 +14,18 @@ from differential.kernels.regions.layout import (
     BY_KEY,
     BY_UNIT,
     CONSTANT_WORD,
+    COUNTS_ROOM,
     FAR,
     NO_ROOM,
     S_NEXT,
     STATE,
     SUM_WORD,
-    TOLD_MAX,
     TOO_MUCH,
     X_BOUND,
+    X_COUNTED,
     X_COUNTERS,
     X_ROWS,
     X_SLOT,
-    X_TOLD,
 )
 from differential.kernels.regions.run import remember, undo
 from differential.regions.carrying import Carrying
@@ -50,7 +50,7 @@ def _pass(parts: Parts, words: np.ndarray, state: np.ndarray, told: np.ndarray) 
 
 
 def _room() -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(STATE, np.int64), np.zeros((3, TOLD_MAX), np.int64)
+    return np.zeros(STATE, np.int64), np.zeros((3, COUNTS_ROOM), np.int64)
 
 
 @given(ROWS, st.sampled_from([1, -1]))
@@ -63,7 +63,7 @@ def test_rows_pass_tests_and_come_out_moved_summed_and_later(rows: list[tuple[in
     wanted = [(a, 9, b + 4, (t & 6) + 1, sign * d) for a, b, t, d in rows if a < b and b != 2]
     assert [tuple(row) for row in parts.slots.look(0).T.tolist()] == wanted
     assert parts.slots.least(0) == min([row[3] for row in wanted], default=FAR)
-    said = told[:, : state[X_TOLD]].T.tolist()
+    said = told[:, : state[X_COUNTED]].T.tolist()
     assert said == ([[0, min(row[3] for row in wanted), len(wanted)]] if wanted else [])
 
 
@@ -115,7 +115,7 @@ def test_rows_are_divided_as_routes_divide_them_and_count_from_when_their_epoch_
         closed = [time & 3 for time in times if time < 4]
         assert parts.slots.table[slot, S_NEXT] == min(closed, default=FAR)
     least = min((int(time) for time in words[2]), default=FAR)
-    assert told[:, : state[X_TOLD]].T.tolist() == ([[0, least, len(rows)]] if rows else [])
+    assert told[:, : state[X_COUNTED]].T.tolist() == ([[0, least, len(rows)]] if rows else [])
 
 
 def test_the_slot_of_another_worker_without_room_is_named() -> None:

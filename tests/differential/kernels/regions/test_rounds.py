@@ -1,4 +1,4 @@
-"""rounds.py: what a kernel says next is what Python would say; the rest is in `regions/test_rounds.py`."""
+"""rounds.py: a kernel votes as Python would; the rest is in `differential/regions/test_rounds.py`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from strategies_collections import NUMBERS
 import differential as dd
 from differential.kernels.regions.layout import (
     FAR,
-    J_KEPT,
-    J_SAID,
-    W_COUNTERS,
-    W_ENDED,
-    W_FIRST,
-    W_GATE,
-    W_IS_EMPTY,
-    W_NUMBER,
-    W_PASSES,
+)
+from differential.kernels.regions.round_layout import (
+    R_KEPT,
+    R_VOTE,
+    V_BARRIER,
+    V_COUNTERS,
+    V_ENDED,
+    V_FIRST,
+    V_IS_EMPTY,
+    V_NUMBER,
+    V_PASSES,
 )
 from differential.kernels.regions.rounds import prepare
 from differential.regions.loop import KernelLoop
@@ -60,15 +62,15 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
         said = Vote(0, 7, anchor + bound, anchor, -1, 0, False, False, b"")
         going = RoundInput(Lent(lines, lambda number: False, 100), said, bytes(30), 0, anchor, b"\1\0\1")
         region._rounds.begin(going)
-        region._rounds._round[J_KEPT] = FAR
+        region._rounds._round[R_KEPT] = FAR
         first = region.first()
         prepare(region._rounds._tables, region._rounds._round)
-        found = region._rounds._round[J_SAID:]
+        found = region._rounds._round[R_VOTE:]
         gate, counters = region.next_barrier() or (-1, 0)
         outstanding = bound if first is None else min(bound, first >> shift)
-        assert found[[W_NUMBER, W_GATE, W_COUNTERS]].tolist() == [8, gate, counters]
-        assert found[W_FIRST] == anchor + outstanding
-        assert found[W_PASSES] == region.passes() and found[W_IS_EMPTY] == (first is None)
-        assert found[W_ENDED] == (3 if first is None else 0)
+        assert found[[V_NUMBER, V_BARRIER, V_COUNTERS]].tolist() == [8, gate, counters]
+        assert found[V_FIRST] == anchor + outstanding
+        assert found[V_PASSES] == region.passes() and found[V_IS_EMPTY] == (first is None)
+        assert found[V_ENDED] == (3 if first is None else 0)
         for slot in places:
             slots.take(slot)

@@ -185,7 +185,7 @@ def test_kernels_are_told_of_how_many_components_rows_are() -> None:
     assert slots.table[made, S_COMPONENTS].tolist() == [0, 3]
 
 
-def test_room_for_many_rows_goes_when_a_stretch_is_over_unless_some_still_wait() -> None:
+def test_room_for_many_rows_goes_when_a_span_is_over_unless_some_still_wait() -> None:
     slots = Slots(COUNTERS)
     few, many, waiting = (slots.add(3) for _ in range(3))
     rows = [(number, 2, 1) for number in range(5_000)]

@@ -1,4 +1,4 @@
-"""A region among other stages: what it holds, what its vertices see, and who cannot have one."""
+"""A compiled loop among other stages: what its runner holds, what its vertices see, and who has none."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_epoch_is_held_until_all_that_leaves_it_is_sent(monkeypatch: pytest.M
     assert region.frontier(region._watched[0]).tolist() == [_word(instance, 1)]
 
 
-def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
+def test_a_loop_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop_module, "_TURNS_MAX", 1)
@@ -86,7 +86,7 @@ def test_a_region_that_has_more_to_do_is_let_go_on_also_one_action_at_a_time(
     assert resumed > 2 and instance.epochs_done() == 1
 
 
-def test_a_region_that_is_under_way_goes_on_whyever_it_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_is_under_way_goes_on_whyever_it_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_module, "_TURNS_MAX", 1)
     worker, instance = _worker()
     (region,) = instance.loops
@@ -154,7 +154,7 @@ def test_errors_name_the_stage_and_its_line(monkeypatch: pytest.MonkeyPatch) -> 
     assert "'group by node" in note and "bfs.py" in note
 
 
-def test_who_runs_regions_cannot_be_copied() -> None:
+def test_a_worker_with_compiled_loops_cannot_be_copied() -> None:
     worker, _ = _worker()
     with pytest.raises(InternalError, match="runs compiled loops"):
         worker.fork(None)
@@ -207,7 +207,7 @@ def _two_behind_stages(flow: timely.Dataflow) -> None:
 @pytest.mark.parametrize("closes", [False, True])
 @pytest.mark.parametrize("leads", ["edges", "roots"])
 @pytest.mark.parametrize("bits", [None, 4])
-def test_behind_other_stages_a_region_never_goes_back_nor_ahead(
+def test_behind_other_stages_a_loop_never_goes_back_nor_ahead(
     bits: int | None, leads: str, closes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows come in without news of what is closed, which is no reason to think that less is. With few bits

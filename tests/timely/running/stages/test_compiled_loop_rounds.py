@@ -1,4 +1,4 @@
-"""Regions of several workers in step: what they hold, when they wait, and how far ahead an epoch may be."""
+"""Workers that run a compiled loop in rounds: what they hold, when they wait, and how far an epoch may be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from views_of_progress import Views
 
 import differential as dd
 from bench.dataflow.bfs import build, distances
-from differential.kernels.regions.layout import ROWS_MAX, X_BOUND, X_FROM
+from differential.kernels.regions.layout import (
+    ROWS_MAX,
+    X_BOUND,
+    X_FROM,
+)
 from differential.regions import loop as loop_module
 from differential.regions.loop import KernelLoop
 from differential.regions.round_messages import RoundMessage
@@ -53,7 +57,7 @@ def _load(cluster: Cluster, length: int) -> None:
     cluster.change("edges", _path(length), 0, 1)
 
 
-def test_no_worker_takes_an_epoch_for_done_while_rows_of_it_are_between_regions() -> None:
+def test_no_worker_takes_an_epoch_for_done_while_rows_of_it_are_between_loops() -> None:
     for seed in range(20):
         cluster, rng = _cluster(3, seed), random.Random(seed)
         _load(cluster, 12)
@@ -113,18 +117,18 @@ def test_each_worker_holds_the_first_epoch_that_is_not_done() -> None:
     assert trace_rows(cluster) == 0, "nothing will come"
 
 
-def test_a_gate_waits_for_the_rows_of_the_slowest_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as one has not said its beat, the others open nothing."""
+def test_a_barrier_waits_for_the_rows_of_the_slowest_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as one has not voted, the others open nothing."""
     cluster = _cluster()
     _load(cluster, 5)
     cluster.run()
     cluster.seal()
     opened: list[int] = []
-    open_gate = KernelLoop.open
+    open_barrier = KernelLoop.open
 
     def noted(region: KernelLoop, gate: int, counters: int) -> None:
         opened.append(counters)
-        open_gate(region, gate, counters)
+        open_barrier(region, gate, counters)
 
     monkeypatch.setattr(KernelLoop, "open", noted)
     first, second = _regions(cluster)
@@ -139,7 +143,7 @@ def test_a_gate_waits_for_the_rows_of_the_slowest_worker(monkeypatch: pytest.Mon
     assert len(opened) >= 2 * 5 and cluster.snapshot("distances") == _far(5)
 
 
-def test_bounds_that_differ_are_said_again_and_the_largest_holds() -> None:
+def test_bounds_that_differ_are_voted_on_again_and_the_largest_holds() -> None:
     """A worker that hears of a bound when it knows of a larger one says its own."""
     cluster = _cluster()
     _load(cluster, 3)
@@ -225,7 +229,7 @@ def test_many_rows_of_an_open_epoch_rest_and_very_many_are_taken_up_as_they_come
     assert cluster.snapshot("distances") == _far(6 * ROWS_MAX)
 
 
-def test_an_epoch_far_ahead_is_reached_in_few_beats() -> None:
+def test_an_epoch_far_ahead_is_reached_in_few_rounds() -> None:
     cluster = _cluster()
     _load(cluster, 3)
     cluster.seal()
@@ -276,7 +280,7 @@ def test_an_epoch_further_ahead_than_one_that_is_far_is_reached_though_no_fronti
 
 
 def test_a_bound_behind_all_that_words_can_say_is_said_anew_when_the_anchor_moves() -> None:
-    """Else rows that come by the next beat, of epochs that no word here could say, would count as open."""
+    """Else rows that come by the next round, of epochs that no word here could say, would count as open."""
     cluster = Cluster(_few_epochs, workers=2)
     _load(cluster, 3)
     _seal(cluster, 3, "edges", "roots")
@@ -323,7 +327,7 @@ def test_what_has_ended_is_what_all_say_of_whom_none_keeps_rows(
     assert (len(first.frontier(port)) == 0) == has_ended
 
 
-def test_beats_that_wait_count_from_a_later_epoch_with_all_else() -> None:
+def test_messages_that_wait_count_from_a_later_epoch_with_all_else() -> None:
     """Those that are not taken up yet, and those that are not even looked at."""
     cluster = _cluster(3)
     cluster.seal(3)
@@ -350,7 +354,7 @@ def test_beats_that_wait_count_from_a_later_epoch_with_all_else() -> None:
         assert words.tolist() == [[7], [2 << shift | 3], [1]]
 
 
-def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_come_before_their_round_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three workers one may have heard all, and say the next, while another has not."""
     cluster = _cluster(3)
     _load(cluster, 4)
@@ -380,7 +384,7 @@ def test_beats_that_come_before_they_are_asked_for_wait(monkeypatch: pytest.Monk
     assert any(waiting)
 
 
-def test_nothing_but_a_beat_is_taken_in_the_place_of_one() -> None:
+def test_nothing_but_a_round_message_is_taken_in_the_place_of_one() -> None:
     (region, _) = _regions(_cluster())
     said = Vote(1, 0, 1, 0, -1, 0, False, False, b"")
     region.check(RoundMessage(said, ()), 1)
@@ -388,7 +392,7 @@ def test_nothing_but_a_beat_is_taken_in_the_place_of_one() -> None:
         region.check(Records([]), 1)
 
 
-def test_an_input_that_ends_between_two_stretches_has_ended_with_all_once_one_leaves_no_rows() -> None:
+def test_an_input_that_ends_between_two_spans_has_ended_with_all_once_one_leaves_no_rows() -> None:
     """So what was kept only because its rows might still come is given back."""
     cluster = _cluster()
     _load(cluster, 5)

@@ -1,4 +1,4 @@
-"""A gate opens: what waits there for one iteration is complete, in all closed epochs, and is answered."""
+"""A barrier opens: what waits there for one iteration is complete, in all closed epochs, and is answered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from differential.kernels.regions.joining import has_room, lines_of, put_into
 from differential.kernels.regions.layout import (
     FAR,
     HEAD_IS_FULL,
-    K_GATE,
+    K_BARRIER,
     K_LEAST,
     K_SUM,
     KEEPS_ANSWERS,
@@ -56,7 +56,7 @@ from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 @small_kernel
 def least_at(steps: Int64s, step: int, slots: Int64s) -> int:
-    """The least counters that wait at a gate; FAR: none."""
+    """The least counters that wait at a barrier; FAR: none."""
     least = min(slots[steps[step, P_SLOT], S_NEXT], steps[step, P_NEXT])
     pending = steps[step, P_PENDING]
     return least if pending < 0 else min(least, slots[pending, S_NEXT])
@@ -64,8 +64,8 @@ def least_at(steps: Int64s, step: int, slots: Int64s) -> int:
 
 @small_kernel
 def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int, fields: Int64s) -> bool:
-    """Whether a gate opens before another: by the outermost loop's counter, then by the place there, and so
-    on inwards.
+    """Whether a barrier opens before another: by the outermost loop's counter, then by the place there, and
+    so on inwards.
 
     time, other_time   time words, whose epochs are left out
     fields             int64[2, levels]: lowest bit and mask of each counter in a word, the epoch's first
@@ -79,18 +79,18 @@ def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int
         place, others_place = steps[step, P_PLACES + level - 1], steps[other, P_PLACES + level - 1]
         if place != others_place:
             return place < others_place
-        # In one place both are in one loop, or are one gate.
+        # In one place both are in one loop, or are one barrier.
         level += 1
         if level > steps[step, P_LEVELS] or level > steps[other, P_LEVELS]:
             return False
 
 
 @kernel
-def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) -> int:
-    """The gate that opens next, and its counters in `state`; -1: nothing is left to do in closed epochs."""
+def next_barrier(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) -> int:
+    """The barrier that opens next, and its counters in `state`; -1: nothing is left in closed epochs."""
     chosen, now = np.int64(-1), np.int64(FAR)
     for step in range(steps.shape[0]):
-        if steps[step, P_KIND] < K_GATE:
+        if steps[step, P_KIND] < K_BARRIER:
             continue
         time = least_at(steps, step, slots)
         if time == FAR:
@@ -103,8 +103,8 @@ def next_gate(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) -> in
 
 @kernel
 def frontier_behind(levels: int, fields: Int64s, state: Int64s) -> Int64s:
-    """What may still come at a gate in so many loops once it has opened for the counters in `state`: in the
-    first epoch that is not done one step on in some counter, outer ones as they are; what is not closed.
+    """What may still come at a barrier in so many loops once it has opened for the counters in `state`: in
+    the first epoch that is not done one step on in some counter, outer ones as they are; what is not closed.
 
     If words have no room for what is not closed, the bound is the last of them, and stands for that: without
     it histories would be summed up as if all that comes had counters as late as these.
@@ -123,9 +123,9 @@ def frontier_behind(levels: int, fields: Int64s, state: Int64s) -> Int64s:
 
 @kernel
 def find_next(steps: Int64s, slots: Int64s, state: Int64s) -> None:
-    """Epochs have been closed, up to the bound in `state`: which counters wait first at each gate."""
+    """Epochs have been closed, up to the bound in `state`: which counters wait first at each barrier."""
     for step in range(steps.shape[0]):
-        if steps[step, P_KIND] < K_GATE:
+        if steps[step, P_KIND] < K_BARRIER:
             continue
         slot, pending = steps[step, P_SLOT], steps[step, P_PENDING]
         slots[slot, S_NEXT] = next_of(slots, slot, slots[slot, S_COLUMNS] - 2, state)
@@ -135,7 +135,7 @@ def find_next(steps: Int64s, slots: Int64s, state: Int64s) -> None:
 
 @kernel
 def find_next_in(these: Int64s, slots: Int64s, state: Int64s) -> None:
-    """The same for rows that wait in these slots for gates of other workers."""
+    """The same for rows that wait in these slots for barriers of other workers."""
     for number in range(these.shape[0]):
         slot = these[number]
         slots[slot, S_NEXT] = next_of(slots, slot, slots[slot, S_COLUMNS] - 2, state)
@@ -183,7 +183,7 @@ def answers_of(
 def keep_all(
     step: int, steps: Int64s, ready: Int64s, corrections: Int64s, traces: Int64s, state: Int64s
 ) -> int:
-    """Rows into their trace, answers into theirs, as far as a gate keeps them: 0, or why not."""
+    """Rows into their trace, answers into theirs, as far as a barrier keeps them: 0, or why not."""
     keeps = steps[step, P_KEEPS]
     puts_rows = keeps & KEEPS_ROWS != 0 and ready.shape[1] > 0
     puts_answers = keeps & KEEPS_ANSWERS != 0 and corrections.shape[1] > 0
@@ -199,7 +199,7 @@ def keep_all(
 
 
 @large_kernel
-def open_gate(
+def open_barrier(
     step: int,
     steps: Int64s,
     edges: Int64s,
@@ -207,11 +207,11 @@ def open_gate(
     slots: Int64s,
     fields: Int64s,
     state: Int64s,
-    told: Int64s,
+    round_counts: Int64s,
 ) -> int:
-    """Answer what waits at a gate for the counters in `state`: 0, or why not."""
+    """Answer what waits at a barrier for the counters in `state`: 0, or why not."""
     slot, pending = steps[step, P_SLOT], steps[step, P_PENDING]
-    if steps[step, P_KIND] == K_GATE or steps[step, P_NEXT] <= state[X_NOW]:
+    if steps[step, P_KIND] == K_BARRIER or steps[step, P_NEXT] <= state[X_NOW]:
         return TOO_MUCH
     if slots[slot, S_ROWS] > ROWS_MAX:
         return TOO_MUCH
@@ -229,7 +229,7 @@ def open_gate(
         corrections, pended = answers_of(step, steps, ready, waiting, traces, frontier)
         if corrections.shape[1] > ROWS_MAX:
             return TOO_MUCH
-    why = pass_on(corrections, steps[step, P_EDGE], steps[step, P_EDGES], edges, slots, state, told)
+    why = pass_on(corrections, steps[step, P_EDGE], steps[step, P_EDGES], edges, slots, state, round_counts)
     if why != 0:
         return why
     if steps[step, P_KIND] != K_SUM:

@@ -1,4 +1,4 @@
-"""Which gate opens next, and what may still come behind it; twins on tuples."""
+"""Which barrier opens next, and what may still come behind it; twins on tuples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from differential.kernels.regions.gates import find_next, frontier_behind, keep_all, next_gate
+from differential.kernels.regions.barriers import find_next, frontier_behind, keep_all, next_barrier
 from differential.kernels.regions.layout import (
     FAR,
     HEAD_IS_FULL,
-    K_GATE,
+    K_BARRIER,
     K_JOIN,
     KEEPS_ANSWERS,
     KEEPS_ROWS,
@@ -84,7 +84,7 @@ def _tables(gates: list[Gate]) -> tuple[np.ndarray, np.ndarray]:
     slots.bound = _word((0,), 1)
     for number, (counters, places) in enumerate(gates):
         line = steps[number]
-        line[P_KIND], line[P_SLOT], line[P_PENDING], line[P_NEXT] = K_GATE, number, -1, FAR
+        line[P_KIND], line[P_SLOT], line[P_PENDING], line[P_NEXT] = K_BARRIER, number, -1, FAR
         line[P_LEVELS] = len(places)
         line[P_PLACES : P_PLACES + len(places)] = places
         slots.put(slots.add(2), np.array([[_word(counters)], [1]], np.int64))
@@ -98,7 +98,7 @@ def _tables(gates: list[Gate]) -> tuple[np.ndarray, np.ndarray]:
 def test_next_is_the_first_by_counter_and_place(gates: list[Gate]) -> None:
     steps, slots = _tables(gates)
     state = np.zeros(STATE, np.int64)
-    chosen = int(next_gate(steps, slots, FIELDS, state))
+    chosen = int(next_barrier(steps, slots, FIELDS, state))
     assert _key(gates[chosen]) == min(map(_key, gates))
     assert state[X_NOW] == _word(gates[chosen][0])
 
@@ -106,7 +106,7 @@ def test_next_is_the_first_by_counter_and_place(gates: list[Gate]) -> None:
 def test_next_is_none_where_nothing_waits() -> None:
     steps, slots = _tables([((1,), (0,)), ((1,), (2,))])
     slots[:2, S_NEXT] = FAR
-    assert next_gate(steps, slots, FIELDS, np.zeros(STATE, np.int64)) == -1
+    assert next_barrier(steps, slots, FIELDS, np.zeros(STATE, np.int64)) == -1
 
 
 def test_next_counts_what_is_pending_and_what_is_kept_elsewhere() -> None:
@@ -115,10 +115,10 @@ def test_next_counts_what_is_pending_and_what_is_kept_elsewhere() -> None:
     pending = len(slots) - 1
     steps[1, P_PENDING], slots[pending, S_NEXT] = pending, _word((3,))
     state = np.zeros(STATE, np.int64)
-    assert next_gate(steps, slots, FIELDS, state) == 1
+    assert next_barrier(steps, slots, FIELDS, state) == 1
     assert state[X_NOW] == _word((3,))
     steps[0, P_NEXT] = _word((2,))
-    assert next_gate(steps, slots, FIELDS, state) == 0
+    assert next_barrier(steps, slots, FIELDS, state) == 0
 
 
 WAITING = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6)
@@ -126,14 +126,14 @@ WAITING = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6)
 
 
 @given(WAITING, WAITING, st.integers(0, 4))
-def test_when_epochs_close_a_gate_has_the_least_counters_in_them(
+def test_when_epochs_close_a_barrier_has_the_least_counters_in_them(
     rows: list[tuple[int, int]], pended: list[tuple[int, int]], closed: int
 ) -> None:
     steps, slots = np.zeros((1, STEP), np.int64), Slots((1 << LAYOUT.shifts[0]) - 1)
     times = [[_word(counters, epoch) for epoch, *counters in each] for each in (rows, pended)]
     slots.put(slots.add(2), np.array([times[0], [1] * len(rows)], np.int64))
     slots.put(slots.add(2), np.array([[7] * len(pended), times[1]], np.int64), -1)
-    steps[0, P_KIND], steps[0, P_PENDING] = K_GATE, 1
+    steps[0, P_KIND], steps[0, P_PENDING] = K_BARRIER, 1
     state = np.zeros(STATE, np.int64)
     state[X_BOUND], state[X_COUNTERS] = _word((0,), closed), (1 << LAYOUT.shifts[0]) - 1
     find_next(steps, slots.table, state)
