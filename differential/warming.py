@@ -69,7 +69,7 @@ _HELPER = "import sys, differential.warming; differential.warming.help_to_warm(s
 _SECONDS_BETWEEN = 10.0
 _NICE_MAX = 19
 """How much the system can be asked to prefer others."""
-_EDGES_MANY = 20_000
+_EDGES_ENOUGH = 20_000
 """Enough rows for the kernels that only large runs need."""
 
 
@@ -96,7 +96,7 @@ def _run_kernels() -> None:
     with connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(_every_operator)
         edges = flow.input("edges")
-        ends = generator.integers(0, _EDGES_MANY, (2, _EDGES_MANY))
+        ends = generator.integers(0, _EDGES_ENOUGH, (2, _EDGES_ENOUGH))
         many = pa.table({"src": ends[0], "dst": ends[1]})
         few = pa.table({"src": [1, 2, 3], "dst": [2, 3, 1]})
         edges.insert(many)
@@ -270,7 +270,7 @@ on_ready(_told.each)
 
 def _every_operator(dataflow: Dataflow) -> None:
     edges = table_input(dataflow, "edges", "src: int, dst: int")
-    connected_components(edges.filter(col.src < _EDGES_MANY // 8)).output("components")
+    connected_components(edges.filter(col.src < _EDGES_ENOUGH // 8)).output("components")
     grouped = edges.group_by("src")
     grouped.agg(n=count(), top=greatest("dst")).output("aggregates")
     grouped.top_k(2, by="dst").output("first")

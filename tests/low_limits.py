@@ -44,8 +44,8 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (pile, "LOOSE_ROWS_MAX"),
         (pile, "SUMMED_ROWS_MIN"),
         (codecs, "FOLDED_ROWS_MIN"),
-        (update_batch, "PACKED_ROWS_MIN"),
-        (routes, "PACKED_ROWS_MIN"),
+        (update_batch, "SENT_PACKED_ROWS_MIN"),
+        (routes, "SENT_PACKED_ROWS_MIN"),
         (kept_changes, "PACKED_ROWS_MIN"),
     ]:
         assert getattr(module, name) > 0, name

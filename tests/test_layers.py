@@ -55,7 +55,7 @@ ROOMS = {
         "spark",
     ],
     "differential": [
-        "errors",
+        "errors thresholds",
         "other_spellings",
         "kernels",
         "columns",
@@ -89,6 +89,7 @@ WITHOUT_A_TEST_FILE = {
     "progress/compiled/kernel.py": "test_kernels_are_uniform.py",
     "timely/operators/compiled_loop.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",
+    "differential/thresholds.py": "test_thresholds.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/kernels/regions/round_layout.py": "differential/kernels/regions/test_rounds.py",
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",

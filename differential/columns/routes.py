@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from differential.columns.packed.block import Block
-from differential.columns.update_batch import PACKED_ROWS_MIN, PackedBatch, UpdateBatch, rows_of
+from differential.columns.update_batch import PackedBatch, UpdateBatch, rows_of
 from differential.kernels.rows.hashing import (
     divide_by_key_hash,
     divide_by_unit,
@@ -21,6 +21,7 @@ from differential.kernels.rows.hashing import (
     partition_by_unit,
 )
 from differential.kernels.rows.room import room_for
+from differential.thresholds import SENT_PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from timely.wire.batch import Batch
@@ -128,7 +129,7 @@ def _split(
     """
     group, divide, words_of_route = by
     workers, starts, owners = routing.workers, routing.starts, routing.owners
-    time = batch.only_time() if batch.rows >= PACKED_ROWS_MIN else None
+    time = batch.only_time() if batch.rows >= SENT_PACKED_ROWS_MIN else None
     if time is None:
         return _parts(*group(batch.words, words_of_route, workers, starts, owners), symbol_words)
     blocks: list[list[Block]] = [[] for _ in range(workers)]

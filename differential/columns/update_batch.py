@@ -33,6 +33,7 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.history.times import latest_counter, shift_times
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import PackedRows
+from differential.thresholds import SENT_PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.records import record
 from timely.dictionaries import Mark
@@ -41,7 +42,6 @@ from timely.wire.batch import UNPACK_ERRORS, Batch, Frame, Large, Timed, registe
 from timely.wire.claims import shown
 
 __all__ = [
-    "PACKED_ROWS_MIN",
     "PackedBatch",
     "UpdateBatch",
     "as_batch",
@@ -49,9 +49,6 @@ __all__ = [
     "rows_of",
     "words_of",
 ]
-
-PACKED_ROWS_MIN: Final = 1 << 16
-"""So many rows of one time are packed where they are divided among workers."""
 
 _PASSING_ROWS: Final = 1 << 16
 """So many packed rows are words at once where they are divided among workers: few enough for the processor's
@@ -383,7 +380,7 @@ def as_batch(found: PackedRows | Int64s) -> UpdateBatch | PackedBatch:
     """Rows that were put in order as they are sent: many of one time are packed."""
     if not isinstance(found, PackedRows):
         return UpdateBatch(found)
-    if found.rows >= PACKED_ROWS_MIN and (ranges := found.ranges())[-2, 0] == ranges[-2, 1]:
+    if found.rows >= SENT_PACKED_ROWS_MIN and (ranges := found.ranges())[-2, 0] == ranges[-2, 1]:
         width = ranges.shape[0] - 2
         sources = [*range(width), width + 1]
         blocks = [

@@ -22,7 +22,6 @@ from differential.columns.packed.parts import Part, joined, packed
 from differential.columns.schema import Schema
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.sort import (
-    MANY_ROWS,
     PackedRows,
     is_consolidated,
     sort_blocks,
@@ -30,6 +29,7 @@ from differential.kernels.rows.sort import (
     sort_many,
 )
 from differential.kernels.sums.components import components_of
+from differential.thresholds import MANY_ROWS
 
 __all__ = ["Accumulate"]
 

@@ -38,8 +38,9 @@ from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER, ROWS
 from differential.kernels.rows.sort import PackedRows
 from differential.operators.arrangement import ArrangedBatch
+from differential.thresholds import PACKED_ROWS_MIN
 from differential.trace.readers import Path, Reader, delayed
-from differential.trace.run import PACKED_ROWS_MIN, Run
+from differential.trace.run import Run
 from differential.trace.trace import Trace
 from differential.trace.view import View
 from progress.compiled.arrays import Int64s

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
+from differential.thresholds import PACKED_ROWS_MIN
 from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
@@ -38,7 +39,7 @@ from ..columns.worker_symbols import SYMBOLS
 from ..kernels.overflow import SMALL_BITS
 from ..kernels.rows.sort import PackedRows, are_modest, sort_parts
 from ..trace.accumulated import Accumulated
-from ..trace.run import PACKED_ROWS_MIN, Run
+from ..trace.run import Run
 from .between.imports import TableImport
 from .consolidate import WaitingRows
 from .edge.collected import Collected

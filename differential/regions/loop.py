@@ -67,6 +67,7 @@ from differential.operators.waiting.gathered import GATHERED_ROWS_MAX
 from differential.regions.round_messages import RoundMessage, column_of
 from differential.regions.rounds import STOPS, Rounds
 from differential.regions.tables import Parts
+from differential.thresholds import PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
@@ -76,7 +77,7 @@ from timely.errors import InternalError
 from timely.operators.compiled_loop import RoundInput, RoundResult, Vote
 from timely.wire.batch import Batch
 
-__all__ = ["LONG_EPOCHS", "PACKED_ROWS_MIN", "KernelLoop"]
+__all__ = ["LONG_EPOCHS", "KernelLoop"]
 
 _TURNS_MAX: Final = 4096
 """Barriers that a lone worker opens before others have their turn."""
@@ -88,9 +89,6 @@ _ANY_NUMBER: Final = 1 << 62
 
 LONG_EPOCHS: Final = 64
 """A span of so many epochs is a long one: see `close`."""
-
-PACKED_ROWS_MIN: Final = 1 << 12
-"""At least so many rows for a slot of another worker go to it packed."""
 
 _KERNELS: Final = (
     (run_loop, "ttttttlt"),

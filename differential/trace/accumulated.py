@@ -13,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.rows.sort import MANY_ROWS, PackedRows, sort_blocks, sort_consolidate
+from differential.kernels.rows.sort import PackedRows, sort_blocks, sort_consolidate
+from differential.thresholds import MANY_ROWS
 from progress.compiled.arrays import Int64s
 
 __all__ = ["BLOCK_ROWS", "Accumulated", "accumulate"]

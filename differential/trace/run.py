@@ -36,22 +36,17 @@ from differential.kernels.rows.memory import (
 from differential.kernels.rows.room import room_for
 from differential.kernels.rows.search import fill_directory
 from differential.kernels.rows.sort import PackedRows
+from differential.thresholds import DIRECTORY_ROWS_MIN, PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.times.word_order import word_lub
 from timely.dictionaries import Mark
-
-PACKED_ROWS_MIN: Final = 8192
-"""A run with fewer rows stays words: packing would cost more than it saves."""
-
-DIRECTORY_ROWS_MIN: Final = 256
-"""A run with fewer rows has no directory: halving finds a key there in as little time."""
 
 BUCKET_ROWS: Final = 4
 """Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are
 many.
 """
 
-SHOWN_ROWS_MAX: Final = 1 << 16
+SHOWN_ROWS: Final = 1 << 16
 """So many rows of a column are unpacked at once to be looked at."""
 
 
@@ -176,7 +171,7 @@ class Run:
     def symbols(self, mark: Mark) -> None:
         """Show all words of keys and values, but for columns in whose range there is no symbol at all."""
         table = self.line.reshape(1, -1)
-        words: Int64s = np.empty((1, min(self.rows, SHOWN_ROWS_MAX)), np.int64)
+        words: Int64s = np.empty((1, min(self.rows, SHOWN_ROWS)), np.int64)
         for column in range(self.ranges.shape[0] - 2):
             low, high = int(self.ranges[column, 0]), int(self.ranges[column, 1])
             if not mark.has_between(low, high):
@@ -184,8 +179,8 @@ class Run:
             if low == high:
                 mark.words(self.ranges[column, :1])
                 continue
-            for start in range(0, self.rows, SHOWN_ROWS_MAX):
-                rows = min(self.rows - start, SHOWN_ROWS_MAX)
+            for start in range(0, self.rows, SHOWN_ROWS):
+                rows = min(self.rows - start, SHOWN_ROWS)
                 decode_column(table, 0, column, start, rows, words, 0)
                 mark.words(words[:, :rows])
 

@@ -34,6 +34,7 @@ from differential.columns.overflow import row_overflow
 from differential.kernels.history.ready import minimal_times
 from differential.kernels.rows.memory import LUB
 from differential.kernels.rows.sort import sort_consolidate
+from differential.thresholds import TAIL_PIECES_MAX
 from differential.trace.readers import Path, Reader, ReaderReport, TraceReport
 from differential.trace.tail import TailPiece
 from differential.trace.trace import Trace
@@ -43,9 +44,6 @@ from progress.errors import InternalError
 from progress.times.anchor import Rebase
 from progress.times.word_order import word_less_equal
 from timely.dictionaries import Mark
-
-TAIL_PIECES_MAX: Final = 8
-"""Pieces from which on neighbours in the tail are merged: each is one more place to search."""
 
 _HERE: Final = Path()
 

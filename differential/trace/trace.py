@@ -30,6 +30,7 @@ from differential.kernels.loading import load_kernels
 from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.rows.sort import sort_consolidate
+from differential.thresholds import HEAD_ROWS_MAX, LOOK_ROWS_MIN, OFTEN_MERGED_ROWS_MAX
 from differential.trace.accumulated import BLOCK_ROWS, Accumulated, accumulate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
@@ -39,16 +40,13 @@ from progress.times.anchor import Rebase
 from progress.times.word_order import word_less_equal, words_are_beyond
 from timely.dictionaries import Mark
 
-HEAD_ROWS_MAX: Final = 1024
-"""Rows of the head: what a tiny insert copies, in the worst case."""
-
-HEAD_ROWS_MIN: Final = 16
+HEAD_ROOM_FIRST: Final = 16
 """Room of a new head, which doubles as it is needed: most traces of a dataflow are small."""
 
 EFFORT_PER_ROW: Final = 4
 """Rows of merging in each merge under way, paid for each row inserted; two would just do."""
 
-EFFORT_ROWS_MIN: Final = 2048
+EFFORT_ROWS: Final = 2048
 """Merging is paid for in pieces of at least so many rows, some 30 µs: less would be spent on calls."""
 
 SUMMED_SHARE: Final = 4
@@ -57,10 +55,8 @@ SUMMED_SHARE: Final = 4
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
 
-LOOK_ROWS_MIN: Final = 64
 LOOK_SHARE: Final = 4
-"""After so many rows more, or this share of all, a trace at rest looks whether most of what it keeps cancels.
-"""
+"""A trace at rest looks whether most of what it keeps cancels after this share of all rows more."""
 
 SHRINKS_MAX: Final = 8
 """How often it is tried again what somebody's hold has kept from cancelling."""
@@ -69,13 +65,12 @@ _MOVED: Final = b"moved"
 """In place of a since: times were advanced, and perhaps not as far as any since."""
 
 SMALL_GROWTH: Final = 4
-SMALL_ROWS: Final = 1 << 16
-"""Below so many rows merging is cheap, and what counts is that there are few runs to search."""
+"""Instead of `GROWTH` where merging is cheap, and what counts is that there are few runs to search."""
 
 
 def _are_close(older: int, newer: int) -> bool:
     """Whether runs of so many rows, one behind the other, are to become one."""
-    return older < (SMALL_GROWTH if newer < SMALL_ROWS else GROWTH) * newer
+    return older < (SMALL_GROWTH if newer < OFTEN_MERGED_ROWS_MAX else GROWTH) * newer
 
 
 def _close_in_size(runs: Sequence[Run]) -> list[list[Run]]:
@@ -115,7 +110,7 @@ class Trace:
         self._merges: dict[int, Merging] = {}  # by position of the older of the two runs
         self._since: Int64s = np.zeros(1, np.int64)
         self._bounds: tuple[Int64s, ...] = ()
-        self._head = np.empty((2 * self.columns, min(HEAD_ROWS_MIN, HEAD_ROWS_MAX)), np.int64)
+        self._head = np.empty((2 * self.columns, min(HEAD_ROOM_FIRST, HEAD_ROWS_MAX)), np.int64)
         self.table: Int64s = np.zeros((1, HEADER + 3 * self.columns), np.int64)
         self._head_room = self._head.shape[1]
         self._head_rows = 0
@@ -194,7 +189,7 @@ class Trace:
             except OverflowError:
                 raise row_overflow([self._head_words(), words], self.show) from None
             self._owed += EFFORT_PER_ROW * rows
-            if self._owed >= EFFORT_ROWS_MIN:
+            if self._owed >= EFFORT_ROWS:
                 self._pay()
         else:
             self._insert_run(Run.from_words(words, self.guards))
@@ -231,7 +226,7 @@ class Trace:
         self._unseen += rows
         self.inserted += rows
         self._owed += EFFORT_PER_ROW * rows
-        if self._owed >= EFFORT_ROWS_MIN:
+        if self._owed >= EFFORT_ROWS:
             self._pay()
 
     def _pay(self) -> None:

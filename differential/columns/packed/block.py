@@ -32,7 +32,7 @@ WIDTHS: Final = (1, 2, 3, 4)
 
 BLOCK_ROWS: Final = 1 << 17
 """Of many rows so many are a block: few enough for the processor's caches, enough for memory that is given
-back to the system when it is dropped (`MAPPED_BYTES_MIN` of `kernels/rows/room.py`)."""
+back to the system when it is dropped (`MAPPED_BYTES_MIN` of `thresholds.py`)."""
 
 
 def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:

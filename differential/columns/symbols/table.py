@@ -44,6 +44,7 @@ from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError, shown
 from differential.kernels.rows.marking import SymbolMarking
+from differential.thresholds import SET_WORDS_MAX
 from timely.dictionaries import Marking
 from timely.errors import PeerError
 from timely.limits import SYMBOLS_BYTES_MIN, SYMBOLS_COUNT_MIN
@@ -55,7 +56,6 @@ __all__ = ["Forgetful", "SymbolTable"]
 K = TypeVar("K")
 V = TypeVar("V")
 
-_SET_WORDS_MAX = 4096
 _BYTES_PER_WORD = 8
 """New values may take as much memory as the words that are looked at for what is in use."""
 
@@ -392,6 +392,6 @@ def _rebuild(mapping: dict[K, V]) -> None:
 def _distinct(words: Int64s) -> set[int]:
     """The different words; a set for few, Arrow's hash table for many."""
     flat = words.ravel()
-    if flat.size > _SET_WORDS_MAX:
+    if flat.size > SET_WORDS_MAX:
         flat = numbers_of(int64_array(flat).unique(), np.int64)
     return set(flat.tolist())

@@ -18,10 +18,10 @@ from differential.kernels.overflow import SMALL_BITS, excess, magnitude, refuse,
 from differential.kernels.rows.memory import HEADER, LUB, load
 from differential.kernels.rows.search import locate
 from differential.kernels.rows.sort import sort_words
+from differential.thresholds import INSERTED_ROWS_MAX
 from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
-INSERTION_ROWS: Final = 24
 LARGEST: Final = 4
 """Where `state` keeps the or-ed magnitudes of all diffs that were read for a key."""
 
@@ -279,7 +279,7 @@ def consolidate_rows(rows: Int64s, count: int) -> int:
     Requires: small diffs; one column of room behind them, which is overwritten.
     """
     columns = rows.shape[0]
-    if count > INSERTION_ROWS:
+    if count > INSERTED_ROWS_MAX:
         return consolidate_many(rows, count)
     kept = min(count, np.int64(1))
     for new in range(1, count):

@@ -16,16 +16,13 @@ from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
 from differential.kernels.rows.search import cursors_of
+from differential.thresholds import REMEMBERED_KEYS_MAX
 from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
 FROM_DELTA: Final = 0
 FROM_TRACE: Final = 1
 CONSTANT: Final = 2
-
-REMEMBERED_KEYS: Final = 4096
-"""For up to so many keys the places found while counting are kept; with more they are found again, so that
-what is kept of them stays in the caches."""
 
 
 @kernel
@@ -147,7 +144,7 @@ def match_few(
     delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
 ) -> tuple[Int64s, int]:
     """`match` in one call, for few rows."""
-    remembered = np.empty((2 * min(REMEMBERED_KEYS, delta.shape[1] - start), table.shape[0]), np.int64)
+    remembered = np.empty((2 * min(REMEMBERED_KEYS_MAX, delta.shape[1] - start), table.shape[0]), np.int64)
     pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)
     out = np.empty((projection.shape[1] + 2, pairs), np.int64)
     if pairs > 0:
@@ -171,7 +168,7 @@ def match(
     projection   int64[2, out words]: FROM_DELTA and column, FROM_TRACE and column, or CONSTANT and value
     Ensures: stop is n, or as small as it may be with at least `rows_max` pairs made. Not consolidated.
     """
-    if delta.shape[1] - start <= REMEMBERED_KEYS:
+    if delta.shape[1] - start <= REMEMBERED_KEYS_MAX:
         return match_few(delta, start, table, kw, projection, guards, rows_max)
     remembered = np.empty((0, table.shape[0]), np.int64)
     pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)

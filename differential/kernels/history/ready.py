@@ -5,12 +5,11 @@ A time is *ready* when no time of the frontier is ≤ it. Rows wait in the order
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from differential.kernels.merging.merge import first_rows
 from differential.kernels.rows.sort import sort_packed
+from differential.thresholds import SORTED_TIMES_MIN
 from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_antichain import (
     after_in_order,
@@ -20,9 +19,6 @@ from progress.times.word_antichain import (
     search_from,
 )
 from progress.times.word_order import word_less_equal
-
-LONG: Final = 1024
-"""Elements from which on an antichain is long: it is found by sorting, not by inserting."""
 
 
 @kernel
@@ -125,15 +121,15 @@ def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -
     """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending.
 
     Cost: two passes where one time is before all others, else O(changes in the column of times · log
-    antichain) in scopes of one and two chains. From `LONG` elements on times are sorted first: to insert each
-    in its place would move a part of the antichain every time.
+    antichain) in scopes of one and two chains. From `SORTED_TIMES_MIN` elements on times are sorted first: to
+    insert each in its place would move a part of the antichain every time.
     """
     count = bounds.shape[0]
     if count == 0 and words.shape[1] > 0:
         first = first_of_all(words, time_column, guards)
         if first >= 0:
             return np.full(1, first)
-    if count >= LONG:
+    if count >= SORTED_TIMES_MIN:
         return sorted_bounds(words, time_column, bounds, guards)
     minimal = part_of(bounds, count, count + 8)
     last = np.int64(-1)
@@ -141,7 +137,7 @@ def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -
         time = words[time_column, row]
         if time != last:
             last = time
-            if count == LONG:
+            if count == SORTED_TIMES_MIN:
                 return sorted_bounds(words, time_column, bounds, guards)
             if count == minimal.shape[0]:
                 minimal = part_of(minimal, count, 2 * count)

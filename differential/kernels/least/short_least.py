@@ -12,8 +12,6 @@ times. Everything else, with rows at several times or taken away, goes the long 
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from differential.kernels.history.history import more_rows
@@ -21,14 +19,9 @@ from differential.kernels.overflow import wrapped_add, wrapped_multiply
 from differential.kernels.rows.memory import read
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
 from differential.kernels.rows.search import compare_keys
+from differential.thresholds import RESTED_KEYS_MAX, SHORT_WAY_ROWS_MIN
 from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_less_equal
-
-SHORT_ROWS_MIN: Final = 32
-"""With fewer rows all keys go the long way: that costs less than to try the short one."""
-
-RESTED_KEYS_MAX: Final = 15
-"""Where one key after the other goes the long way, up to so many do before the short one is tried again."""
 
 
 @kernel
@@ -37,7 +30,7 @@ def room_for_keys(
 ) -> tuple[tuple[Int64s, Int64s, Int64s], Int64s]:
     """(keys_found, places) as `go_the_short_way` takes them, for so many rows."""
     room, places = min(KEYS_AT_ONCE, rows), np.zeros(6, np.int64)
-    places[3], places[4] = KEYS_AT_ONCE, 0 if rows >= SHORT_ROWS_MIN else rows
+    places[3], places[4] = KEYS_AT_ONCE, 0 if rows >= SHORT_WAY_ROWS_MIN else rows
     keys = np.empty((kw + 1, room), np.int64)
     found = np.empty((2 * room, tables[0].shape[0]), np.int64)
     return (keys, found, np.empty((2 * room, tables[1].shape[0]), np.int64)), places

@@ -25,9 +25,9 @@ from differential.kernels.rows.memory import (
     prefetch,
 )
 from differential.kernels.rows.search import bucket_of, find, find_within, same_key
+from differential.thresholds import PROBED_KEYS_MIN
 from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
-KEYS_MIN: Final = 8
 KEYS_AT_ONCE: Final = 128
 """So many keys are looked up together: what they ask for stays in the first-level cache until it is read."""
 
@@ -56,7 +56,7 @@ def is_apart(table: Int64s, run: int, keys: Int64s, count: int) -> bool:
     """Whether some keys are apart in a run: there are more buckets between them than they are. Of what lies
     close together the caches ask for the next line by themselves, and few keys are looked up sooner.
     """
-    if count < KEYS_MIN:
+    if count < PROBED_KEYS_MIN:
         return False
     buckets = np.uint64(wrapped_subtract(keys[0, count - 1], keys[0, 0])) >> np.uint64(table[run, SHIFT])
     return buckets > np.uint64(count)

@@ -9,17 +9,13 @@ give_back     a part that nobody reads any more
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from differential.thresholds import MAPPED_BYTES_MIN
 from progress.compiled.arrays import Int64s
 from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of
 
-__all__ = ["MAPPED_BYTES_MIN", "give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]
-
-MAPPED_BYTES_MIN: Final = 1 << 18
-"""Memory from this size on is mapped."""
+__all__ = ["give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]
 
 
 def mapped_bytes(size: int) -> Int64s:

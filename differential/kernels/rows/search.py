@@ -12,8 +12,6 @@ Keys that crowd into few buckets are found by galloping, as without a directory.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from differential.kernels.overflow import wrapped_subtract
@@ -28,10 +26,8 @@ from differential.kernels.rows.memory import (
     load_count,
     store_count,
 )
+from differential.thresholds import FEW_ROWS_MAX
 from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
-
-FEW_ROWS: Final = 8
-"""So many rows are looked at one by one: as many as are in most buckets."""
 
 
 @small_kernel
@@ -108,7 +104,7 @@ def find_within(
     first, last = span
     for column in range(known, kw):
         wanted = keys[column, at]
-        if last - first > FEW_ROWS:
+        if last - first > FEW_ROWS_MAX:
             first = first_from(table, run, column, first, last, wanted, np.int64(0))
             last = first_from(table, run, column, first, last, wanted, np.int64(1))
             continue

@@ -5,7 +5,7 @@ Three ways, by what the rows are like:
     packed    the bits that vary, of all columns with the diff lowest, fit one word: sort those words and
               unpack them again. No row is moved, no index followed.
     indexed   otherwise: a radix argsort column by column, skipping digits that are the same everywhere
-    tiny      up to `TINY` rows: insertion instead of radix, in either form
+    tiny      up to `INSERTED_ROWS_MAX` rows: insertion instead of radix, in either form
 
 How rows are packed is in `packing.py`.
 """
@@ -13,7 +13,6 @@ How rows are packed is in `packing.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 import numpy as np
 
@@ -28,12 +27,8 @@ from differential.kernels.rows.packing import (
     varying_bits,
 )
 from differential.kernels.rows.room import give_back, room_for
+from differential.thresholds import HANDFUL_ROWS_MAX, INSERTED_ROWS_MAX, MANY_ROWS, WIDE_DIGITS_ROWS_MIN
 from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
-
-HANDFUL: Final = 6
-TINY: Final = 24
-WIDE_DIGITS_FROM: Final = 4096
-MANY_ROWS: Final = 1 << 15
 
 
 @kernel
@@ -50,7 +45,7 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
             break
     if ordered:
         return keys
-    if rows <= TINY:
+    if rows <= INSERTED_ROWS_MAX:
         for row in range(1, rows):
             key = keys[row]
             at = row
@@ -59,7 +54,7 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
                 at -= 1
             keys[at] = key
         return keys
-    digit_bits = 11 if rows >= WIDE_DIGITS_FROM else 8
+    digit_bits = 11 if rows >= WIDE_DIGITS_ROWS_MIN else 8
     passes = (high - low + digit_bits - 1) // digit_bits
     digit_bits = (high - low + passes - 1) // passes
     digit_mask = (np.int64(1) << digit_bits) - 1
@@ -149,7 +144,7 @@ def sort_words(words: Int64s) -> Int64s:
     columns, rows = words.shape
     if rows == 0:
         return words
-    if rows <= HANDFUL:
+    if rows <= HANDFUL_ROWS_MAX:
         return sort_handful(words)
     seen = np.empty((4, columns), np.int64)
     plan = np.empty((4, SEGMENTS_MAX * columns), np.int64)
@@ -393,7 +388,7 @@ def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
     order = np.empty(rows, np.int64)
     for row in range(rows):
         order[row] = row
-    if rows <= TINY:
+    if rows <= INSERTED_ROWS_MAX:
         for row in range(1, rows):
             at = row
             while at > 0 and row_less(words, row, order[at - 1]):
@@ -402,7 +397,7 @@ def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
             order[at] = row
         return order
     spare = np.empty(rows, np.int64)
-    digit_bits = 11 if rows >= WIDE_DIGITS_FROM else 8
+    digit_bits = 11 if rows >= WIDE_DIGITS_ROWS_MIN else 8
     digit_mask = (np.int64(1) << digit_bits) - 1
     counts = np.empty(1 << digit_bits, np.int64)
     for column in range(columns - 2, -1, -1):

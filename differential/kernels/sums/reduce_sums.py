@@ -45,10 +45,10 @@ from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE
 from differential.kernels.rows.room import room_for, shortened
 from differential.kernels.rows.search import whose_turn
-from differential.kernels.rows.sort import MANY_ROWS
 from differential.kernels.sums.accumulated import REFUSED
 from differential.kernels.sums.corners import HALF, class_of, classes_of, put_corrections, sum_corners
-from differential.kernels.sums.short_way import IS_LONG, IS_OVER, LATER_MAX, go_the_short_way
+from differential.kernels.sums.short_way import IS_LONG, IS_OVER, go_the_short_way
+from differential.thresholds import LATER_TIMES_MAX, MANY_ROWS
 from progress.compiled.kernel import Int64s, kernel, large_kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
@@ -248,8 +248,8 @@ def reduce_into(
             out, pended = go_the_long_way(ready, pending, table, frontier, asked, places, out, pended)
         if places[2, 2] + places[3, 7] + 2 > out.shape[1]:
             out = more_rows(out, places[2, 2] + places[3, 7])
-        if places[2, 3] + LATER_MAX > pended.shape[1]:
-            pended = more_rows(pended, places[2, 3] + LATER_MAX)
+        if places[2, 3] + LATER_TIMES_MAX > pended.shape[1]:
+            pended = more_rows(pended, places[2, 3] + LATER_TIMES_MAX)
 
 
 @kernel

@@ -25,12 +25,10 @@ from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
 from differential.kernels.rows.search import whose_turn
 from differential.kernels.sums.corners import class_of, put_corrections, sum_corners
+from differential.thresholds import LATER_TIMES_MAX
 from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.time_words import LEVELS_MAX
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
-
-LATER_MAX: Final = 4
-"""Minimal later times of a key that the short way notes; with more it is the long way."""
 
 SUM_BITS: Final = 63 - LEVELS_MAX
 """Sums of a class with so many bits can be added up, over all classes, without leaving a word."""
@@ -59,9 +57,10 @@ def what_is_later(later: int, time: int, guards: int) -> int:
 def note_later(later: Int64s, time: int, amount: int, frontier: Int64s, guards: int) -> bool:
     """Note a later time, and what is there; False if that is nothing for the short way.
 
-    later   int64[2, LATER_MAX + 1]: an antichain of times, and the amounts at each; how many, at the end
+    later   int64[2, LATER_TIMES_MAX + 1]: an antichain of times, and the amounts at each; at the end, how
+            many
     """
-    count = later[0, LATER_MAX]
+    count = later[0, LATER_TIMES_MAX]
     for index in range(count):
         if later[0, index] == time:
             later[1, index] += amount
@@ -75,9 +74,9 @@ def note_later(later: Int64s, time: int, amount: int, frontier: Int64s, guards: 
         if not word_less_equal(time, later[0, index], guards):
             later[0, kept], later[1, kept] = later[0, index], later[1, index]
             kept += 1
-    if kept == LATER_MAX:
+    if kept == LATER_TIMES_MAX:
         return False
-    later[0, LATER_MAX] = kept + 1
+    later[0, LATER_TIMES_MAX] = kept + 1
     while kept > 0 and later[0, kept - 1] > time:
         later[0, kept], later[1, kept] = later[0, kept - 1], later[1, kept - 1]
         kept -= 1
@@ -120,7 +119,7 @@ def sum_run(
     is_apart, is_filtered = exact < 0 and guards & (guards - 1) == 0, 0 <= exact <= run
     at = HEADER + 3 * (places[3, 0] + places[3, 1])
     wrapped, component, word, nearest = np.int64(0), np.int64(0), np.int64(0), np.int64(-1)
-    if later[0, LATER_MAX] == 1:
+    if later[0, LATER_TIMES_MAX] == 1:
         nearest = later[0, 0]
     for row in range(span[0], span[1]):
         if not is_apart:
@@ -139,7 +138,7 @@ def sum_run(
             continue
         if not note_row(later, word, diff * (2 * component + 1), time, nearest, frontier, guards):
             return np.int64(-1)
-        nearest = later[0, 0] if later[0, LATER_MAX] == 1 else np.int64(-1)
+        nearest = later[0, 0] if later[0, LATER_TIMES_MAX] == 1 else np.int64(-1)
     return wrapped
 
 
@@ -160,7 +159,7 @@ def sum_new(ready: Int64s, first: int, stop: int, places: Int64s, sums: Int64s) 
 @small_kernel
 def is_short(sums: Int64s, later: Int64s) -> bool:
     """Whether all sums of corners fit, and nothing that was noted cancels."""
-    for index in range(later[0, LATER_MAX]):
+    for index in range(later[0, LATER_TIMES_MAX]):
         if later[1, index] == 0:
             return False
     largest = np.int64(0)
@@ -173,9 +172,9 @@ def is_short(sums: Int64s, later: Int64s) -> bool:
 @small_kernel
 def put_later(later: Int64s, pended: Int64s, keys: Int64s, key: int, kw: int, start: int) -> int:
     """Write (key, time) for the later times that were noted behind the `start` rows of `pended`, the key out
-    of column `key` of `keys`; returns the row behind them. Requires: room for LATER_MAX.
+    of column `key` of `keys`; returns the row behind them. Requires: room for LATER_TIMES_MAX.
     """
-    count = later[0, LATER_MAX]
+    count = later[0, LATER_TIMES_MAX]
     for index in range(count):
         for column in range(kw):
             pended[column, start + index] = keys[column, key]
@@ -234,7 +233,7 @@ def sum_key(
     for number in range(sums.shape[0]):
         for component in range(sums.shape[1]):
             sums[number, component] = 0
-    later[0, LATER_MAX] = 0
+    later[0, LATER_TIMES_MAX] = 0
     wrapped = time
     for run in range(table.shape[0]):
         if wrapped >= 0 and found[2 * key, run] < found[2 * key + 1, run]:
@@ -265,7 +264,7 @@ def go_the_short_way(
     emitted, waiting, classes, runs = places[2, 2], places[2, 3], places[3, 7], table.shape[0]
     sums = np.zeros((classes, asked[5, 0] if asked.shape[0] > 2 else np.int64(2)), np.int64)
     most = min(KEYS_AT_ONCE, ready.shape[1] - i + pending.shape[1] - p)
-    later, ends = np.zeros((2, LATER_MAX + 1), np.int64), np.empty((2, most), np.int64)
+    later, ends = np.zeros((2, LATER_TIMES_MAX + 1), np.int64), np.empty((2, most), np.int64)
     keys, found = np.empty((kw, most), np.int64), np.empty((2 * most, runs), np.int64)
     while i < ready.shape[1] or p < pending.shape[1]:
         count = next_keys(ready, pending, places, keys, ends, min(most, max(places[2, 4], 1)))
@@ -273,7 +272,7 @@ def go_the_short_way(
         for key in range(count):
             end, end_pending = ends[0, key], ends[1, key]
             stopped = np.int64(IS_OVER)
-            if emitted + classes + 2 > out.shape[1] or waiting + LATER_MAX > pended.shape[1]:
+            if emitted + classes + 2 > out.shape[1] or waiting + LATER_TIMES_MAX > pended.shape[1]:
                 stopped = np.int64(NEEDS_ROOM)
             else:
                 time = one_time(ready, pending, i, (end, end_pending), p, places)

@@ -5,20 +5,16 @@ They are kept until readers have forgotten them, and of a first load they are th
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from differential.columns.packed.block import BLOCK_ROWS, Block
 from differential.kernels.rows.room import room_for
+from differential.thresholds import PACKED_ROWS_MIN
 from differential.trace.run import Run
 from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["PACKED_ROWS_MIN", "KeptChanges"]
-
-PACKED_ROWS_MIN: Final = 8192
-"""Fewer rows stay words: packing would cost more than it saves."""
+__all__ = ["KeptChanges"]
 
 
 class KeptChanges:

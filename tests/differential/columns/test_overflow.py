@@ -31,11 +31,11 @@ from differential.columns.overflow import (
     show_words,
 )
 from differential.errors import MultiplicityOverflowError, SumOverflowError
-from differential.kernels.rows.sort import MANY_ROWS
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.operators.consolidate import ConsolidateMachine
 from differential.operators.join import LEFT, RIGHT, JoinMachine
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
+from differential.thresholds import MANY_ROWS
 from differential.trace.trace import Trace
 
 GUARDS = CODES[2].guards

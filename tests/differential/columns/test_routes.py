@@ -79,7 +79,7 @@ def test_many_rows_of_one_time_are_divided_as_few_are(
     for route in (KeyRoute(1, (1,)), UnitRoute((0, 1))):
         wanted = route.split(plain, 0, Routing.default(workers))
         with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(routes, "PACKED_ROWS_MIN", 1)
+            monkeypatch.setattr(routes, "SENT_PACKED_ROWS_MIN", 1)
             monkeypatch.setattr(update_batch, "BLOCK_ROWS", 3)
             found = route.split(packed if is_packed else plain, 0, Routing.default(workers))
         for one, other in zip(found, wanted, strict=True):

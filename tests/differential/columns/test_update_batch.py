@@ -218,7 +218,7 @@ def test_packed_rows_that_are_moved_know_by_how_much_their_times_were() -> None:
 def test_rows_in_order_are_sent_as_they_are(many: int, some: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sort, "MANY_ROWS", many)
-        patch.setattr(update_batch, "PACKED_ROWS_MIN", many)
+        patch.setattr(update_batch, "SENT_PACKED_ROWS_MIN", many)
         batch = as_batch(sort_still_packed([as_words(some, 4)]) if some else as_words(some, 4))
     wanted = consolidated(some)
     assert rows_of(batch.words) == wanted

@@ -26,9 +26,10 @@ from differential.kernels.merging.merge_runs import sort_times
 from differential.kernels.rows.memory import HEADER
 from differential.kernels.rows.packing import survey
 from differential.kernels.rows.search import cursors_of
-from differential.kernels.rows.sort import MANY_ROWS, sort_consolidate, sort_indexed, sort_parts
+from differential.kernels.rows.sort import sort_consolidate, sort_indexed, sort_parts
 from differential.kernels.sums.accumulated import TOTAL
 from differential.kernels.sums.reduce_sums import reduce_sums
+from differential.thresholds import MANY_ROWS
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace

@@ -15,9 +15,9 @@ from strategies_words import rows
 from differential.columns.packed.block import Block
 from differential.columns.schema import Schema
 from differential.errors import SumOverflowError
-from differential.kernels.rows.sort import MANY_ROWS
 from differential.linear import accumulating
 from differential.linear.accumulating import Accumulate
+from differential.thresholds import MANY_ROWS
 from progress.compiled.arrays import Int64s
 
 SCHEMA = Schema.of("key: int, component: int")

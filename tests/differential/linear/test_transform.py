@@ -9,11 +9,11 @@ from differential import col
 from differential.columns.packed.block import Block
 from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
-from differential.kernels.rows.sort import MANY_ROWS
 from differential.kernels.sums.components import ROWS as ROWS_OF
 from differential.kernels.sums.components import WHOLE
 from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
+from differential.thresholds import MANY_ROWS
 from progress.errors import InternalError
 from timely.wire.batch import Records
 

@@ -13,8 +13,9 @@ from words_seen import Seen
 from differential.kernels.rows import sort
 from differential.kernels.rows.memory import DIRECTORY, LUB
 from differential.kernels.rows.sort import PackedRows, sort_still_packed
+from differential.thresholds import DIRECTORY_ROWS_MIN, PACKED_ROWS_MIN
 from differential.trace import run as run_module
-from differential.trace.run import DIRECTORY_ROWS_MIN, PACKED_ROWS_MIN, Run
+from differential.trace.run import Run
 from timely.dictionaries import Mark
 
 GUARDS = CODES[2].guards
@@ -79,7 +80,7 @@ def test_all_words_of_keys_and_values_are_shown_and_no_others(
         return
     seen = Seen()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "SHOWN_ROWS_MAX", shown_at_once)
+        patch.setattr(run_module, "SHOWN_ROWS", shown_at_once)
         Run.from_words(as_words(held, 4), GUARDS, packed).symbols(Mark([seen]))
     assert seen.words == {word for row in held for word in row[:2]}
 

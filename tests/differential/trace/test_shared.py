@@ -44,7 +44,7 @@ def rows_in(lines: Int64s, columns: int) -> list[Row]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill a head, a packed run, and a tail."""
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 16)
-    monkeypatch.setattr(trace_module, "HEAD_ROWS_MIN", 2)
+    monkeypatch.setattr(trace_module, "HEAD_ROOM_FIRST", 2)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 20)
     monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 20)
     monkeypatch.setattr(shared_module, "TAIL_PIECES_MAX", 2)

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.symbols.packing import pack, symbol_word
-from differential.columns.symbols.table import _SET_WORDS_MAX, SymbolTable, _distinct
+from differential.columns.symbols.table import SymbolTable, _distinct
 from differential.errors import SchemaError, SymbolCollisionError, UnknownSymbolError
+from differential.thresholds import SET_WORDS_MAX
 
 EAST = dt.timezone(dt.timedelta(hours=1))
 
@@ -389,6 +390,6 @@ def test_forgotten_is_what_was_noted_for_a_pass_that_was_given_up() -> None:
     assert table.forget(table.marking()) == 1
 
 
-@pytest.mark.parametrize("count", [3, _SET_WORDS_MAX + 2])
+@pytest.mark.parametrize("count", [3, SET_WORDS_MAX + 2])
 def test_different_words_of_many_are_all_of_them(count: int) -> None:
     assert _distinct(np.arange(count).reshape(1, -1)) == set(range(count))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, lub, rows_of
 from strategies_words import CODES, rows
 
-from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, REMEMBERED_KEYS, match
+from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
+from differential.thresholds import REMEMBERED_KEYS_MAX
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
 
@@ -49,7 +50,7 @@ def test_every_pair_is_made_once_however_it_is_cut(kw: int, data: st.DataObject)
     assert consolidated(made) == _pairs(delta, held, kw)
 
 
-@pytest.mark.parametrize("count", [REMEMBERED_KEYS - 1, REMEMBERED_KEYS + 1, 3000])
+@pytest.mark.parametrize("count", [REMEMBERED_KEYS_MAX - 1, REMEMBERED_KEYS_MAX + 1, 3000])
 def test_many_rows_take_the_other_way_to_the_same_pairs(count: int) -> None:
     rng = np.random.default_rng(count)
     delta = consolidated([(int(key), 1, 1) for key in rng.integers(0, count, count)])

@@ -11,7 +11,7 @@ from strategies_words import CODES, rows
 
 from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE
 from differential.kernels.history.match_before import match_before, note_fewest
-from differential.trace.run import PACKED_ROWS_MIN
+from differential.thresholds import PACKED_ROWS_MIN
 from differential.trace.trace import Trace
 
 CODE = CODES[2]

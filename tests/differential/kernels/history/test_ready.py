@@ -13,13 +13,13 @@ from reference.words import Row, as_words, beyond, less_equal, rows_of
 from strategies_words import CODES, frontiers, rows
 
 from differential.kernels.history.ready import (
-    LONG,
     bound_of_rows,
     lower_bounds,
     merge_pending,
     split_ready,
     work_at_once,
 )
+from differential.thresholds import SORTED_TIMES_MIN
 
 GUARDS = CODES[2].guards
 
@@ -57,12 +57,13 @@ def test_bounds_of_few_times_are_the_minimal_ones_whichever_row_comes_first_or_l
 def test_bounds_of_very_many_times_are_the_same_as_added_a_few_at_a_time(
     depth: int, is_sorted: bool, seed: int
 ) -> None:
-    """Beyond `LONG` elements they are found by sorting; some are incomparable to all others, some are not."""
+    """Many are found by sorting; some are incomparable to all others, some are not."""
+    many = SORTED_TIMES_MIN
     rng = random.Random(f"{seed} {depth}")
     code = CODES[depth]
-    tops = [rng.randrange(2 * LONG) for _ in range(3 * LONG)]
+    tops = [rng.randrange(2 * many) for _ in range(3 * many)]
     times = [
-        code.pack((*[top] * (depth > 0), *[2 * LONG - top + rng.randint(0, 1)] * (depth - 1))) for top in tops
+        code.pack((*[top] * (depth > 0), *[2 * many - top + rng.randint(0, 1)] * (depth - 1))) for top in tops
     ]
     if is_sorted:
         times.sort()
@@ -71,7 +72,7 @@ def test_bounds_of_very_many_times_are_the_same_as_added_a_few_at_a_time(
     for time in sorted(times):
         if not beyond(time, np.array(antichain[-1:], np.int64), code.guards):
             antichain.append(time)
-    assert at_once.tolist() == antichain and (depth == 1 or len(antichain) > LONG)
+    assert at_once.tolist() == antichain and (depth == 1 or len(antichain) > many)
     more = lower_bounds(np.array([times[:50]]), 0, at_once, code.guards)
     assert more.tolist() == antichain
     later = np.array([[time + code.unit for time in times], [1] * len(times)])

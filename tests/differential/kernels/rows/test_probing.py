@@ -13,8 +13,9 @@ from strategies_words import CODES, rows
 
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys
 from differential.kernels.rows.search import cursors_of
+from differential.thresholds import PACKED_ROWS_MIN
 from differential.trace import run as run_module
-from differential.trace.run import PACKED_ROWS_MIN, Run
+from differential.trace.run import Run
 from progress.compiled.arrays import Int64s
 
 GUARDS = CODES[2].guards

@@ -17,7 +17,6 @@ from strategies_words import rows
 
 from differential.kernels.rows.packing import survey
 from differential.kernels.rows.sort import (
-    MANY_ROWS,
     PackedRows,
     is_consolidated,
     sort_consolidate,
@@ -25,6 +24,7 @@ from differential.kernels.rows.sort import (
     sort_many,
     sort_parts,
 )
+from differential.thresholds import MANY_ROWS
 
 
 @given(st.integers(0, 3).flatmap(lambda words: st.tuples(st.just(words + 2), rows(words))))

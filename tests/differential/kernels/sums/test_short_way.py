@@ -17,7 +17,8 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import COUNT, TOTAL
 from differential.kernels.sums.corners import classes_of
 from differential.kernels.sums.reduce_sums import go_the_long_way
-from differential.kernels.sums.short_way import IS_LONG, IS_OVER, LATER_MAX, NEEDS_ROOM, go_the_short_way
+from differential.kernels.sums.short_way import IS_LONG, IS_OVER, NEEDS_ROOM, go_the_short_way
+from differential.thresholds import LATER_TIMES_MAX
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
 from differential.trace.trace import Trace
@@ -97,7 +98,7 @@ def test_it_stops_for_room_and_goes_on_where_it_stopped() -> None:
     ready = as_words([(key, 0, 1) for key in range(9)], 3)
     places = _places(1, 0, code.guards, False)
     trace, frontier = Trace(1, 0, code.guards), np.array([1])
-    out, pended = np.empty((3, 6), np.int64), np.empty((2, LATER_MAX), np.int64)
+    out, pended = np.empty((3, 6), np.int64), np.empty((2, LATER_TIMES_MAX), np.int64)
     found = []
     for _ in range(3):
         stopped = go_the_short_way(ready, NOTHING, trace.lines, frontier, DISTINCT, places, out, pended)

@@ -61,7 +61,7 @@ seeds = st.integers(0, 2**20)
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Few rows fill a head, a run and a tail; pairs come at once, or in pieces that are put off."""
     monkeypatch.setattr(trace_module, "HEAD_ROWS_MAX", 8)
-    monkeypatch.setattr(trace_module, "HEAD_ROWS_MIN", 2)
+    monkeypatch.setattr(trace_module, "HEAD_ROOM_FIRST", 2)
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 10)
     monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 10)
     monkeypatch.setattr(shared_module, "TAIL_PIECES_MAX", 1)

@@ -1,0 +1,311 @@
+"""What is the choice between two ways worth, for the thresholds of `differential/thresholds.py`?
+
+    python -m bench.kernels.thresholds [NAME …] [--rounds 15]
+
+For each threshold a *probe* does one thing with some number of rows, keys or times. Of two processes one has
+the threshold at 0, the other one so high that nothing reaches it; for heads of traces, which need some room,
+at 16 and 16,384. They take turns, and processor time counts, so that a machine that is not quiet slows down
+both of them alike; the least time of each stands, since nothing makes code faster than it is. The last column
+says how many times as long the way takes that is not chosen at this size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bench.machine import ROOT
+
+if TYPE_CHECKING:
+    from progress.compiled.arrays import Int64s
+
+__all__ = ["PROBES", "Probe", "main", "measured"]
+
+_NEVER = 1 << 40
+"""A threshold that nothing reaches."""
+
+_SECONDS = 0.01
+"""A probe is repeated until one measurement takes at least this long."""
+
+Task = Callable[[], object]
+
+
+class Probe(NamedTuple):
+    """What is timed for a threshold.
+
+    make     what to time, for a size; it may prepare as long as it likes
+    sizes    around the threshold
+    values   of the threshold, so that all sizes are beyond it, and none
+    """
+
+    make: Callable[[int], Task]
+    sizes: tuple[int, ...]
+    values: tuple[int, int] = (0, _NEVER)
+
+
+def _guards() -> int:
+    from progress.times.time_words import TimeCode, TimeLayout
+    from progress.times.timestamp import TimeShape
+
+    return TimeCode(TimeLayout.default(2), TimeShape.ROOT.loop()).guards
+
+
+def _rows(count: int, keys: int, seed: int = 1) -> Int64s:
+    """Rows of a key, a value, a time and a diff, sorted and all different."""
+    random = np.random.default_rng(seed)
+    words = np.zeros((4, count), np.int64)
+    words[0], words[1], words[3] = random.integers(0, keys, count), np.arange(count), 1
+    return np.ascontiguousarray(words[:, np.lexsort((words[1], words[0]))])
+
+
+def _some_keys(count: int, keys: int, seed: int = 2) -> Int64s:
+    """Rows of `count` different keys."""
+    random = np.random.default_rng(seed)
+    words = np.zeros((4, count), np.int64)
+    words[0], words[3] = np.sort(random.choice(keys, count, replace=False)), 1
+    return words
+
+
+def _sorting(count: int) -> Task:
+    from differential.kernels.rows.sort import sort_words
+
+    words = _rows(count, 10 * count)
+    words = np.ascontiguousarray(words[:, np.random.default_rng(3).permutation(count)])
+    return lambda: sort_words(words)
+
+
+def _sorting_many(count: int) -> Task:
+    from differential.kernels.rows.sort import sort_consolidate
+
+    words = _rows(count, 10 * count)
+    words = np.ascontiguousarray(words[:, np.random.default_rng(3).permutation(count)])
+    return lambda: sort_consolidate(words)
+
+
+def _consolidating(count: int) -> Task:
+    from differential.kernels.history.history import consolidate_rows
+
+    rows = np.empty((3, count + 2), np.int64)
+    random = np.random.default_rng(3)
+    drawn = random.integers(0, count, (3, count))
+
+    def task() -> None:
+        rows[:, :count] = drawn
+        consolidate_rows(rows, count)
+
+    return task
+
+
+def _looking_up(wanted: int, table_rows: int) -> Task:
+    """Pairs of `wanted` different keys with a run of rows of half as many keys as rows."""
+    from differential.kernels.history.match import match
+    from differential.trace.run import Run
+
+    keys = max(table_rows // 2, wanted)
+    guards = _guards()
+    run = Run.from_words(_rows(table_rows, keys), guards)
+    table, delta = run.line.reshape(1, -1).copy(), _some_keys(wanted, keys)
+    projection = np.array([[0, 0, 1], [0, 1, 1]], np.int64)
+
+    def task(run: object = run) -> object:
+        return match(delta, 0, table, 1, projection, guards, 1 << 30)
+
+    return task
+
+
+def _building(count: int) -> Task:
+    from differential.trace.run import Run
+
+    words, guards = _rows(count, count), _guards()
+    return lambda: Run.from_words(words, guards)
+
+
+def _inserting(count: int) -> Task:
+    """Insertions of so many rows one after another into a trace, of which the keys are looked up before."""
+    from differential.kernels.history.match import match
+    from differential.trace.trace import Trace
+
+    guards = _guards()
+    parts = [_rows(count, 50_000, seed) for seed in range(64)]
+    projection = np.array([[0, 0, 1], [0, 1, 1]], np.int64)
+
+    def task() -> None:
+        trace = Trace(1, 1, guards)
+        for part in parts:
+            match(part[:, :1], 0, trace.lines, 1, projection, guards, 1 << 30)
+            trace.insert(part)
+
+    return task
+
+
+def _bounding(count: int) -> Task:
+    from differential.kernels.history.ready import lower_bounds
+    from progress.times.time_words import TimeCode, TimeLayout
+    from progress.times.timestamp import TimeShape
+
+    code = TimeCode(TimeLayout.default(2), TimeShape.ROOT.loop())
+    order = np.random.default_rng(4).permutation(count).tolist()
+    words = np.zeros((4, count), np.int64)
+    words[2] = [code.pack((number, count - number)) for number in order]
+    nothing = np.empty(0, np.int64)
+    return lambda: lower_bounds(words, 2, nothing, code.guards)
+
+
+def _least(count: int) -> Task:
+    from differential.kernels.least.least import reduce_least
+    from differential.trace.trace import Trace
+    from progress.times.time_words import TimeCode, TimeLayout
+    from progress.times.timestamp import TimeShape
+
+    code = TimeCode(TimeLayout.default(2), TimeShape.ROOT.loop())
+    held, answers = Trace(1, 1, code.guards), Trace(1, 1, code.guards)
+    rows = _rows(100_000, 50_000)
+    held.insert(rows)
+    first = np.concatenate([[True], rows[0, 1:] != rows[0, :-1]])
+    answers.insert(np.ascontiguousarray(rows[:, first]))
+    ready = _some_keys(count, 50_000)
+    ready[1], ready[2] = np.random.default_rng(5).integers(0, 100_000, count), code.pack((1, 0))
+    frontier, shape = np.array([code.pack((1, 1))]), np.array([1, code.guards, 0, -1])
+    pending = np.empty((2, 0), np.int64)
+    return lambda: reduce_least(ready, pending, held.lines, answers.lines, frontier, shape)
+
+
+def _dividing(count: int) -> Task:
+    from differential.columns.routes import KeyRoute
+    from differential.columns.update_batch import UpdateBatch
+    from timely.wire.routing import Routing
+
+    batch, routing = UpdateBatch(_rows(count, count)), Routing.default(2)
+    route = KeyRoute(1, (), 2)
+    return lambda: [part is not None and part.to_frames(1) for part in route.split(batch, 0, routing)]
+
+
+def _naming(count: int) -> Task:
+    from differential.columns.symbols.table import _distinct
+
+    words = np.random.default_rng(6).integers(0, count, count)
+    return lambda: _distinct(words)
+
+
+PROBES: Mapping[str, Probe] = {
+    "HANDFUL_ROWS_MAX": Probe(_sorting, (2, 4, 6, 12, 24)),
+    "INSERTED_ROWS_MAX": Probe(_sorting, (8, 12, 24, 48, 96)),
+    "WIDE_DIGITS_ROWS_MIN": Probe(_sorting, (1_024, 2_048, 4_096, 8_192, 16_384)),
+    "MANY_ROWS": Probe(_sorting_many, (8_192, 16_384, 32_768, 65_536, 131_072)),
+    "PACKED_ROWS_MIN": Probe(_building, (2_048, 4_096, 8_192, 16_384, 32_768)),
+    "DIRECTORY_ROWS_MIN": Probe(lambda rows: _looking_up(8, rows), (64, 128, 256, 512, 1_024)),
+    "FEW_ROWS_MAX": Probe(lambda rows: _looking_up(1_000, 100 * rows), (10, 100, 1_000)),
+    "PROBED_KEYS_MIN": Probe(lambda keys: _looking_up(keys, 2_000_000), (2, 4, 8, 16, 32)),
+    "REMEMBERED_KEYS_MAX": Probe(
+        lambda keys: _looking_up(keys, 400_000), (1_024, 2_048, 4_096, 8_192, 16_384, 65_536)
+    ),
+    "HEAD_ROWS_MAX": Probe(_inserting, (1, 4, 16, 64, 256), (16, 16_384)),
+    "OFTEN_MERGED_ROWS_MAX": Probe(_inserting, (64, 256, 1_024, 4_096)),
+    "SORTED_TIMES_MIN": Probe(_bounding, (16, 64, 256, 1_024, 4_096)),
+    "SHORT_WAY_ROWS_MIN": Probe(_least, (4, 8, 16, 32, 64, 128)),
+    "SENT_PACKED_ROWS_MIN": Probe(_dividing, (4_096, 16_384, 65_536, 262_144)),
+    "SET_WORDS_MAX": Probe(_naming, (256, 1_024, 4_096, 16_384)),
+}
+
+
+def _table() -> ModuleType:
+    """The module of thresholds alone. Requires: nobody has imported `differential`, which takes them over."""
+    name = "differential.thresholds"
+    if name not in sys.modules:
+        assert "differential" not in sys.modules
+        spec = spec_from_file_location(name, ROOT / "differential" / "thresholds.py")
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def _timed(task: Task) -> float:
+    """Seconds of processor time that a task takes, once: others that have the core meanwhile do not count."""
+    times, took = 1, 0.0
+    while True:
+        began = time.process_time()
+        for _ in range(times):
+            task()
+        took = time.process_time() - began
+        if took >= _SECONDS:
+            return took / times
+        times = max(2 * times, int(times * _SECONDS / max(took, 1e-7)))
+
+
+def _answer(name: str, value: int) -> None:
+    """Set the threshold, then measure sizes as they are read, until there are no more."""
+    setattr(_table(), name, value)
+    tasks: dict[int, Task] = {}
+    for line in sys.stdin:
+        size = int(line)
+        if size not in tasks:
+            tasks[size] = PROBES[name].make(size)
+            tasks[size]()
+        print(_timed(tasks[size]), flush=True)
+
+
+def measured(name: str, rounds: int, probe: Probe) -> dict[int, dict[int, float]]:
+    """By size and by value of the threshold: the least seconds."""
+    children = {
+        value: subprocess.Popen(
+            [sys.executable, "-m", "bench.kernels.thresholds", name, "--set", str(value)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for value in probe.values
+    }
+    found: dict[int, dict[int, float]] = {size: {} for size in probe.sizes}
+    for _ in range(rounds):
+        for size in probe.sizes:
+            for value, child in children.items():
+                assert child.stdin is not None and child.stdout is not None
+                child.stdin.write(f"{size}\n")
+                child.stdin.flush()
+                took = float(child.stdout.readline())
+                found[size][value] = min(took, found[size].get(value, took))
+    for child in children.values():
+        child.communicate()
+    return found
+
+
+def _row(name: str, size: int, low: float, high: float) -> str:
+    """A line of the table: how long it takes where the size is beyond the threshold, and where it is not."""
+    threshold = getattr(_table(), name)
+    is_beyond = size > threshold or (size == threshold and not name.endswith("_MAX"))
+    ratio = high / low if is_beyond else low / high
+    return f"| {name} | {size:,} | {1e6 * low:.2f} | {1e6 * high:.2f} | {ratio:.2f} |"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="what choosing between two ways is worth")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PROBES))
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--set", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    unknown = set(options.names) - set(PROBES)
+    if unknown:
+        parser.error(f"no probe for {', '.join(sorted(unknown))}; there are {', '.join(PROBES)}")
+    if options.set is not None:
+        _answer(options.names[0], options.set)
+        return
+    print("| threshold | size | beyond, µs | not beyond, µs | other way / chosen |\n|---|---|---|---|---|")
+    for name in options.names or PROBES:
+        probe = PROBES[name]
+        for size, took in measured(name, options.rounds, probe).items():
+            print(_row(name, size, *(took[value] for value in probe.values)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
