@@ -29,6 +29,7 @@ from .nodes import (
 
 __all__ = [
     "goes_straight",
+    "group_keys",
     "is_arranged",
     "is_consolidated",
     "is_set",
@@ -50,6 +51,28 @@ def is_consolidated(node: Node) -> bool:
     return isinstance(
         node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK
     )
+
+
+def group_keys(node: Node) -> tuple[str, ...] | None:
+    """The columns by which rows lie on workers, if these are the keys of groups that have one row each.
+
+    What leaves a loop lies where it did inside. None if it is not known, or there are no keys.
+    """
+    later = {name: name for name in node.schema.names}
+    while isinstance(node, Filter | NotNull | Negate | Arrange | Answered | Select | Leave):
+        if isinstance(node, Leave):
+            node = node.loop.bodies[node.index]
+            continue
+        if isinstance(node, Select):
+            later = {
+                expr.name: later[name]
+                for name, expr in node.columns
+                if name in later and isinstance(expr, ColumnRef)
+            }
+        node = node.children[0]
+    if not isinstance(node, Accumulate | Reduce) or not node.keys or not set(node.keys) <= set(later):
+        return None
+    return tuple(later[key] for key in node.keys)
 
 
 def goes_straight(loop: LetRec) -> bool:

@@ -39,7 +39,7 @@ from ..facts import goes_straight, is_consolidated
 from ..nodes import AssertEmpty, ByPriority, LetRec, Node
 from ..rewriting import beneath
 from ..rules.sharing import Kept, Sharing, returned
-from .terms import Leaves, Loops, LoopVariable, Lowered, Sites, Term, feeds_of
+from .terms import Leaves, Loops, LoopVariable, Lowered, Sites, Term, feeds_of, narrowed
 
 __all__ = ["LoopLowering"]
 
@@ -248,17 +248,19 @@ class LoopLowering:
         kw = schema.picked(keys).width
         return Rows(tuple(feeds_of(source, 0, keys)), kw, schema.width - kw, schema)
 
-    def _consolidate(self, source: Lowered) -> Lowered:
-        """Rows go to the worker of their hash, so that equal ones meet."""
-        schema = source.schema
-        feeds = feeds_of(source, 0, schema.names)
+    def _consolidate(self, source: Lowered, keys: Sequence[str] | None = None) -> Lowered:
+        """Rows go to the worker of their hash, so that equal ones meet; or of that of `keys`, where they lie
+        already. Any columns would do: equal rows have equal keys.
+        """
+        schema = source.schema if keys is None else source.schema.reordered(keys)
+        feeds = feeds_of(source, 0, schema.names if keys is None else keys)
 
         def make(vertex: MachineVertex) -> ConsolidateMachine:
             machine = ConsolidateMachine(schema.width, vertex.code.guards)
             machine.show_rows(show_schema(schema))
             return machine
 
-        return self._add(
+        made = self._add(
             "consolidate",
             lambda: MachineVertex(make),
             feeds,
@@ -266,6 +268,7 @@ class LoopLowering:
             schema,
             f"({schema})",
         )
+        return narrowed(made, source.schema)
 
     def _add(
         self,

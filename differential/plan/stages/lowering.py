@@ -26,6 +26,7 @@ from ...operators.between.exports import ExportVertex
 from ...operators.passing import DelayVertex, InspectVertex, Look
 from ...operators.reduce_stage import reduce_stage
 from ...operators.table_io import TableConstant, TableOut
+from ..facts import group_keys
 from ..nodes import (
     Answered,
     Apply,
@@ -245,7 +246,7 @@ class Lowering(PatternLowering):
             feeds = feeds_of(source, 0, timed.keys)
             return self._add(node.describe(), timed.vertex, feeds, source, node.schema, f"({schema})")
         if isinstance(node, Consolidate):
-            return self._consolidate(source)
+            return self._consolidate(source, group_keys(node.source))
         if isinstance(node, Inspect):
             function = node.function.function
             detail = f"({schema}) {node.function.digest}"
