@@ -109,7 +109,7 @@ HOLDS_NO_WORDS = {
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_awaiting _changes _owner _port_owner anchor checker connectors constants count enqueue far "
+        "_awaiting changes _owner _port_owner anchor checker connectors constants count enqueue far "
         "first_epoch frozen index is_standby messages_recv messages_sent recheck resume_later routing "
         "tracker turns wake worker workers"
     ),

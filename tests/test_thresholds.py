@@ -20,7 +20,7 @@ TABLES = {"timely/limits.py", "differential/thresholds.py"}
 
 LEFT = {
     "differential/expressions/projection.py": {"_SMALL_ROWS_MAX"},
-    "differential/kernels/regions/beats.py": {"ROWS_MAX"},
+    "differential/kernels/regions/round_messages.py": {"ROWS_MAX"},
     "differential/kernels/regions/layout.py": {"PAIRS_MAX", "ROWS_MAX"},
     "differential/operators/consolidate.py": {"PILED_ROWS_MIN", "_PAIRS_MAX", "_ROWS_FEW"},
     "differential/operators/edge/collected.py": {"WAITING_ROWS_MAX", "WAITING_ROWS_MIN"},
@@ -28,7 +28,7 @@ LEFT = {
     "differential/operators/loops/priority.py": {"_MANY_ROWS"},
     "differential/operators/ordered/places.py": {"_GAPS_FEW"},
     "differential/operators/ordered/symbol_order.py": {"_FEW_ROWS"},
-    "differential/operators/overflowing.py": {"_KEYS_MIN"},
+    "differential/operators/reducing/overflowing.py": {"_KEYS_MIN"},
     "differential/operators/table_io.py": {"_FEW_ROWS_MAX", "_ROWS_FEW"},
     "differential/operators/vertices.py": {"_FEW_WORDS"},
     "differential/operators/waiting/gathered.py": {"GATHERED_ROWS_MAX", "GATHERED_ROWS_MIN"},
