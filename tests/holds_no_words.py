@@ -78,7 +78,7 @@ HOLDS_NO_WORDS = {
     "Block": "_line _memory",
     "CaptureVertex": "_complete_before _ports places",
     "CheckedMachine": "_changes _guards",
-    "RoundMessage": "vote symbol_words",
+    "RoundMessage": "symbol_words vote",
     "Collected": "_rows_waiting _since",
     "Connector": (
         "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index keep location "
@@ -109,15 +109,15 @@ HOLDS_NO_WORDS = {
     ),
     "InspectVertex": "_function _schema",
     "Instance": (
-        "_awaiting changes _owner _port_owner anchor checker connectors constants count enqueue far "
+        "_awaiting _owner _port_owner anchor changes checker connectors constants count enqueue far "
         "first_epoch frozen index is_standby messages_recv messages_sent recheck resume_later routing "
         "tracker turns wake worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
     "KernelLoop": (
-        "_elsewhere _gates _is_long _known_since _outs _reduces _round_counts _rounds _state _targets "
-        "_to_gates _turns at message_kind"
+        "_elsewhere _is_long _known_since _outs _parts _reduces _round_counts _rounds _state _targets "
+        "_to_gates _turns at"
     ),
     "KeptChanges": "rows",
     "LatestMachine": "_changes _shape kw vw",
@@ -148,7 +148,7 @@ HOLDS_NO_WORDS = {
     "TablePieces": "_bytes_max _clock _schema",
     "Trace": (
         "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "
-        "_unseen asks_corners columns guards inserted kw look show table vw"
+        "_unseen asks_corners columns guards inserted kw look show table tail vw"
     ),
     "UnitRouterVertex": "_keys _lead _placement _schedule _shift _side",
     "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
@@ -166,7 +166,7 @@ HOLDS_NO_WORDS = {
     "WaitingByOrigin": "_guards _order _origin _times",
     "WaitingRows": "_times columns guards rows show",
     "Worker": (
-        "_broadcasters _checks_progress _ended _ended_by _lends _lets_regions _transport acting "
+        "_broadcasters _checks_progress _compiles_loops _ended _ended_by _lends _transport acting "
         "controls_recv controls_sent forgetting index messages_recv messages_sent on_control on_failure "
         "on_step steps workers"
     ),
