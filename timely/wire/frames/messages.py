@@ -1,7 +1,7 @@
 """How does what a client asks of a worker look on the wire, and what it is answered?
 
     request   frame 0: msgpack [protocol version, number of the request, its name, its fields]
-              frame 1: the table of an append, as an Arrow IPC stream
+              frame 1: the table of a delivery, as an Arrow IPC stream
     reply     frame 0: msgpack [protocol version, number of the request, "ok", values] or
                        [protocol version, number of the request, "error", [class names, message]] or the same
                        with "ended": an error that has ended the dataflow, and answers all that follows
@@ -10,13 +10,14 @@
 An error with the number `FAREWELL` answers nothing: it is the last word of a worker to those who have asked
 it before.
 
-What is none of these, or has fields of other types than its class declares (`requests.py`), is refused.
+A field that has its default is left out. What is none of these, or has fields of other types than its class
+declares (`requests.py`), is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Final, TypeAlias, get_args
 
 import msgpack
@@ -59,7 +60,6 @@ FAREWELL: Final = 0
 """No request has this number."""
 
 _REQUESTS: dict[str, type[Request]] = {known.__name__.lower(): known for known in get_args(Request)}
-_FIELDS = {made: {one.name: str(one.type) for one in fields(made)} for made in _REQUESTS.values()}
 _TYPES: dict[str, type] = {
     "int": int,
     "bool": bool,
@@ -68,11 +68,30 @@ _TYPES: dict[str, type] = {
     "dict[str, Value]": dict,
     "list[Value]": list,
 }
+_NEEDED: Final = object()
+"""Stands for the default of a field that has none."""
+
+
+def _default_of(one: Field[object]) -> object:
+    if one.default_factory is not MISSING:
+        return one.default_factory()
+    return _NEEDED if one.default is MISSING else one.default
+
+
+_DEFAULTS = {made: [(one.name, _default_of(one)) for one in fields(made)] for made in _REQUESTS.values()}
+_FIELDS = {made: {one.name: _TYPES[str(one.type)] for one in fields(made)} for made in _REQUESTS.values()}
+_NEEDED_FIELDS = {
+    made: [name for name, default in named if default is _NEEDED] for made, named in _DEFAULTS.items()
+}
 
 
 def encode_request(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
     """Frames of a request; raises `RequestError` for an argument that msgpack does not hold."""
-    values = {name: getattr(request, name) for name in _FIELDS[type(request)]}
+    values = {
+        name: value
+        for name, default in _DEFAULTS[type(request)]
+        if (value := getattr(request, name)) != default
+    }
     try:
         header: Frame = msgpack.packb([PROTOCOL_VERSION, number, type(request).__name__.lower(), values])
     except (TypeError, ValueError, OverflowError) as error:
@@ -117,12 +136,15 @@ def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tu
     if not isinstance(values, dict):
         raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
     declared = _FIELDS[made]
-    if values.keys() != declared.keys():
-        raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
-    for one, kind in declared.items():
-        value = values[one]
-        if type(value) is not _TYPES[kind]:
-            raise RequestError(f"{name!r}: the field {one!r} is {kind}, not {type(value).__name__}")
+    for one in _NEEDED_FIELDS[made]:
+        if one not in values:
+            raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
+    for one, value in values.items():
+        kind = declared.get(one)
+        if type(value) is not kind:
+            if kind is None:
+                raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
+            raise RequestError(f"{name!r}: the field {one!r} is {kind.__name__}, not {type(value).__name__}")
         if isinstance(value, int):
             if not -(1 << 62) <= value <= 1 << 62:
                 raise RequestError(f"{name!r}: the field {one!r} is a number of 62 bits, not {value}")

@@ -7,6 +7,7 @@ refusing_*   wrong types, unknown names, broken tables; random bytes never do an
 from __future__ import annotations
 
 import dataclasses
+from typing import get_args
 
 import msgpack
 import pyarrow as pa
@@ -111,6 +112,16 @@ def test_back_an_error_keeps_its_class_its_text_and_its_notes() -> None:
     assert isinstance(again, TimelyError) and not again.ends_dataflow
 
 
+OPTIONAL = {
+    kind: {
+        one.name
+        for one in dataclasses.fields(kind)
+        if (one.default, one.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
+    }
+    for kind in get_args(Request)
+}
+
+
 def test_back_an_error_says_whether_the_dataflow_has_ended_with_it() -> None:
     error = InputClosedError("it is gone")
     error.ends_dataflow = True
@@ -128,9 +139,21 @@ def test_refusing_every_field_of_another_type(request_: Request) -> None:
         wrong = "7" if not isinstance(value, str) else 7
         with pytest.raises(RequestError, match=f"the field '{field}' is"):
             decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, name, {**good, field: wrong}]))])
+        rest = {other: kept for other, kept in good.items() if other != field}
+        packed = [memoryview(msgpack.packb([PROTOCOL_VERSION, 1, name, rest]))]
+        if field in OPTIONAL[type(request_)]:
+            assert decode_request(packed)[0] == type(request_)(**rest), "it has its default"
+        else:
+            with pytest.raises(RequestError, match="has the fields"):
+                decode_request(packed)
+    for other in ("no such field", 7, None):
         with pytest.raises(RequestError, match="has the fields"):
-            rest = {other: kept for other, kept in good.items() if other != field}
-            decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, name, rest]))])
+            decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, name, {**good, other: 1}]))])
+
+
+def test_back_a_field_that_has_its_default_takes_no_room() -> None:
+    header = msgpack.unpackb(encode_request(1, Decide(3, 4, True))[0])
+    assert header == [PROTOCOL_VERSION, 1, "decide", {"dataflow": 3, "epoch": 4, "seals": True}]
 
 
 def test_refusing_another_version_and_an_unknown_name() -> None:
