@@ -141,7 +141,7 @@ from differential.expressions.expression import (
     when,
 )
 from differential.linear.shapes import clock, session, sliding, tumbling
-from differential.other_spellings import explain_function as _explain_function
+from differential.other_spellings.table import FUNCTIONS as _FUNCTIONS
 from differential.plan.explaining import explain
 from differential.skew.balance import Balance
 from differential.warming import warm
@@ -281,4 +281,5 @@ if not _TYPE_CHECKING:
 
     @_short_lookup
     def __getattr__(name: str) -> object:
-        raise AttributeError(_explain_function(name, __all__))
+        missing = f"module 'differential' has no attribute {name!r}"
+        raise AttributeError(_FUNCTIONS.message(missing, name, __all__))

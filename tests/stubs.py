@@ -1,20 +1,27 @@
-"""Write the stubs of what is made of the catalogue of functions: `catalogued.pyi` and `namespaces.pyi`.
+"""Write the stubs of what is made of tables: functions of the catalogue, and second spellings.
 
-Editors and mypy read these in place of `catalogued.py` and `namespaces.py`, which make the functions when
-they are imported. `./scripts/stubs` writes them; `test_catalogued.py` holds them to the catalogue.
+Editors and mypy read a stub in place of the module beside it, which makes the functions, or finds the
+methods, when it runs. `./scripts/stubs` writes them; `test_catalogued.py` holds them to their tables.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import indent, wrap
 
+from differential.collections.collection import Collection
+from differential.collections.groups import Grouped
 from differential.expressions.calls import catalogued
+from differential.expressions.expression import Expr
 from differential.expressions.functions import namespaces
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.signatures import SELF, Parameter, call_params, method_params
+from differential.other_spellings import of_collections, of_expressions
+from differential.other_spellings.table import COLLECTIONS, EXPRESSIONS, GROUPS
+from timely.user_code.spellings import Same, Spellings
 
 __all__ = ["STUBS"]
 
@@ -59,6 +66,72 @@ def text_of_namespaces() -> str:
     )
 
 
+_COLLECTIONS_HEAD = """
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, Self, TypeVar
+
+from differential.collections.groups import Grouped, _Key
+from differential.collections.handle import Name, Names
+from differential.collections.selecting import _Name
+from differential.expressions.expression import ExprLike
+from differential.linear.user_functions import MapFunction
+from differential.skew.balance import Balance
+
+__all__ = ["CollectionSpellings", "GroupSpellings"]
+
+T = TypeVar("T")
+C = TypeVar("C")
+"""
+_EXPRESSIONS_HEAD = """
+from collections.abc import Iterable
+
+from differential.columns.column_types import TypeSpec
+from differential.expressions.expression import Expr, ExprLike
+from differential.expressions.literals import Scalar
+
+__all__ = ["ExprSpellings"]
+"""
+
+
+def text_of_collections() -> str:
+    """Return the stub of `differential.other_spellings.of_collections`."""
+    parts = [
+        f'"""{of_collections.__doc__}"""',
+        _COLLECTIONS_HEAD,
+        _spelled("CollectionSpellings", of_collections.CollectionSpellings.__doc__, COLLECTIONS, Collection),
+        _spelled("GroupSpellings(Generic[C])", of_collections.GroupSpellings.__doc__, GROUPS, Grouped),
+    ]
+    return "\n".join(parts)
+
+
+def text_of_expressions() -> str:
+    """Return the stub of `differential.other_spellings.of_expressions`."""
+    doc = of_expressions.ExprSpellings.__doc__
+    parts = [f'"""{of_expressions.__doc__}"""', _EXPRESSIONS_HEAD]
+    return "\n".join([*parts, _spelled("ExprSpellings", doc, EXPRESSIONS, Expr)])
+
+
+def _spelled(written: str, doc: str | None, spellings: Spellings, owner: type) -> str:
+    second = {name: entry for name, entry in spellings.names.items() if isinstance(entry, Same)}
+    made = [_second(name, entry, owner) for name, entry in second.items()]
+    return f'class {written}:\n    """{doc}"""\n\n' + "\n".join(made)
+
+
+def _second(name: str, same: Same, owner: type) -> str:
+    accessor, _, method = same.attribute.rpartition(".")
+    signature = inspect.signature(getattr(_OWNERS[accessor] if accessor else owner, method))
+    assert all(type(each.default) is not str for each in signature.parameters.values()), name
+    written = str(signature).replace("'", "")
+    line = f"    def {name}{written}:"
+    if len(line) > _LINE_MAX:
+        inside, _, gives = written[1:].rpartition(") -> ")
+        line = f"    def {name}(\n        {inside}\n    ) -> {gives}:"
+    says = method if not method.startswith("_") else method.strip("_")
+    if "Grouped[Self]" in line:  # of a collection: this is its base
+        line += "  # type: ignore[type-var]"
+    return f'{line}\n        """The same as `{says}`."""\n'
+
+
 def _class(accessor: str, owner: type) -> str:
     made = [
         _function(function.name, method_params(function), function.says, "    ")
@@ -94,6 +167,8 @@ def _sorted(names: Sequence[str]) -> list[str]:
 STUBS: dict[Path, Callable[[], str]] = {
     Path(catalogued.__file__).with_suffix(".pyi"): text_of_calls,
     Path(namespaces.__file__).with_suffix(".pyi"): text_of_namespaces,
+    Path(of_collections.__file__).with_suffix(".pyi"): text_of_collections,
+    Path(of_expressions.__file__).with_suffix(".pyi"): text_of_expressions,
 }
 """By their files: what makes their text."""
 

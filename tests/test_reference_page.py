@@ -23,8 +23,9 @@ from differential.collections.ordered import Ordered
 from differential.columns.column_types import Kind
 from differential.expressions.expression import Expr
 from differential.expressions.functions.catalogue import FUNCTIONS
-from differential.expressions.functions.namespaces import NumberMethods
+from differential.expressions.functions.namespaces import NumberMethods, StringMethods
 from differential.expressions.tree import BinaryOp
+from timely.user_code.spellings import Same
 
 PAGE = (ROOT / "docs" / "reference.md").read_text()
 WRITTEN_AS = {
@@ -83,7 +84,22 @@ def public_of(owner: object) -> set[str]:
     cls = cast(type, owner)
     own = cls.__mro__ if cls is not Expr else (Expr, NumberMethods)
     fields = set(getattr(cls, "__dataclass_fields__", ())) if cls is not Expr else set()
-    return {name for name in fields.union(*(vars(each) for each in own)) if not name.startswith("_")}
+    names = fields.union(*(vars(each) for each in own), second_of(cls))
+    return {name for name in names if not name.startswith("_")}
+
+
+def second_of(owner: object) -> dict[str, Same]:
+    """Second spellings of the methods of a class, which the page names, too."""
+    table = getattr(owner, "_spellings", None)
+    return {name: each for name, each in table.names.items() if isinstance(each, Same)} if table else {}
+
+
+def attribute_of(owner: object, name: str) -> object:
+    """What is called `name` there, by whatever spelling."""
+    for part in second_of(owner).get(name, Same(name)).attribute.split("."):
+        found = inspect.getattr_static(owner, part, None)
+        owner = StringMethods if isinstance(found, property) and part == "str" else found
+    return owner
 
 
 def differences(written: str, function: Callable[..., object]) -> list[str]:  # type: ignore[explicit-any]
@@ -148,7 +164,7 @@ def test_written_with_the_parameters_that_it_has(prefix: str) -> None:
     for of, name, written in NAMES:
         if of != prefix:
             continue
-        what = inspect.getattr_static(WRITTEN_AS[prefix], name, None)
+        what = attribute_of(WRITTEN_AS[prefix], name)
         if written is not None:
             assert callable(what), f"{prefix}.{name} is not called"
             report(f"{prefix}.{name}: {found}" for found in differences(written, what))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import in_short, short_lookup
+from timely.user_code.short_traces import in_short
 
 from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate, count
 from ..columns.schema import Schema, SchemaSpec
@@ -16,7 +16,9 @@ from ..expressions.expression import Aliased, ColumnRef, Expr, ExprLike, Orderin
 from ..expressions.orders import By, orderings
 from ..operators.reduce import RankKind
 from ..operators.reducing.group_functions import UserGroupFunction
-from ..other_spellings import explain, of_another_library, written_as
+from ..other_spellings import of_another_library, written_as
+from ..other_spellings.of_collections import GroupSpellings
+from ..other_spellings.table import GROUPS
 from ..plan.grouping.aggregating import aggregated
 from ..plan.grouping.whole import always_one_row
 from ..plan.nodes import ReduceFunction
@@ -68,12 +70,6 @@ class GroupOperators(OrderOperators):
         replaced = frozenset({*computed, *named} & set(self.schema.names))
         return Grouped(source, tuple(names), replaced, balance)
 
-    def groupBy(
-        self, *keys: _Key | Sequence[_Key], balance: Balance | None = None, **named: ExprLike
-    ) -> Grouped[Self]:
-        """The same as `group_by`, as PySpark spells it."""
-        return self.group_by(*keys, balance=balance, **named)
-
     def assert_single(self, what: str = "") -> Self:
         """The same collection. While it has more than one row, outputs behind it have no answer.
 
@@ -93,17 +89,10 @@ class GroupOperators(OrderOperators):
         """
         return self.group_by().agg(*unnamed, **aggregates)
 
-    def having(self, condition: ExprLike) -> Self:
-        """The groups for which `condition` is true: `filter`, as SQL calls it behind aggregates.
-
-        `c.group_by("k").agg(n=dd.count()).having(col.n > 1)`
-        """
-        return self.filter(condition)
-
 
 @in_short
 @dataclass(frozen=True, eq=False)
-class Grouped(Generic[C]):
+class Grouped(GroupSpellings[C], Generic[C]):
     """A collection cut into groups by the columns `keys`."""
 
     collection: C
@@ -113,11 +102,8 @@ class Grouped(Generic[C]):
     _balance: Balance | None = None
     """Among how many units groups are divided."""
 
-    if not TYPE_CHECKING:
-
-        @short_lookup
-        def __getattr__(self, name: str) -> object:
-            raise AttributeError(explain("a grouped collection", name, groups=True, has=dir(type(self))))
+    def _missing(self, name: str) -> str:
+        return GROUPS.message(f"a grouped collection has no {name!r}", name, dir(type(self)))
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
         """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),
@@ -165,8 +151,6 @@ class Grouped(Generic[C]):
     def avg(self, *columns: str) -> C:
         """The means of these columns, as `avg_x`."""
         return self._each("avg", columns)
-
-    mean = avg
 
     def min(self, *columns: str) -> C:
         """The least values of these columns, as `min_x`."""

@@ -10,13 +10,15 @@ from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
 from timely.own_files import OWN_NAMES
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import in_short, short_lookup
+from timely.user_code.short_traces import in_short
 
 from ..columns.schema import Schema, SchemaSpec
 from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import ColumnRef, Expr, col
 from ..linear.user_functions import BatchFunction, MapFunction
-from ..other_spellings import explain, explain_item, explain_operator
+from ..other_spellings.answers import explain_item, explain_operator
+from ..other_spellings.of_collections import CollectionSpellings
+from ..other_spellings.table import COLLECTIONS
 from ..plan.building import OpenLoop, Place, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
 
@@ -33,7 +35,7 @@ H = TypeVar("H", bound="Handle")
 
 
 @dataclass(frozen=True, eq=False)
-class Handle:
+class Handle(CollectionSpellings):
     """What `node` of `plan` computes, within the loops of `place`, outermost first (none: the root)."""
 
     plan: Plan
@@ -45,15 +47,14 @@ class Handle:
         if cls.__module__.partition(".")[0] in OWN_NAMES:  # classes of users stay as they were written
             in_short(cls)
 
-    if not TYPE_CHECKING:
+    def _missing(self, name: str) -> str:
+        missing = f"a collection has no {name!r}"
+        node = self.__dict__.get("node")
+        if not name.startswith("_") and node is not None and name in node.schema:
+            return COLLECTIONS.message(missing, name) + f": it is a column; in an expression write col.{name}"
+        return COLLECTIONS.message(missing, name, dir(type(self)))
 
-        @short_lookup
-        def __getattr__(self, name: str) -> object:
-            hint = ""
-            node = self.__dict__.get("node")
-            if not name.startswith("_") and node is not None and name in node.schema:
-                hint = f": it is a column; in an expression write col.{name}"
-            raise AttributeError(explain("a collection", name, has=() if hint else dir(type(self))) + hint)
+    if not TYPE_CHECKING:
 
         def __getitem__(self, key: object) -> NoReturn:
             raise SchemaError(f"{explain_item(key)} ({call_site()})")

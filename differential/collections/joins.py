@@ -196,10 +196,6 @@ class JoinOperators(SetOperators):
         """All pairs of rows; the same as `join(other, how="cross")`. All of it is on one worker."""
         return self.join(other, how="cross", suffix=suffix)
 
-    def crossJoin(self, other: Self) -> Self:  # PySpark's spelling
-        """The same as `cross_join`."""
-        return self.cross_join(other)
-
 
 _LEFT_ONLY: tuple[How, ...] = ("semi", "anti")
 

@@ -137,11 +137,6 @@ class RowOperators(Handle):
         names = tuple(each.name for each in found.schema if each.type.nullable and each.name in known)
         return found.with_node(NotNull(found.node, names)) if names else found
 
-    @written_as(_FILTER)
-    def where(self, *conditions: ExprLike | MapFunction) -> Self:
-        """The same as `filter`."""
-        return self.filter(*conditions)
-
     @written_as(_DROP_NULLS)
     def drop_nulls(
         self, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
@@ -186,12 +181,6 @@ class RowOperators(Handle):
             return False
         return found.not_null() == self.schema[name].type.not_null()
 
-    def fillna(
-        self, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
-    ) -> Self:
-        """The same as `fill_null`."""
-        return self.fill_null(value, subset)
-
     def pipe(self, function: Callable[[Self], T]) -> T:
         """`function(self)`: for chains of calls."""
         return function(self)
@@ -200,32 +189,19 @@ class RowOperators(Handle):
         """All multiplicities with the other sign. Rust: `negate`."""
         return self.with_node(Negate(self.node))
 
-    @written_as(_DROP_NULLS)
-    def dropna(
-        self, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
-    ) -> Self:
-        """The same as `drop_nulls`."""
-        return self.drop_nulls(*columns, subset=subset)
+    # PySpark's forms, which `other_spellings` calls.
 
-    def transform(self, function: Callable[[Self], T]) -> T:
-        """The same as `pipe`."""
-        return function(self)
-
-    def withColumn(self, name: Name, value: ExprLike) -> Self:  # PySpark's, as those below
+    def _with_column(self, name: Name, value: ExprLike) -> Self:
         """The same as `with_columns(name=value)`."""
         return self.with_columns(**{name_of(name, "withColumn"): value})
 
-    def withColumns(self, columns: Mapping[str, ExprLike]) -> Self:
+    def _with_columns(self, columns: Mapping[str, ExprLike]) -> Self:
         """The same as `with_columns`, of a mapping."""
         return self.with_columns(**columns)
 
-    def withColumnRenamed(self, old: Name, new: Name) -> Self:
+    def _with_column_renamed(self, old: Name, new: Name) -> Self:
         """The same as `rename({old: new})`."""
         return self.rename({old: new})
-
-    def withColumnsRenamed(self, columns: Mapping[Name, Name]) -> Self:
-        """The same as `rename`."""
-        return self.rename(columns)
 
 
 def _flat(columns: Iterable[object]) -> Iterable[_Name]:

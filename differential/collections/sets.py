@@ -57,14 +57,6 @@ class SetOperators(FunctionOperators):
         nodes = tuple(part.conformed(schema, "concat").node for part in parts)
         return parts[0].with_node(Concat(nodes)) if others else self
 
-    def union(self, *others: Self) -> Self:
-        """The same as `concat`: as PySpark's `union`, it keeps duplicates. Columns are matched by name."""
-        return self.concat(*others)
-
-    def union_all(self, *others: Self) -> Self:
-        """The same as `concat`."""
-        return self.concat(*others)
-
     def union_by_name(self, *others: Self, allow_missing_columns: bool = False) -> Self:
         """The sum; with `allow_missing_columns`, a column that some do not have is null in their rows.
 
@@ -228,35 +220,9 @@ class SetOperators(FunctionOperators):
         given = as_expr(col(times) if isinstance(times, str) else times)
         return _weighed(self, self.schema.names, given, "repeat")
 
-    def unionAll(self, other: Self) -> Self:  # PySpark's spelling, as those below
-        """The same as `concat`."""
-        return self.concat(other)
-
-    def unionByName(self, other: Self, allowMissingColumns: bool = False) -> Self:
-        """The same as `union_by_name`."""
+    def _union_by_name(self, other: Self, allowMissingColumns: bool = False) -> Self:
+        """The same as `union_by_name`, in PySpark's form."""
         return self.union_by_name(other, allow_missing_columns=allowMissingColumns)
-
-    @written_as(_ONE_ROW)
-    def dropDuplicates(self, subset: Names | None = None) -> Self:
-        """The same as `drop_duplicates`."""
-        return self.drop_duplicates(subset)
-
-    @written_as(_ONE_ROW)
-    def unique(self, subset: Names | None = None) -> Self:
-        """The same as `drop_duplicates`, as Polars calls it."""
-        return self.drop_duplicates(subset)
-
-    def exceptAll(self, other: Self) -> Self:
-        """The same as `except_all`."""
-        return self.except_all(other)
-
-    def except_(self, other: Self) -> Self:
-        """The same as `subtract`."""
-        return self.subtract(other)
-
-    def intersectAll(self, other: Self) -> Self:
-        """The same as `intersect_all`."""
-        return self.intersect_all(other)
 
 
 def _as_expression(function: MapFunction, number: str) -> Expr | None:

@@ -37,7 +37,6 @@ from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, overload
 from differential.columns.column_types import ColumnType, TypeSpec, as_column_type
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.expressions.functions.elsewhere import explain_item, explain_method
 from differential.expressions.functions.namespaces import (
     ListMethods,
     NumberMethods,
@@ -49,8 +48,10 @@ from differential.expressions.literals import Scalar, constant_of, constants_in
 from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
 from differential.expressions.types import type_of
+from differential.other_spellings.answers import item_of_expression
+from differential.other_spellings.of_expressions import ExprSpellings
+from differential.other_spellings.table import EXPRESSIONS
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import short_lookup
 
 __all__ = [
     "DEPTH_MAX",
@@ -90,7 +91,7 @@ DEPTH_MAX: Final = 150
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(Refusals, NumberMethods, Tree):
+class Expr(Refusals, NumberMethods, ExprSpellings, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
 
     def __post_init__(self) -> None:
@@ -256,52 +257,27 @@ class Expr(Refusals, NumberMethods, Tree):
     def __rpow__(self, base: ExprLike) -> Expr:
         return as_expr(base).power(self)
 
-    def contains(self, text: str) -> Expr:
-        """Whether `text` is somewhere in it."""
-        return self.str.contains(text)
-
-    def startswith(self, text: str) -> Expr:
-        """Whether it begins with `text`."""
-        return self.str.startswith(text)
-
-    def endswith(self, text: str) -> Expr:
-        """Whether it ends with `text`."""
-        return self.str.endswith(text)
-
-    def like(self, pattern: str) -> Expr:
-        """Whether it is like `pattern`, in which % stands for any text and _ for one character."""
-        return self.str.like(pattern)
-
-    def rlike(self, pattern: str) -> Expr:
-        """Whether the regular expression `pattern` matches somewhere."""
-        return self.str.matches(pattern)
-
     def substr(self, position: int, length: int) -> Expr:
         """`length` characters from `position` on, counted from 1 as in SQL, or from the end if negative."""
         return self.str.slice(position - 1 if position > 0 else position, length)
 
-    # As PySpark and pandas spell them.
-
-    astype = cast
-    isin = is_in
-    isNull = is_null
-    isNotNull = is_not_null
-    eqNullSafe = eq_null_safe
-    fillna = fill_null
     __abs__ = abs
     __round__ = NumberMethods.round
     __floor__ = NumberMethods.floor
     __ceil__ = NumberMethods.ceil
 
+    def _missing(self, name: str) -> str:
+        # Tools that look for protocols (copy, pickle) come here, too, some before it has fields.
+        if name.startswith("_"):
+            return name
+        written = self.describe()
+        field = f". Of a map or struct write {written}.list.field({name!r})"
+        return EXPRESSIONS.message(f"{written} has no {name!r}", name, otherwise=field)
+
     if not TYPE_CHECKING:
 
-        @short_lookup
-        def __getattr__(self, name: str) -> object:
-            # Tools that look for protocols (copy, pickle) come here, too, some before it has fields.
-            raise AttributeError(name if name.startswith("_") else explain_method(self.describe(), name))
-
         def __getitem__(self, key: object) -> NoReturn:
-            raise ExpressionError(f"{explain_item(self.describe(), key)} ({call_site()})")
+            raise ExpressionError(f"{item_of_expression(self.describe(), key)} ({call_site()})")
 
     # Last, because a property that is called as a type hides the type in what follows.
 

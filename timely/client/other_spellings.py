@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..errors import MisuseError
+from ..user_code.spellings import Spellings, like
 
-__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "explain", "no_end", "of_rows"]
+__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows"]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for what this client was not given yet: tables of Arrow, which "
@@ -20,39 +21,41 @@ _ENTER: Final = "input('name').insert(rows)"
 _READ: Final = "output('name').snapshot(), or .changes(), or .follow()"
 _END: Final = "uninstall(), which ends the dataflow; input('name').close() ends what goes in"
 
-OF_OUTPUTS: Final = {
-    **dict.fromkeys(("to_pandas", "toPandas", "to_arrow", "toArrow", "to_polars", "to_pylist", "df"), _ROWS),
-    **dict.fromkeys(("collect", "read", "get", "fetch", "show", "rows", "result", "table", "values"), _ROWS),
-    **dict.fromkeys(("count", "num_rows", "to_df", "to_dict", "take", "head", "data", "read_all"), _ROWS),
-    **dict.fromkeys(("subscribe", "watch", "listen", "poll", "stream", "iter", "foreach"), _FOLLOW),
-}
-OF_INPUTS: Final = {
-    **dict.fromkeys(("send", "add", "push", "put", "write", "extend", "feed", "give", "on_next"), _INSERT),
-    **dict.fromkeys(("insert_rows", "insert_many", "send_many", "load", "insert_all"), _INSERT),
-    **dict.fromkeys(("seal", "commit", "flush", "advance", "advance_to", "advance_by"), "flow.seal()"),
-    **dict.fromkeys(
-        ("retract", "discard", "drop", "unsend"), "remove(rows); keys of an upsert input: delete"
-    ),
-    "update": "remove(old) and insert(new), or upsert(rows) at an input of mode='upsert'",
-}
-OF_FLOWS: Final = {
-    **dict.fromkeys(("commit", "advance", "advance_to", "advance_by", "flush", "step", "tick"), _SEAL),
-    **dict.fromkeys(("run", "execute", "start", "next_epoch", "submit"), _SEAL),
-    **dict.fromkeys(("insert", "send", "append", "upsert", "push", "put", "add"), _ENTER),
-    **dict.fromkeys(("remove", "delete"), "input('name').remove(rows)"),
-    **dict.fromkeys(("snapshot", "changes", "follow", "read", "collect", "to_pandas", "result"), _READ),
-    **dict.fromkeys(("close", "stop", "cancel", "shutdown", "kill", "terminate"), _END),
-}
-
-
-def explain(kind: str, name: str, spellings: Mapping[str, str], has: Iterable[str] = ()) -> str:
-    """Return the message of the `AttributeError` for `name`, which a `kind` of thing does not have. It `has`
-    these.
-    """
-    told = spellings.get(name)
-    if told:
-        return f"{kind} has no {name!r}. Write instead: {told}"
-    return f"{kind} has no {name!r}{_meant(name, [each for each in has if not each.startswith('_')])}"
+OF_OUTPUTS: Final = Spellings(
+    {
+        **dict.fromkeys(
+            ("to_pandas", "toPandas", "to_arrow", "toArrow", "to_polars", "to_pylist", "df"), _ROWS
+        ),
+        **dict.fromkeys(
+            ("collect", "read", "get", "fetch", "show", "rows", "result", "table", "values"), _ROWS
+        ),
+        **dict.fromkeys(("count", "num_rows", "to_df", "to_dict", "take", "head", "data", "read_all"), _ROWS),
+        **dict.fromkeys(("subscribe", "watch", "listen", "poll", "stream", "iter", "foreach"), _FOLLOW),
+    }
+)
+OF_INPUTS: Final = Spellings(
+    {
+        **dict.fromkeys(
+            ("send", "add", "push", "put", "write", "extend", "feed", "give", "on_next"), _INSERT
+        ),
+        **dict.fromkeys(("insert_rows", "insert_many", "send_many", "load", "insert_all"), _INSERT),
+        **dict.fromkeys(("seal", "commit", "flush", "advance", "advance_to", "advance_by"), "flow.seal()"),
+        **dict.fromkeys(
+            ("retract", "discard", "drop", "unsend"), "remove(rows); keys of an upsert input: delete"
+        ),
+        "update": "remove(old) and insert(new), or upsert(rows) at an input of mode='upsert'",
+    }
+)
+OF_FLOWS: Final = Spellings(
+    {
+        **dict.fromkeys(("commit", "advance", "advance_to", "advance_by", "flush", "step", "tick"), _SEAL),
+        **dict.fromkeys(("run", "execute", "start", "next_epoch", "submit"), _SEAL),
+        **dict.fromkeys(("insert", "send", "append", "upsert", "push", "put", "add"), _ENTER),
+        **dict.fromkeys(("remove", "delete"), "input('name').remove(rows)"),
+        **dict.fromkeys(("snapshot", "changes", "follow", "read", "collect", "to_pandas", "result"), _READ),
+        **dict.fromkeys(("close", "stop", "cancel", "shutdown", "kill", "terminate"), _END),
+    }
+)
 
 
 def no_end(flow: str, kind: str, name: object, inputs: Iterable[str], outputs: Iterable[str]) -> MisuseError:
@@ -62,18 +65,7 @@ def no_end(flow: str, kind: str, name: object, inputs: Iterable[str], outputs: I
     message = f"{flow!r} has no {kind} {name!r}: there are {', '.join(map(repr, ends[kind])) or 'none'}"
     if name in ends[other]:
         return MisuseError(f"{message}. {name!r} is an {other}: write {other}({name!r})")
-    return MisuseError(message + _meant(name, ends[kind]))
-
-
-def _meant(name: object, names: Sequence[str]) -> str:
-    """What may be meant by a name that is not there, as the end of a message; "" if nothing is like it."""
-    if not isinstance(name, str) or name.startswith("_"):  # IPython asks for many of these
-        return ""
-    import difflib
-
-    same = [each for each in names if each.casefold() == name.casefold()]
-    near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.7)
-    return f". Did you mean {near[0]!r}?" if near else ""
+    return MisuseError(message + like(name, ends[kind]))
 
 
 _DIFFS: Final = {"insert": 1, "upsert": 1, "remove": -1, "delete": -1}

@@ -32,7 +32,7 @@ from ..user_code.short_traces import in_short, short_lookup, told_shortly
 from ..wire.arrow import int64s_of
 from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Value, Wait
 from .installed import Installed
-from .other_spellings import OF_OUTPUTS, explain
+from .other_spellings import OF_OUTPUTS
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
 
 __all__ = ["FlowOutput", "epoch_of", "seconds_of"]
@@ -62,7 +62,8 @@ class FlowOutput:
 
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(explain("an output of a flow", name, OF_OUTPUTS, dir(FlowOutput)))
+            missing = f"an output of a flow has no {name!r}"
+            raise AttributeError(OF_OUTPUTS.message(missing, name, dir(FlowOutput)))
 
     @property
     def is_records(self) -> bool:

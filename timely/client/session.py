@@ -38,7 +38,7 @@ from ..wire.requests import (
 from ..wire.task_requests import Hold
 from .appending import append_request
 from .installed import Installed, Workers
-from .other_spellings import OF_FLOWS, OF_INPUTS, explain, no_end, of_rows
+from .other_spellings import OF_FLOWS, OF_INPUTS, no_end, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
 from .reports.arrangements import arrangements_of
 from .reports.iterations import iterations_of
@@ -78,7 +78,7 @@ class Flow(Installed):
             for kind in ("output", "input"):
                 if name in ends.get(f"_{kind}s", ()):
                     raise AttributeError(f"a flow has no {name!r}: it is an {kind}; write {kind}({name!r})")
-            raise AttributeError(explain("a flow", name, OF_FLOWS, dir(Flow)))
+            raise AttributeError(OF_FLOWS.message(f"a flow has no {name!r}", name, dir(Flow)))
 
     @property
     def inputs(self) -> list[str]:
@@ -300,7 +300,8 @@ class FlowInput:
 
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(explain("an input of a flow", name, OF_INPUTS, dir(FlowInput)))
+            missing = f"an input of a flow has no {name!r}"
+            raise AttributeError(OF_INPUTS.message(missing, name, dir(FlowInput)))
 
     @answers_misfits(of_rows)
     def insert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Final, NoReturn
 
 from differential.expressions.functions.catalogue import FUNCTIONS
-from differential.expressions.functions.elsewhere import explain_accessor
 from differential.expressions.functions.signatures import Write, function_of, method_params
+from differential.other_spellings.table import ACCESSORS
 from timely.user_code.short_traces import short_lookup
 
 __all__ = ["ListMethods", "NumberMethods", "StringMethods", "TimeMethods"]
+
+
+_FUNCTION: Final = "map(function, schema), of a collection: a Python function of each record"
 
 
 class NumberMethods:
@@ -34,7 +37,9 @@ class _Namespace:
 
     @short_lookup
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(name if name.startswith("_") else explain_accessor(self._accessor, name))
+        missing = f"x.{self._accessor} has no {name!r}"
+        otherwise = "" if name.startswith("_") else f". Write instead: {_FUNCTION}"
+        raise AttributeError(ACCESSORS[self._accessor].message(missing, name, otherwise=otherwise))
 
 
 class StringMethods(_Namespace):

@@ -44,7 +44,7 @@ from timely.user_code.call_site import CallSite
 
 __all__ = ["FAILURES", "Apart", "Failed", "Pass", "apart", "failure_words", "row_hash", "sites_in"]
 
-FAILURES: Final = Schema.of(
+FAILURES: Final[Schema] = Schema.of(
     "place: int, iteration: int, row: int, "
     "kind: string, expression: string, record: string, error: string, line: string"
 )

@@ -98,7 +98,7 @@ def test_no_spelling_is_the_name_of_something_that_is_there(flow: Flow) -> None:
         (flow.input("in"), OF_INPUTS),
         (flow.output("out"), OF_OUTPUTS),
     ):
-        assert not set(spellings) & set(dir(each))
+        assert not set(spellings.names) & set(dir(each))
 
 
 def lasting(dataflow: timely.Dataflow) -> None:

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import differential as dd
-from differential import algorithms, col, other_spellings
+from differential import algorithms, col
 from differential.aggregates import Aggregate
 from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import Expr
-from differential.expressions.functions import elsewhere
-from differential.other_spellings import (
+from differential.other_spellings.table import (
+    ACCESSORS,
     ALGORITHMS,
-    FUNCTIONS_ELSEWHERE,
-    condition_of,
-    explain_function,
-    meant,
+    COLLECTIONS,
+    EXPRESSIONS,
+    FUNCTIONS,
+    GROUPS,
 )
-from timely import Dataflow, TimelyError
+from timely import Dataflow
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_spellings_of_other_libraries_are_told_what_to_write(name: str, said: st
     with pytest.raises(AttributeError) as caught:
         getattr(edges, name)
     assert said in str(caught.value)
-    with pytest.raises(AttributeError, match=r"Write agg\(n=dd.count\(\)"):
+    with pytest.raises(AttributeError, match=r"Write instead: agg\(n=dd.count\(\)"):
         getattr(edges.group_by("src"), "aggregate")  # noqa: B009
     with pytest.raises(AttributeError, match=r"Write instead: reduce\(function, schema\)"):
         getattr(edges.group_by("src"), "applyInPandas")  # noqa: B009
@@ -84,10 +84,10 @@ def test_functions_of_other_libraries_are_told_what_to_write(name: str, said: st
     assert getattr(dd, name, None) is None
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS_ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.names))
 def test_functions_that_are_told_of_exist_under_the_other_name_only(name: str) -> None:
     assert name not in dd.__all__
-    for told in re.findall(r"\bdd\.(\w+)", explain_function(name)):
+    for told in re.findall(r"\bdd\.(\w+)", str(FUNCTIONS.write(name))):
         assert told in dd.__all__
 
 
@@ -224,20 +224,6 @@ def test_what_other_libraries_write_is_the_same_plan(
     assert lines[0] == lines[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("k > 1", "col.k > 1"),
-        ("name = 'a b'", "col.name == 'a b'"),
-        ("n<>2.5", "col.n != 2.5"),
-        ("flag", "col.flag"),
-        ("k > 1 and d < 2", "(col.k > 1) & (col.d < 2)"),
-    ],
-)
-def test_a_condition_that_is_a_text_is_told_as_an_expression(text: str, meant: str) -> None:
-    assert condition_of(text) == meant
-
-
 def _elsewhere() -> dict[str, tuple[object, list[str]]]:
     """What is asked for a name, and the names that there are elsewhere."""
     import polars as pl
@@ -283,45 +269,8 @@ def test_names_of_nobody_are_not_answered() -> None:
         assert "Write" not in str(caught.value)
 
 
-def test_columns_of_other_libraries_are_answered_where_they_are_given() -> None:
-    def refuses(self: object) -> Iterator[object]:
-        raise TypeError("Column is not iterable")  # it has __iter__ all the same
-
-    theirs = type("Column", (), {"__module__": "pyspark.sql.classic.column", "__iter__": refuses})()
-    rows = dd.input(Dataflow("query"), "rows", "k: int, x: int")
-    for given in (
-        lambda: rows.filter(col.x > theirs),
-        lambda: rows.withColumn("y", theirs),
-        lambda: rows.select("k", theirs),
-        lambda: rows.group_by("k").agg(y=dd.sum(theirs)),  # type: ignore[arg-type]
-        lambda: rows.group_by(theirs),
-        lambda: rows.group_by("k").agg(theirs),
-        lambda: rows.top_k(1, by=theirs),
-    ):
-        with pytest.raises(
-            (ExpressionError, SchemaError), match=r"is a Column of PySpark, .* col\.x is the column"
-        ):
-            given()
-
-
 def test_algorithms_are_answered_with_where_they_are() -> None:
     assert frozenset(algorithms.__all__) == ALGORITHMS
-
-
-def test_a_column_that_is_not_there_is_answered_with_one_like_it_wherever_it_is_named() -> None:
-    rows = dd.input(Dataflow("tested"), "rows", "user: string, amount: int")
-    for query in (
-        lambda: rows.group_by("usr"),
-        lambda: rows.select("usr"),
-        lambda: rows.drop("usr"),
-        lambda: rows.join(rows, on="usr"),
-        lambda: rows.order_by("usr").limit(1),
-    ):
-        with pytest.raises(TimelyError, match="no column 'usr'.*Did you mean 'user'"):
-            query()
-    assert meant(7, ["user"]) == meant("entirely", ["user"]) == ""
-    assert meant("K", ["x", "k"]) == " Did you mean 'k'?", "as Spark would take it"
-    assert meant("USR", ["user", "Usr"]) == " Did you mean 'Usr'?", "what is equal but for capitals is nearer"
 
 
 def test_misspelt_names_are_answered_with_one_like_them() -> None:
@@ -394,12 +343,9 @@ def _is_code(piece: str) -> bool:
 
 
 def all_told() -> list[str]:
-    tables = (
-        *(table for table in (other_spellings._SPELLINGS, other_spellings._OF_GROUPS)),
-        other_spellings._OF_FUNCTIONS, elsewhere.METHODS, *elsewhere.OF_ACCESSORS.values(),
-    )  # fmt: skip
-    families = (*other_spellings._FAMILIES, *elsewhere.METHOD_FAMILIES)
-    told = {each for table in tables for each in table.values()} | {each for _, each in families}
+    tables = (COLLECTIONS, GROUPS, FUNCTIONS, EXPRESSIONS, *ACCESSORS.values())
+    told = {each for table in tables for each in table.names.values() if isinstance(each, str)}
+    told |= {each for table in tables for _, each in table.families}
     return sorted({code for each in told for code in codes_in(each)})
 
 

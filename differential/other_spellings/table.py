@@ -1,37 +1,18 @@
-"""What to write here for what other libraries have: methods of their tables, functions of their modules."""
+"""One table of the names that PySpark, Polars, pandas and SQL have for what is here, or is not.
+
+For each kind of thing: collections, groups, expressions, their accessors, functions of the module. What means
+the same is `Same("method")` and works; for all else it says what to write. Users meet it behind a dot
+(`of_collections.py`) and in `docs/spellings.md`.
+"""
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
-from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import short
+from timely.user_code.spellings import Same, Spellings
 
-from .errors import SchemaError
+__all__ = ["ACCESSORS", "ALGORITHMS", "COLLECTIONS", "EXPRESSIONS", "FUNCTIONS", "GROUPS"]
 
-__all__ = [
-    "ALGORITHMS",
-    "FUNCTIONS_ELSEWHERE",
-    "condition_of",
-    "explain",
-    "explain_function",
-    "explain_item",
-    "explain_operator",
-    "meant",
-    "of_another_library",
-    "told_of",
-    "written_as",
-]
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_LIBRARIES: Final = {"pyspark": "PySpark", "polars": "Polars"}
-_EXPRESSIONS: Final = ("Column", "Expr", "Then")
 _GROUP: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
 _ORDER: Final = "order_by(col.x.desc(), 'y').limit(10); a collection has no order"
 _READ: Final = "a dataflow is built here, not run; name it by .output('name') and read flow.output('name')"
@@ -41,17 +22,28 @@ _SUBTOTALS: Final = (
     "'string')), together by concat: a group_by for each set of keys"
 )
 _WHOLE: Final = "agg(n=dd.count(), total=dd.sum('x')) of all rows, or group_by().reduce(function, schema)"
-_OPERATORS: Final = {
-    "+": "a.concat(b)",
-    "-": "a.subtract(b), each row once, or a.except_all(b), which counts them",
-    "|": "a.concat(b).distinct()",
-    "&": "a.intersect(b)",
-    "len()": "agg(n=dd.count()), which is kept up to date",
-}
 _NAMED: Final = "a name in Python: later = collection; dd.imported reads what another dataflow exports"
 _PIVOT: Final = "group_by('key').agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"
 _SCHEMA: Final = "print(collection.schema), or collection.schema.names"
-_SPELLINGS: Final = {
+_COLLECTION_NAMES: Final[dict[str, str | Same]] = {
+    # The same by other names: PySpark's, Polars', pandas' and SQL's.
+    **dict.fromkeys(("where", "having"), Same("filter")),
+    "dropna": Same("drop_nulls"),
+    "fillna": Same("fill_null"),
+    "transform": Same("pipe"),
+    "withColumn": Same("_with_column"),
+    "withColumns": Same("_with_columns"),
+    "withColumnRenamed": Same("_with_column_renamed"),
+    "withColumnsRenamed": Same("rename"),
+    **dict.fromkeys(("union", "union_all", "unionAll"), Same("concat")),
+    "unionByName": Same("_union_by_name"),
+    **dict.fromkeys(("unique", "dropDuplicates"), Same("drop_duplicates")),
+    "except_": Same("subtract"),
+    "exceptAll": Same("except_all"),
+    "intersectAll": Same("intersect_all"),
+    "crossJoin": Same("cross_join"),
+    "groupBy": Same("group_by"),
+    # What is written another way.
     **dict.fromkeys(("groupby",), "group_by('key')"),
     "count": "agg(n=dd.count()) of all rows, or group_by('key').agg(n=dd.count())",
     **dict.fromkeys(("agg", "sum", "min", "max", "reduce", "aggregate"), _GROUP),
@@ -130,11 +122,16 @@ _SPELLINGS: Final = {
     **dict.fromkeys(("columns", "dtypes", "printSchema", "collect_schema", "width"), _SCHEMA),
 }
 
-_READS: Final = re.compile(r"(sink|write|to|iter|rows)_\w+|toLocal\w+")
+_READS: Final = ((r"(sink|write|to|iter|rows)_\w+|toLocal\w+", _READ),)
 """Ways to carry the rows of a table elsewhere."""
 
+COLLECTIONS: Final = Spellings(_COLLECTION_NAMES, _READS)
+
 _REDUCE: Final = "reduce(function, schema), which sees the rows of a group"
-_OF_GROUPS: Final = {
+_AGGREGATED: Final = "agg(n=dd.count(), total=dd.sum('x')), or reduce(fn, schema)"
+_GROUP_NAMES: Final[dict[str, str | Same]] = {
+    **dict.fromkeys(_COLLECTION_NAMES, _AGGREGATED),
+    "mean": Same("avg"),
     **dict.fromkeys(("applyInPandas", "applyInArrow", "apply", "map_groups", "cogroup"), _REDUCE),
     **dict.fromkeys(("median", "quantile", "mode"), _REDUCE),
     **dict.fromkeys(("applyInPandasWithState", "transformWithState", "transformWithStateInPandas"), _REDUCE),
@@ -151,6 +148,8 @@ _OF_GROUPS: Final = {
     },
 }
 
+GROUPS: Final = Spellings(_GROUP_NAMES, _READS)
+
 _SAME_AGAIN: Final = (
     "a column of an input: what is computed is computed again for a removal, and must come out the same"
 )
@@ -160,7 +159,7 @@ _UTC: Final = (
     "local"
 )
 _WINDOW: Final = "group_by('key').rank('place', by='time', method='row_number')"
-_OF_FUNCTIONS: Final = {
+_FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("countDistinct", "n_unique", "approx_count_distinct"), "dd.count_distinct('x')"),
     **dict.fromkeys(("mean", "mean_horizontal"), "dd.avg('x')"),
     **dict.fromkeys(("collect_list", "array_agg", "implode", "list_agg"), "dd.collect('x')"),
@@ -253,7 +252,7 @@ _EXACT: Final = "dd.count_distinct('x'), or reduce(function, schema) of groups: 
 _TIMES: Final = "x.dt.year(), x.dt.add_days(1), dd.date_format(x, '%d.%m.%Y'), x.cast('timestamp')"
 _SIZES: Final = "window('time', dd.tumbling(minutes=5)), of a collection, or x.dt.date_trunc('month')"
 _MATH: Final = r"a?(cos|sin|tan)h?|atan2|cot|csc|sec|cbrt|degrees|radians|expm1|log1p|"
-_FAMILIES: Final = (
+_FUNCTION_FAMILIES: Final = (
     (r"(hll|kll|theta|tuple|count_min|bitmap|approx|histogram)_\w+|approxCountDistinct", _EXACT),
     (r"regr_\w+|covar_\w+|(try_)?(avg|sum)(_distinct|Distinct)?|sum_?[dD]istinct|kurtosis|skewness", _REDUCE),
     (
@@ -319,6 +318,8 @@ _FAMILIES: Final = (
     ),
     (r"jaro\w+|str_to_map|json\w*|make_valid_utf8|try_element_at|to_variant_object|randstr", _MAP),
 )
+
+
 ALGORITHMS: Final = frozenset((
     "bfs", "bidirectional_shortest_paths", "connected_components", "datalog",
     "edges_inside_components", "graph_colouring", "k_core", "label_propagation", "pagerank",
@@ -326,153 +327,162 @@ ALGORITHMS: Final = frozenset((
     "weighted_shortest_paths",
 ))  # fmt: skip
 """What `differential.algorithms` has, which is asked of the module above it."""
-FUNCTIONS_ELSEWHERE: Final = frozenset(_OF_FUNCTIONS)
-"""Names of PySpark's and Polars' functions and types for which there is something else here."""
+
+FUNCTIONS: Final = Spellings(
+    {**_FUNCTION_NAMES, **{name: f"from differential.algorithms import {name}" for name in ALGORITHMS}},
+    _FUNCTION_FAMILIES,
+)
+
+_PARTS: Final = "x.str.extract(pattern), x.str.split(separator)"
+_ELEMENTS: Final = "explode('x', type).group_by('key').agg(n=dd.sum('x')), of a collection"
+_OF_ACCESSORS: Final[dict[str, dict[str, str | Same]]] = {
+    "str": {
+        **dict.fromkeys(("to_uppercase", "capitalize"), "x.str.upper(), or x.str.title()"),
+        **dict.fromkeys(("to_lowercase", "casefold"), "x.str.lower()"),
+        **dict.fromkeys(("to_titlecase",), "x.str.title()"),
+        **dict.fromkeys(("len", "len_chars", "len_bytes", "n_chars"), "x.str.length()"),
+        **dict.fromkeys(("trim", "strip_chars", "strip_prefix", "strip_suffix"), "x.str.strip('characters')"),
+        **dict.fromkeys(("strip_chars_start", "ltrim"), "x.str.lstrip('characters')"),
+        **dict.fromkeys(("strip_chars_end", "rtrim"), "x.str.rstrip('characters')"),
+        **dict.fromkeys(("starts_with", "ends_with"), "x.str.startswith('a'), or x.str.endswith('a')"),
+        **dict.fromkeys(("replace_all", "replace_many"), "x.str.replace(old, new), or x.str.replace_regex"),
+        **dict.fromkeys(("pad_start", "zfill", "rjust"), "x.str.lpad(width, '0')"),
+        **dict.fromkeys(("pad_end", "ljust"), "x.str.rpad(width)"),
+        **dict.fromkeys(("to_datetime", "strptime"), "x.str.to_timestamp('%Y-%m-%d %H:%M:%S')"),
+        **dict.fromkeys(("to_integer", "to_decimal", "to_float"), "x.cast('int'), or x.try_cast('int')"),
+        **dict.fromkeys(("head", "get"), "x.str.slice(0, n)"),
+        "tail": "x.str.slice(-n)",
+        **dict.fromkeys(("extract_all", "extract_groups", "split_exact", "splitn", "find", "index"), _PARTS),
+        **dict.fromkeys(("match", "fullmatch", "contains_any", "rlike"), "x.str.matches(pattern)"),
+        **dict.fromkeys(("concat", "join"), "dd.concat(a, b), or dd.concat_ws(separator, a, b)"),
+    },
+    "dt": {
+        "date": "x.cast('date')",
+        **dict.fromkeys(("truncate", "floor", "round"), "x.dt.date_trunc('hour')"),
+        **dict.fromkeys(("strftime", "to_string"), "x.dt.format('%Y-%m-%d')"),
+        **dict.fromkeys(("weekday", "dayofweek", "isoweekday"), "x.dt.day_of_week(), 1 for Monday to 7"),
+        **dict.fromkeys(("ordinal_day", "dayofyear"), "x.dt.day_of_year()"),
+        **dict.fromkeys(("epoch", "timestamp", "to_physical"), "x.cast('int'): microseconds; of a date days"),
+        **dict.fromkeys(("offset_by", "add_business_days"), "x.dt.add_days(1), x.dt.add_months(1)"),
+        **dict.fromkeys(("total_seconds", "total_minutes", "total_hours"), "x // 1_000_000: microseconds"),
+        **dict.fromkeys(("total_days", "days"), "x.dt.date_diff(start), of two dates or times"),
+        "millisecond": "x.dt.microsecond() // 1_000",
+        "month_start": "x.dt.date_trunc('month')",
+        "month_end": "x.dt.date_trunc('month').dt.add_months(1).dt.add_days(-1)",
+        **dict.fromkeys(
+            ("convert_time_zone", "replace_time_zone", "tz_localize", "tz_convert"),
+            "x + datetime.timedelta(hours=1) for a fixed distance: times are in UTC. For a zone with summer "
+            "time map(function, schema), of a collection",
+        ),
+    },
+    "list": {
+        **dict.fromkeys(("len", "lengths", "length"), "x.list.size()"),
+        "first": "x.list.get(0)",
+        "last": "x.list.get(-1)",
+        "contains": "x.list.has(value)",
+        **dict.fromkeys(("sum", "min", "max", "mean", "n_unique", "unique", "count_matches"), _ELEMENTS),
+        **dict.fromkeys(("explode", "eval"), "explode('x', type), of a collection"),
+    },
+}
+_METHODS: Final[dict[str, str | Same]] = {
+    # The same by other names: PySpark's and pandas'; functions of texts as methods of the expression.
+    "astype": Same("cast"),
+    "isin": Same("is_in"),
+    "isNull": Same("is_null"),
+    "isNotNull": Same("is_not_null"),
+    "eqNullSafe": Same("eq_null_safe"),
+    "fillna": Same("fill_null"),
+    **{name: Same(f"str.{name}") for name in ("contains", "startswith", "endswith", "like")},
+    "rlike": Same("str.matches"),
+    # What is written another way.
+    **dict.fromkeys(("to_uppercase", "upper"), "x.str.upper()"),
+    **dict.fromkeys(("to_lowercase", "lower"), "x.str.lower()"),
+    **dict.fromkeys(("trim", "strip"), "x.str.strip()"),
+    **dict.fromkeys(("substring", "slice"), "x.str.slice(offset, length), or x.substr(position, length)"),
+    **dict.fromkeys(("concat", "concat_ws"), "dd.concat(a, b), or dd.concat_ws(separator, a, b)"),
+    **dict.fromkeys(("getItem", "getField", "get"), "x.list.get(0), or x.list.field('key')"),
+    **dict.fromkeys(("year", "month", "day", "hour"), "x.dt.year(), x.dt.month(), …"),
+    **dict.fromkeys(("name", "as_"), "x.alias('name')"),
+    **dict.fromkeys(("isnull", "isna"), "x.is_null()"),
+    **dict.fromkeys(("notnull", "notna", "isnotnull"), "x.is_not_null()"),
+    **{name: f"group_by('key').agg(n=dd.{name}('x'))" for name in ("sum", "count", "min", "max", "avg")},
+    "mean": "group_by('key').agg(n=dd.avg('x'))",
+    "first": "group_by('key').agg(n=dd.first('x', by='time'))",
+    "last": "group_by('key').agg(n=dd.last('x', by='time'))",
+    "std": "group_by('key').agg(n=dd.stddev('x'))",
+    "var": "group_by('key').agg(n=dd.variance('x'))",
+    "all": "group_by('key').agg(n=dd.all_of(col.x > 0))",
+    "any": "group_by('key').agg(n=dd.any_of(col.x > 0))",
+    "implode": "group_by('key').agg(n=dd.collect('x'))",
+    **dict.fromkeys(("desc_nulls_last", "desc_nulls_first"), "x.desc(nulls_last=True), or …=False"),
+    **dict.fromkeys(("asc_nulls_last", "asc_nulls_first"), "x.asc(nulls_last=True), or …=False"),
+    "ilike": "x.str.lower().like(pattern)",
+    "fill_nan": "dd.when(x.is_nan()).then(y).otherwise(x)",
+    "map_elements": "map(function), an operator of collections",
+    "apply": "map(function), an operator of collections",
+    "over": "group_by('key').rank('place', by='time'), or an aggregate and a join",
+}
 
 
-def explain(kind: str, name: str, groups: bool = False, has: Iterable[str] = ()) -> str:
-    """Return the message of the `AttributeError` for `name`, which a `kind` of thing does not have.
+_GROUPED: Final = "group_by('key').agg(n=dd.count(), total=dd.sum('x'))"
+_GROUPS_REDUCED: Final = "group_by('key').reduce(function, schema)"
+_ORDERS: Final = (
+    "group_by('key').rank('place', by='time'), or asof_join with itself; rows have no order of their own"
+)
+_ROWS: Final = (
+    "filter(…), order_by(…).limit(n), explode(…), drop_nulls(…): what is done with rows is of collections"
+)
+_MAPPED: Final = "map(function, schema), of a collection: a Python function of each record"
+_METHOD_FAMILIES: Final = (
+    (
+        r"(rolling|cum|ewm|cumulative|peak)_\w+|rolling|diff|shift|pct_change|rank|rle(_id)?|(for|back)ward_fill",
+        _ORDERS,
+    ),
+    (
+        r"(is|arg)_(first|last)_distinct|interpolate(_by)?|is_sorted|set_sorted|index_of|search_sorted",
+        _ORDERS,
+    ),
+    (r"arg_(max|min)|(max|min)_by", "group_by('key').agg(v=dd.argmax('x', by='y'))"),
+    (r"n_unique|approx_n_unique|unique_counts|arg_unique", "group_by('key').agg(n=dd.count_distinct('x'))"),
+    (
+        r"len|null_count|has_nulls|first|last|all|any|std|var|implode|item|is_unique|is_duplicated|is_empty",
+        _GROUPED,
+    ),
+    (
+        r"median|mode|(approx_)?quantile|kurtosis|skew|entropy|product|value_counts|hist|dot|q?cut|nan_m(ax|in)",
+        _GROUPS_REDUCED,
+    ),
+    (r"bin_\w+|bitwise_(and|or|xor)", _GROUPS_REDUCED),
+    (
+        r"head|tail|limit|(top|bottom)_k(_by)?|sort(_by)?|arg_(sort|true)|gather(_every)?|reverse|sample|shuffle",
+        _ROWS,
+    ),
+    (r"filter|explode|drop_nulls|drop_nans|unique|append|extend_constant|reshape|repeat_by|flatten", _ROWS),
+    (r"add|sub|mul|truediv|floordiv|truncdiv|mod|neg", "x + y, x - y, x * y, x / y, x // y, x % y, -x"),
+    (r"pow", "x ** y"),
+    (r"eq|ne|lt|le|gt|ge", "x == y, x != y, x < y, x <= y, x > y, x >= y"),
+    (r"and_|or_|not_|xor", "x & y, x | y, ~x; of two conditions that differ x != y"),
+    (r"eq_missing|ne_missing", "x.eq_null_safe(y), or ~x.eq_null_safe(y)"),
+    (r"is_between", "x.between(a, b)"),
+    (r"is_close", "(x - y).abs() < 1e-9"),
+    (r"isNaN|is_not_nan|is_(in)?finite", "x.is_nan(), or (x - x).is_nan() for what is not finite"),
+    (r"otherwise|when", "dd.when(c).then(x).otherwise(y)"),
+    (
+        r"replace(_strict)?|clip|lower_bound|upper_bound",
+        "dd.when(x == 1).then(2).otherwise(x), dd.least(x, 5)",
+    ),
+    (
+        r"withField|dropFields|struct|arr|transform|dict",
+        "x.list.field('key'); a new one by map(function, schema)",
+    ),
+    (r"hash", "dd.hash(x)"),
+    (r"map|map_batches|inspect|pipe(_with_dtype)?|register_plugin", "map(function, schema), of a collection"),
+    (r"truncate|round_sig_figs", "x.round(2), x.floor(), x.cast('int')"),
+    (r"to_physical|reinterpret|cat|bin|ext|shrink_dtype", "x.cast('int'), x.cast('string')"),
+    (r"exclude|meta|deserialize|outer", "select('x', 'y'), drop('x'), of a collection"),
+    (r"bitwise\w+|(arc)?(sin|cos|tan)h?|cot|cbrt|log1p|erfc?|degrees|radians", _MAPPED),
+)
 
-    It `has` these attributes.
-    """
-    if groups and name in _OF_GROUPS:
-        return f"{kind} has no {name!r}. Write instead: {_OF_GROUPS[name]}"
-    if groups and name in _SPELLINGS:
-        return f"{kind} has no {name!r}. Write agg(n=dd.count(), total=dd.sum('x')) or reduce(fn, schema)"
-    if name in _SPELLINGS:
-        return f"{kind} has no {name!r}. Write instead: {_SPELLINGS[name]}"
-    if _READS.fullmatch(name):
-        return f"{kind} has no {name!r}. Write instead: {_READ}"
-    return f"{kind} has no {name!r}{_meant_by(name, has)}"
-
-
-def _meant_by(name: str, has: Iterable[str]) -> str:
-    """The attribute that may be meant by `name`, as the end of a message; "" if nothing is like it."""
-    if name.startswith("_"):  # IPython and copy ask for many of these
-        return ""
-    told = meant(name, [each for each in has if not each.startswith("_")])
-    return f".{told}" if told else ""
-
-
-def explain_function(name: str, has: Iterable[str] = ()) -> str:
-    """The message of the `AttributeError` for `name`, which the module does not have. It `has` these."""
-    missing = f"module 'differential' has no attribute {name!r}"
-    told = _OF_FUNCTIONS.get(name) or told_of(name, _FAMILIES)
-    if name in ALGORITHMS:
-        told = f"from differential.algorithms import {name}"
-    return f"{missing}. Write instead: {told}" if told else missing + _meant_by(name, has)
-
-
-def told_of(name: str, families: Iterable[tuple[str, str]]) -> str | None:
-    """What is said of the first family, a pattern of names, that `name` is of; None if it is of none."""
-    return next((told for pattern, told in families if re.fullmatch(pattern, name)), None)
-
-
-def explain_item(key: object) -> str:
-    """The message of the error for `collection[key]`."""
-    if isinstance(key, str):
-        return (
-            f"a collection has no [{key!r}]. In an expression write col.{key}, for the column select({key!r})"
-        )
-    if isinstance(key, list | tuple):
-        return f"a collection has no {list(key)!r:.80}. Write select({', '.join(map(repr, key))})"
-    return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
-
-
-def meant(name: object, names: Sequence[str]) -> str:
-    """What to write in place of a column that is not among `names`, as a sentence with a space before it; ""
-    if nothing is like it.
-    """
-    if not isinstance(name, str):  # as users write it
-        return ""
-    if name == "*":
-        return " For all columns write select('*'), for all rows dd.count()."
-    if name == "window" and {"window_start", "window_end"} <= set(names):
-        return " Spark's window is two columns here: 'window_start' and 'window_end'."
-    import difflib
-
-    # Spark takes 'K' for 'k', which by their letters are not close.
-    found = [each for each in names if each.casefold() == name.casefold()]
-    found = found or difflib.get_close_matches(name, names, n=1)
-    return f" Did you mean {found[0]!r}?" if found else ""
-
-
-def explain_operator(operator: str) -> str:
-    """The message of the error for `a + b` of collections, and the like."""
-    return f"collections have no {operator}. Write {_OPERATORS[operator]}"
-
-
-def condition_of(text: str) -> str:
-    """How a condition that is written as a text is written as an expression, if that is easily said."""
-    if re.fullmatch(r"\s*[A-Za-z]\w*\s*", text):
-        return f"col.{text.strip()}"
-    parts = re.split(r"\s+(and|or)\s+(?=(?:[^']*'[^']*')*[^']*$)", text.strip(), flags=re.IGNORECASE)
-    said = [_part_of(part) for part in parts[::2]]
-    if None in said or any(" between " in part.lower() for part in parts[::2]):
-        return "(col.x > 1) & (col.y == 'a')"
-    if len(said) == 1:
-        return str(said[0])
-    joined = [f"({each})" if re.match(r"col\.\w+ ", str(each)) else str(each) for each in said]
-    for place, word in enumerate(parts[1::2]):
-        joined[place] += " & " if word.lower() == "and" else " | "
-    return "".join(joined)
-
-
-def _part_of(text: str) -> str | None:
-    found = re.fullmatch(
-        r"\s*([A-Za-z]\w*)\s*(?:(==?|!=|<>|<=?|>=?)\s*([\w.]+|'[^']*'|\"[^\"]*\"))?\s*", text
-    )
-    if found is not None:
-        name, operator, value = found.groups()
-        if operator is None:
-            return f"col.{name}"
-        if value.lower() in ("true", "false"):
-            value = value.capitalize()
-        elif re.match(r"[A-Za-z]", value):
-            value = f"col.{value}"
-        return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
-    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+is\s+(not\s+)?null\s*", text, re.IGNORECASE)
-    if found is not None:
-        return f"col.{found[1]}.is_{'not_' if found[2] else ''}null()"
-    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+(not\s+)?(in|r?like)\s+(.*)", text, re.IGNORECASE)
-    if found is not None:
-        name, negated, kind, value = found.groups()
-        value = f"[{value.strip().strip('()')}]" if kind.lower() == "in" else value.strip()
-        method = {"in": "is_in", "like": "like", "rlike": "rlike"}[kind.lower()]
-        return f"{'~' if negated else ''}col.{name}.{method}({value})"
-    return None
-
-
-def of_another_library(value: object) -> str | None:
-    """The sentence for a column or expression of PySpark or Polars; None for everything else."""
-    library = _LIBRARIES.get(type(value).__module__.partition(".")[0])
-    if library is None or type(value).__name__ not in _EXPRESSIONS:
-        return None
-    kind = type(value).__name__
-    return (
-        f"is {'an' if kind == 'Expr' else 'a'} {kind} of {library}, and no expression of a query. Write it "
-        "with differential: col.x is the column, dd.sum('x') or dd.upper(col.x) what is made of it"
-    )
-
-
-def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator of operators: arguments that they do not take, other libraries' among them, are answered
-    by a SchemaError that says `usage`.
-    """
-
-    def decorated(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @wraps(function)
-        def checked(*args: P.args, **named: P.kwargs) -> R:
-            try:
-                signature.bind(*args, **named)
-            except TypeError as error:
-                raise SchemaError(
-                    f"{function.__name__} ({call_site()}): {error}. Write instead: {usage}"
-                ) from None
-            return function(*args, **named)
-
-        return short(checked)
-
-    return decorated
+EXPRESSIONS: Final = Spellings(_METHODS, _METHOD_FAMILIES)
+ACCESSORS: Final = {accessor: Spellings(names) for accessor, names in _OF_ACCESSORS.items()}
+"""By `str`, `dt` and `list`: what expressions have behind these."""

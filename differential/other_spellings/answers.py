@@ -1,0 +1,149 @@
+"""Answers to arguments, operators, items, columns and conditions as users of other libraries write them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
+
+from timely.user_code.call_site import call_site
+from timely.user_code.short_traces import short
+from timely.user_code.spellings import like
+
+from ..errors import SchemaError
+
+__all__ = [
+    "condition_of",
+    "explain_item",
+    "explain_operator",
+    "item_of_expression",
+    "meant",
+    "of_another_library",
+    "written_as",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LIBRARIES: Final = {"pyspark": "PySpark", "polars": "Polars"}
+_EXPRESSIONS: Final = ("Column", "Expr", "Then")
+_OPERATORS: Final = {
+    "+": "a.concat(b)",
+    "-": "a.subtract(b), each row once, or a.except_all(b), which counts them",
+    "|": "a.concat(b).distinct()",
+    "&": "a.intersect(b)",
+    "len()": "agg(n=dd.count()), which is kept up to date",
+}
+
+
+def explain_item(key: object) -> str:
+    """The message of the error for `collection[key]`."""
+    if isinstance(key, str):
+        return (
+            f"a collection has no [{key!r}]. In an expression write col.{key}, for the column select({key!r})"
+        )
+    if isinstance(key, list | tuple):
+        return f"a collection has no {list(key)!r:.80}. Write select({', '.join(map(repr, key))})"
+    return f"a collection has no [{key!r:.80}]: it is no list. For some of its rows write filter(col.x > 1)"
+
+
+def item_of_expression(written: str, key: object) -> str:
+    """The message of the error for `x[key]`, where `written` is `x`."""
+    if isinstance(key, slice):
+        return f"{written}[a:b] is no expression. Write instead: {written}.str.slice(offset, length)"
+    part = f"field({key!r})" if isinstance(key, str) else f"get({key!r})"
+    return f"{written}[{key!r}] is no expression. Write instead: {written}.list.{part}"
+
+
+def meant(name: object, names: Sequence[str]) -> str:
+    """What to write in place of a column that is not among `names`, as a sentence with a space before it; ""
+    if nothing is like it.
+    """
+    if name == "*":
+        return " For all columns write select('*'), for all rows dd.count()."
+    if name == "window" and {"window_start", "window_end"} <= set(names):
+        return " Spark's window is two columns here: 'window_start' and 'window_end'."
+    return like(name, names).removeprefix(".")
+
+
+def explain_operator(operator: str) -> str:
+    """The message of the error for `a + b` of collections, and the like."""
+    return f"collections have no {operator}. Write {_OPERATORS[operator]}"
+
+
+def condition_of(text: str) -> str:
+    """How a condition that is written as a text is written as an expression, if that is easily said."""
+    if re.fullmatch(r"\s*[A-Za-z]\w*\s*", text):
+        return f"col.{text.strip()}"
+    parts = re.split(r"\s+(and|or)\s+(?=(?:[^']*'[^']*')*[^']*$)", text.strip(), flags=re.IGNORECASE)
+    said = [_part_of(part) for part in parts[::2]]
+    if None in said or any(" between " in part.lower() for part in parts[::2]):
+        return "(col.x > 1) & (col.y == 'a')"
+    if len(said) == 1:
+        return str(said[0])
+    joined = [f"({each})" if re.match(r"col\.\w+ ", str(each)) else str(each) for each in said]
+    for place, word in enumerate(parts[1::2]):
+        joined[place] += " & " if word.lower() == "and" else " | "
+    return "".join(joined)
+
+
+def _part_of(text: str) -> str | None:
+    found = re.fullmatch(
+        r"\s*([A-Za-z]\w*)\s*(?:(==?|!=|<>|<=?|>=?)\s*([\w.]+|'[^']*'|\"[^\"]*\"))?\s*", text
+    )
+    if found is not None:
+        name, operator, value = found.groups()
+        if operator is None:
+            return f"col.{name}"
+        if value.lower() in ("true", "false"):
+            value = value.capitalize()
+        elif re.match(r"[A-Za-z]", value):
+            value = f"col.{value}"
+        return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
+    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+is\s+(not\s+)?null\s*", text, re.IGNORECASE)
+    if found is not None:
+        return f"col.{found[1]}.is_{'not_' if found[2] else ''}null()"
+    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+(not\s+)?(in|r?like)\s+(.*)", text, re.IGNORECASE)
+    if found is not None:
+        name, negated, kind, value = found.groups()
+        value = f"[{value.strip().strip('()')}]" if kind.lower() == "in" else value.strip()
+        method = {"in": "is_in", "like": "like", "rlike": "rlike"}[kind.lower()]
+        return f"{'~' if negated else ''}col.{name}.{method}({value})"
+    return None
+
+
+def of_another_library(value: object) -> str | None:
+    """The sentence for a column or expression of PySpark or Polars; None for everything else."""
+    library = _LIBRARIES.get(type(value).__module__.partition(".")[0])
+    if library is None or type(value).__name__ not in _EXPRESSIONS:
+        return None
+    kind = type(value).__name__
+    return (
+        f"is {'an' if kind == 'Expr' else 'a'} {kind} of {library}, and no expression of a query. Write it "
+        "with differential: col.x is the column, dd.sum('x') or dd.upper(col.x) what is made of it"
+    )
+
+
+def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of operators: arguments that they do not take, other libraries' among them, are answered
+    by a SchemaError that says `usage`.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*args: P.args, **named: P.kwargs) -> R:
+            try:
+                signature.bind(*args, **named)
+            except TypeError as error:
+                raise SchemaError(
+                    f"{function.__name__} ({call_site()}): {error}. Write instead: {usage}"
+                ) from None
+            return function(*args, **named)
+
+        return short(checked)
+
+    return decorated

@@ -1,0 +1,67 @@
+"""Second spellings of collections and groups are the methods, and none of their own."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import differential as dd
+from differential import Collection, Grouped, col
+from differential.other_spellings import of_collections
+from differential.other_spellings.table import COLLECTIONS, GROUPS
+from timely import Dataflow
+from timely.user_code.spellings import Same
+
+SECOND = {
+    **{("rows", name): entry for name, entry in COLLECTIONS.names.items() if isinstance(entry, Same)},
+    **{("groups", name): entry for name, entry in GROUPS.names.items() if isinstance(entry, Same)},
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), SECOND)
+def test_a_second_spelling_is_the_method_and_none_of_its_own(kind: str, name: str) -> None:
+    rows = dd.input(Dataflow(), "rows", "k: int, v: int?")
+    thing: Collection | Grouped[Collection] = rows if kind == "rows" else rows.group_by("k")
+    found = getattr(thing, name)
+    assert found.__self__ is thing and found.__func__ is getattr(type(thing), SECOND[kind, name].attribute)
+    assert name not in dir(thing) and not hasattr(type(thing), name), "tab completion shows one name"
+
+
+def test_all_are_written_with_the_arguments_of_their_libraries() -> None:
+    """PySpark's camelCase above all; `test_selecting.py` and `test_sets.py` have the rest."""
+    rows = dd.input(Dataflow(), "rows", "k: int, v: int?")
+    assert rows.withColumn("w", col.k).schema.names == ("k", "v", "w")
+    assert rows.withColumns({"w": col.k, "x": col.k}).schema.names == ("k", "v", "w", "x")
+    assert rows.withColumnRenamed("k", "n").withColumnsRenamed({"n": "m"}).schema.names == ("m", "v")
+    wider = rows.unionByName(rows.select("k", w=col.k), allowMissingColumns=True)
+    assert wider.schema.names == ("k", "v", "w")
+    assert rows.groupBy("k").mean("v").schema.names == ("k", "avg_v")
+    assert rows.groupBy("k").count().having(col.count > 1).schema.names == ("k", "count")
+
+
+def test_editors_read_the_second_spellings_of_the_table_and_no_others() -> None:
+    """`test_catalogued.py` holds the whole stub."""
+    stub = ast.parse(Path(of_collections.__file__).with_suffix(".pyi").read_text())
+    named = {
+        part.name: {each.name for each in part.body if isinstance(each, ast.FunctionDef)}
+        for part in stub.body
+        if isinstance(part, ast.ClassDef)
+    }
+    assert named == {
+        "CollectionSpellings": {name for kind, name in SECOND if kind == "rows"},
+        "GroupSpellings": {name for kind, name in SECOND if kind == "groups"},
+    }
+
+
+def test_a_method_of_a_user_of_that_name_is_his() -> None:
+    class Mine(dd.Collection):
+        def where(self) -> str:
+            """Not that of the table."""
+            return "mine"
+
+    rows = dd.input(Dataflow(), "rows", "k: int")
+    assert Mine(rows.plan, rows.node).where() == "mine"  # type: ignore[call-arg]
+    assert inspect.isfunction(Mine.where)

@@ -1,0 +1,88 @@
+"""Names that other libraries have for something: what to write here, or that itself, if it means the same.
+
+Each kind of thing has one table. A name that means exactly the same works (`rows.groupBy("k")`), though the
+thing has one method only: `Same("group_by")` in the table. Any other name is an AttributeError that says what
+to write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from .short_traces import short_lookup
+
+__all__ = ["Same", "Spelled", "Spellings", "like"]
+
+
+class Same(NamedTuple):
+    """A second spelling of an attribute: `group_by`, or `str.contains` for one of an attribute."""
+
+    attribute: str
+
+
+class Spellings:
+    """The foreign names of the attributes of one kind of thing.
+
+    names      each with what to write, or with the attribute that is the same
+    families   patterns of further names, each with what to write
+    """
+
+    def __init__(self, names: Mapping[str, str | Same], families: Sequence[tuple[str, str]] = ()) -> None:
+        self.names = names
+        self.families = families
+
+    def same(self, thing: object, name: str) -> object | None:
+        """Return the attribute of `thing` of which `name` is a second spelling; None if it is none."""
+        entry = self.names.get(name)
+        return attrgetter(entry.attribute)(thing) if isinstance(entry, Same) else None
+
+    def write(self, name: str) -> str | None:
+        """Return what to write for `name`; None if nobody has such a name."""
+        entry = self.names.get(name)
+        if isinstance(entry, Same):
+            return f"{entry.attribute}(…)"
+        return entry or next((write for family, write in self.families if re.fullmatch(family, name)), None)
+
+    def message(self, missing: str, name: str, has: Iterable[str] = (), otherwise: str = "") -> str:
+        """Return the message of an AttributeError: `missing`, which says that there is no `name`, and what to
+        write; else `otherwise`; else which of the names that it `has` may be meant.
+        """
+        write = self.write(name)
+        if write is not None:
+            return f"{missing}. Write instead: {write}"
+        return missing + (otherwise or like(name, [each for each in has if not each.startswith("_")]))
+
+
+class Spelled:
+    """A thing that answers to the names in its table, `_spellings`."""
+
+    __slots__ = ()
+    _spellings: ClassVar[Spellings]
+
+    def _missing(self, name: str) -> str:
+        """Return the message for a name that it has not, nor any other library."""
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        @short_lookup
+        def __getattr__(self, name: str) -> object:
+            same = self._spellings.same(self, name)
+            if same is None:
+                raise AttributeError(self._missing(name))
+            return same
+
+
+def like(name: object, names: Sequence[str]) -> str:
+    """Return which of `names` may be meant by one that is not there, as the end of a message; "" for none."""
+    if not isinstance(name, str) or name.startswith("_"):  # IPython and copy ask for many of these
+        return ""
+    import difflib
+
+    # Spark takes 'K' for 'k', which by their letters are not close.
+    near = [each for each in names if each.casefold() == name.casefold()]
+    near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f". Did you mean {near[0]!r}?" if near else ""
