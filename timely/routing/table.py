@@ -25,7 +25,7 @@ from progress.errors import MisuseError
 from timely.limits import UNITS_COUNT_MAX
 from timely.wire.routing import BUCKETS
 
-from .announcement import BUCKET, EVERY, KEY, Announcement, Changes, Place
+from .announcement import BUCKET, KEY, Announcement, Changes
 from .columns import columns_of
 from .grid import Grid
 
@@ -63,28 +63,6 @@ class RoutingTable:
         given = [tuple(side[bucket % len(side)] for bucket in range(BUCKETS)) for side in (left, right)]
         table = RoutingTable(checked_units(units), (given[0], given[1]))
         return table._checked()
-
-    @staticmethod
-    def from_rows(rows: Iterable[Announcement]) -> RoutingTable:
-        """The table that `rows` say from beginning to end."""
-        listed = list(rows)
-        units = Changes.of(listed).units
-        if units is None:
-            raise MisuseError("a table begins with the number of its units")
-        whole = RoutingTable.of(units, [Grid.alone(0)], [Grid.alone(0)])
-        return whole.changed(listed)
-
-    def rows(self) -> list[Announcement]:
-        """All of it, as announcements."""
-        grids: dict[Place, Grid | None] = {}
-        for side in SIDES:
-            listed = self.buckets[side]
-            if len(set(listed)) == 1:
-                grids[Place(EVERY, side, 0)] = listed[0]
-            else:
-                grids.update({Place(BUCKET, side, bucket): grid for bucket, grid in enumerate(listed)})
-            grids.update({Place(KEY, side, key): grid for key, grid in self.exceptions[side].items()})
-        return Changes(self.units, grids).announcements()
 
     @cached_property
     def columns(self) -> tuple[Int64s, ...]:

@@ -31,7 +31,7 @@ from typing import Final
 
 import numpy as np
 
-from differential.kernels.overflow import magnitude, refuse
+from differential.kernels.overflow import magnitude
 from differential.kernels.sums.components import (
     FLOAT_BASE,
     FLOAT_LIMBS,
@@ -215,11 +215,3 @@ def answer_and_excess(totals: Int64s, asked: Int64s, column: int) -> tuple[int, 
     if what == DECIMAL_MEAN:
         return decimal_mean_word(totals, at, digits, count)
     return variance_word(what, totals, at, limbs, digits, count), excess
-
-
-@kernel
-def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
-    """The word that a column of the table asks for; raises if the answer does not fit it."""
-    word, excess = answer_and_excess(totals, asked, column)
-    refuse(excess)
-    return word

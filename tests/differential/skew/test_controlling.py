@@ -84,11 +84,10 @@ def test_balance_of_units_is_kept_while_the_join_is_the_join() -> None:
 def test_balance_stays_as_it_is_without_a_controller_and_goes_on_with_another() -> None:
     with timely.connect(workers=1, embedded=True) as cluster:
         run = _Run(cluster)
-        said = []
         for _ in range(8):
             run.epoch()
         table = run.controller.table
-        said.append(table.rows())
+        said = announced(run.flow.output("said"))
         run.controller = Controller(run.flow, BALANCE, PlanSettings(period=5), said=said)
         assert run.controller.table == table
         for _ in range(8):

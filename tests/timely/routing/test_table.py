@@ -27,21 +27,6 @@ def one(place: Place, grid: Grid | None, units: int | None = None) -> list[Annou
 PLAIN = RoutingTable.of(4, [Grid.alone(0), Grid.alone(1)], [Grid.alone(2), Grid.alone(3)])
 
 
-@given(tables(7))
-def test_rows_say_the_whole_table(table: RoutingTable) -> None:
-    assert RoutingTable.from_rows(table.rows()) == table
-
-
-def test_rows_of_one_grid_for_all_are_few() -> None:
-    table = RoutingTable.of(4, [Grid.split([0, 1])], [Grid.split([2, 3])])
-    assert len(table.rows()) == 1 + 2 + 2
-
-
-def test_rows_without_a_number_of_units_are_no_table() -> None:
-    with pytest.raises(MisuseError, match="begins with the number of its units"):
-        RoutingTable.from_rows(PLAIN.rows()[1:])
-
-
 @given(tables(7), changes(7))
 def test_change_touches_what_it_names_and_nothing_else(table: RoutingTable, said: Changes) -> None:
     after = table.changed(said.announcements())

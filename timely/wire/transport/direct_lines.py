@@ -51,8 +51,6 @@ class DirectLines:
         self._chosen: set[int] = set()
         self._full: set[int] = set()
         """Lines in which there was no room for all."""
-        self.drops = [0] * len(addresses)
-        """By worker, how often its line was dropped."""
         self.speakers: dict[int, int] = {}
         """By the descriptor of its line, the worker."""
 
@@ -162,7 +160,6 @@ class DirectLines:
         line, self._lines[worker] = self._lines[worker], None
         self._tries[worker] = 0
         if line is not None:
-            self.drops[worker] += 1
             if line.descriptor in self._poller:
                 self._poller.remove(line.descriptor)
             self.speakers.pop(line.descriptor, None)

@@ -97,8 +97,6 @@ class _Connection:
         self.lost_since: float | None = None
         self.refusal: Refusal | None = None
         self.failing_since: float | None = None
-        self.breaks = 0
-        """How often it broke."""
         self._failures = 0
         self._has_keys = has_keys
         self._doubt_seconds = doubt_seconds
@@ -126,7 +124,6 @@ class _Connection:
                 self._failures, self.failing_since = 0, None
             elif event == zmq.EVENT_DISCONNECTED:
                 if self._is_up:  # else it has not begun: that is no loss, and tried again
-                    self.breaks += 1
                     self.lost_since = self.lost_since or time.monotonic()
                     self._is_begun_anew = self._is_back = False
                 self._is_up = self._is_silent = False
@@ -467,12 +464,6 @@ class ClientSockets:
         connection = self._connections[worker]
         connection.look()
         return connection.loss()
-
-    def losses(self, worker: int) -> int:
-        """How often something broke, as far as it has been seen, by which answers of a worker come: those to
-        requests before may be lost, though it is reached again.
-        """
-        return self._connections[worker].breaks + self._direct.drops[worker]
 
     def is_joined(self, worker: int) -> bool:
         """Whether a worker is reached. It need not be free to answer for that."""

@@ -13,10 +13,22 @@ from hypothesis import strategies as st
 from reference import collection as plainly
 from strategies_words import CODES
 
+from differential.columns.column_types import Int64s
 from differential.columns.float_words import floats_to_words, words_to_floats
+from differential.kernels.overflow import refuse
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums import accumulated as a
 from differential.kernels.sums import components as c
+from progress.compiled.kernel import kernel
+
+
+@kernel
+def answer_word(totals: Int64s, asked: Int64s, column: int) -> int:
+    """The word that a column of the table asks for; raises if the answer does not fit it."""
+    word, excess = a.answer_and_excess(totals, asked, column)
+    refuse(excess)
+    return word
+
 
 Values = list[tuple[float, int]]
 COUNTS = st.sampled_from([-2, -1, 1, 1, 1, 2, 3])
@@ -53,7 +65,7 @@ def _evaluated(
     table = np.array(columns, np.int64).T.copy()
     if totals[0] == 0:
         return None
-    return [a.answer_word(totals, table, column) for column in range(len(asked))]
+    return [answer_word(totals, table, column) for column in range(len(asked))]
 
 
 def _same(left: float | None, right: float | None) -> bool:
