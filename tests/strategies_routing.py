@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from differential.skew.placements.placement import Rows
-from timely.routing.announcement import BUCKET, EVERY, KEY, Changes, Place
+from differential.skew.placements.placement import SideRows
+from timely.routing.announcement import BUCKET, EVERY, KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import HASH_MAX, Grid
 from timely.routing.table import RoutingTable
 
@@ -44,17 +44,17 @@ def grids(draw: st.DrawFn, units: int) -> Grid:
 
 
 @st.composite
-def changes(draw: st.DrawFn, units: int) -> Changes:
+def changes(draw: st.DrawFn, units: int) -> RoutingChanges:
     """Changes of buckets and keys, whatever sense they make."""
-    said: dict[Place, Grid | None] = {}
+    said: dict[RoutingCell, Grid | None] = {}
     for side in (0, 1):
         for bucket in draw(st.lists(st.sampled_from([key % 1_024 for key in KEYS]), unique=True, max_size=2)):
-            said[Place(BUCKET, side, bucket)] = draw(grids(units))
+            said[RoutingCell(BUCKET, side, bucket)] = draw(grids(units))
         for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=3)):
-            said[Place(KEY, side, key)] = draw(st.none() | grids(units))
+            said[RoutingCell(KEY, side, key)] = draw(st.none() | grids(units))
         if not any(place.scope == BUCKET and place.side == side for place in said) and draw(st.booleans()):
-            said[Place(EVERY, side, 0)] = draw(grids(units))
-    return Changes(draw(st.sampled_from([None, units])), said)
+            said[RoutingCell(EVERY, side, 0)] = draw(grids(units))
+    return RoutingChanges(draw(st.sampled_from([None, units])), said)
 
 
 @st.composite
@@ -67,14 +67,14 @@ def tables(draw: st.DrawFn, units: int) -> RoutingTable:
     return table
 
 
-def row_columns(sides: Sequence[int] = (0, 1)) -> st.SearchStrategy[Rows]:
+def row_columns(sides: Sequence[int] = (0, 1)) -> st.SearchStrategy[SideRows]:
     """Some rows of the `sides`."""
     hashes = st.sampled_from(ROW_HASHES) | st.integers(0, HASH_MAX)
     row = st.tuples(st.sampled_from(KEYS), hashes, st.sampled_from(sides))
     return st.lists(row, max_size=30).map(as_rows)
 
 
-def as_rows(listed: Sequence[tuple[int, int, int]]) -> Rows:
+def as_rows(listed: Sequence[tuple[int, int, int]]) -> SideRows:
     """Columns of (key hash, row hash, side)."""
     columns = np.array(listed, dtype=np.int64).reshape(len(listed), 3)
-    return Rows(*(np.ascontiguousarray(columns[:, column]) for column in range(3)))
+    return SideRows(*(np.ascontiguousarray(columns[:, column]) for column in range(3)))

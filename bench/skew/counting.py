@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from differential.skew.placements.matrix import input_load
-from differential.skew.placements.placement import Placement, Rows, Visits
+from differential.skew.placements.placement import Placement, SideRows, Visits
 from differential.skew.planning.controller import PlanSettings, plan, plan_grid
-from differential.skew.planning.loads import Counts, Loads, excess, imbalance
+from differential.skew.planning.loads import LoadCounts, Loads, excess, imbalance
 from progress.compiled.arrays import Int64s
-from timely.routing.announcement import BUCKET, KEY, Place
+from timely.routing.announcement import BUCKET, KEY, RoutingCell
 from timely.routing.table import RoutingTable
 from timely.wire.routing import BUCKETS
 
@@ -118,7 +118,7 @@ class Simulation:
         self.key = np.searchsorted(values, self.value)
         row_hash = np.concatenate([hashed(side.words) for side in sides])[order]
         side = np.repeat((0, 1), [each.rows for each in sides])[order]
-        self.rows = Rows(self._routed(self.value), row_hash, side)
+        self.rows = SideRows(self._routed(self.value), row_hash, side)
         self.hash_of = self._routed(values)
         self.counts = np.zeros((3, 2, values.shape[0]), np.int64)
         """stored, probes and pairs by side and key."""
@@ -149,7 +149,7 @@ class Simulation:
     # An epoch
 
     def _route(self, start: int, stop: int) -> None:
-        rows, key = Rows(*(column[start:stop] for column in self.rows)), self.key[start:stop]
+        rows, key = SideRows(*(column[start:stop] for column in self.rows)), self.key[start:stop]
         stores = self.placement.stores(rows, self.table)
         self.out.stores += stores.row.shape[0]
         for side in (1, 0):  # so a left row finds the right ones of its epoch, and these find it not
@@ -160,7 +160,7 @@ class Simulation:
             self.out.work += np.bincount(unit, minlength=self.units)
             np.add.at(self.counts[0, side], key[rows.side == side], 1)
 
-    def _probe(self, rows: Rows, value: Int64s, side: int) -> None:
+    def _probe(self, rows: SideRows, value: Int64s, side: int) -> None:
         """What rows of a side look for, and what they find; neighbours that lead to the same unit are one
         visit.
         """
@@ -170,7 +170,7 @@ class Simulation:
             wanted = value[mine] + offset
             at = np.minimum(np.searchsorted(self.values, wanted), self.values.shape[0] - 1)
             is_there = self.values[at] == wanted
-            look = Rows(self._routed(wanted), rows.row_hash[mine], rows.side[mine])
+            look = SideRows(self._routed(wanted), rows.row_hash[mine], rows.side[mine])
             row, unit = self.placement.probes(look, self.table)
             found = np.where(is_there[row], self.kept[1 - side, at[row], unit], 0)
             self.out.pairs += int(found.sum())
@@ -189,7 +189,7 @@ class Simulation:
     # A version
 
     def _move(self, upto: int, epoch: int, table: RoutingTable) -> None:
-        rows, key = Rows(*(column[:upto] for column in self.rows)), self.key[:upto]
+        rows, key = SideRows(*(column[:upto] for column in self.rows)), self.key[:upto]
         moves = self.placement.moves(rows, self.table, table)
         self._add(rows, key, moves.arrivals, 1)
         self._add(rows, key, moves.drops, -1)
@@ -197,7 +197,7 @@ class Simulation:
         self.table = table
         self.versions.append((epoch, table))
 
-    def _add(self, rows: Rows, key: Int64s, visits: Visits, how_many: int) -> None:
+    def _add(self, rows: SideRows, key: Int64s, visits: Visits, how_many: int) -> None:
         np.add.at(self.kept, (rows.side[visits.row], key[visits.row], visits.unit), how_many)
 
     def _check(self, epoch: int, upto: int, since: int) -> None:
@@ -236,28 +236,30 @@ class Simulation:
         else:
             counts = self.counts
         least = max(float(weight.sum()) / self.table.units * HEAVY, 2.0)
-        told: dict[Place, Counts] = {}
-        hashes: dict[Place, Int64s] = {}
+        told: dict[RoutingCell, LoadCounts] = {}
+        hashes: dict[RoutingCell, Int64s] = {}
         for side in range(counts.shape[1]):
             of_hash = _by_hash(self.hash_of, counts[:, side], weight[side])
             apart = (of_hash[4] >= least) | np.isin(of_hash[0], list(self.table.exceptions[side]))
             for key, *each in of_hash[:4, apart].T.tolist():
-                told[Place(KEY, side, key)] = Counts(*each)
+                told[RoutingCell(KEY, side, key)] = LoadCounts(*each)
             hashes.update(self._hashes(side, of_hash[0, apart], upto))
             bucket = of_hash[0][~apart] % BUCKETS
             sums = np.zeros((3, BUCKETS), np.int64)
             for line in range(3):
                 np.add.at(sums[line], bucket, of_hash[line + 1][~apart])
-            told.update({Place(BUCKET, side, at): Counts(*each) for at, each in enumerate(sums.T.tolist())})
+            told.update(
+                {RoutingCell(BUCKET, side, at): LoadCounts(*each) for at, each in enumerate(sums.T.tolist())}
+            )
         return Loads(told, traffic, hashes)
 
-    def _hashes(self, side: int, keys: Int64s, upto: int) -> dict[Place, Int64s]:
+    def _hashes(self, side: int, keys: Int64s, upto: int) -> dict[RoutingCell, Int64s]:
         """The ascending row hashes of kept rows of some keys, these ascending, too."""
-        rows = Rows(*(column[:upto] for column in self.rows))
+        rows = SideRows(*(column[:upto] for column in self.rows))
         mine = np.flatnonzero((rows.side == side) & np.isin(rows.key_hash, keys))
         order = mine[np.lexsort((rows.row_hash[mine], rows.key_hash[mine]))]
         parts = np.split(rows.row_hash[order], np.searchsorted(rows.key_hash[order], keys[1:]))
-        return {Place(KEY, side, int(key)): part for key, part in zip(keys, parts, strict=False)}
+        return {RoutingCell(KEY, side, int(key)): part for key, part in zip(keys, parts, strict=False)}
 
     def _loads(self) -> list[int]:
         loads: list[int] = self.kept.sum(axis=(0, 1))[: self.table.units].tolist()

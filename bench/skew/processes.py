@@ -30,7 +30,7 @@ from bench.machine import versions
 from differential import Collection, col
 from differential.skew.balance import Scheme
 from progress.compiled.arrays import Int64s
-from timely.routing.announcement import BUCKET, Changes, Place
+from timely.routing.announcement import BUCKET, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 from timely.wire.routing import BUCKETS
 
@@ -199,16 +199,16 @@ def moving(pacing: str) -> list[float]:
         return seconds
 
 
-def _steps(pacing: str) -> list[Changes]:
+def _steps(pacing: str) -> list[RoutingChanges]:
     """What is announced in which epoch: each bucket of the left goes from its unit to the next one."""
     half = 8
-    places = {Place(BUCKET, 0, bucket): Grid.alone((bucket + 1) % half) for bucket in range(BUCKETS)}
+    places = {RoutingCell(BUCKET, 0, bucket): Grid.alone((bucket + 1) % half) for bucket in range(BUCKETS)}
     if pacing == "no move":
         return []
     if pacing not in ("fluid", "batched"):
-        return [Changes(None, places)]
+        return [RoutingChanges(None, places)]
     listed, size = list(places.items()), 1 if pacing == "fluid" else _BATCH
-    return [Changes(None, dict(listed[first : first + size])) for first in range(0, BUCKETS, size)]
+    return [RoutingChanges(None, dict(listed[first : first + size])) for first in range(0, BUCKETS, size)]
 
 
 def _change(flow: timely.Flow, draw: np.random.Generator) -> None:

@@ -19,7 +19,7 @@ from ..linear.user_functions import BatchFunction, MapFunction
 from ..other_spellings.answers import explain_item, explain_operator
 from ..other_spellings.of_collections import CollectionSpellings
 from ..other_spellings.table import COLLECTIONS
-from ..plan.building import OpenLoop, Place, Plan
+from ..plan.building import LoopPath, OpenLoop, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
 
 __all__ = ["Handle", "Name", "Names", "Row", "in_one_place", "name_of", "names_of"]
@@ -40,7 +40,7 @@ class Handle(CollectionSpellings):
 
     plan: Plan
     node: Node
-    place: Place = ()
+    place: LoopPath = ()
 
     def __init_subclass__(cls, **named: object) -> None:
         super().__init_subclass__(**named)
@@ -131,7 +131,7 @@ class Handle(CollectionSpellings):
         declared = self.schema if schema is None else Schema.of(schema)
         return self.with_node(Apply(self.node, how, self.plan.function(function), declared))
 
-    def within(self, place: Place) -> Self:
+    def within(self, place: LoopPath) -> Self:
         """This collection, used in `place`."""
         if self.place != place[: len(self.place)]:
             raise GraphError(
@@ -140,7 +140,7 @@ class Handle(CollectionSpellings):
             )
         return replace(self, place=place)
 
-    def path(self, place: Place) -> str:
+    def path(self, place: LoopPath) -> str:
         """The names of these loops, for messages."""
         names = [loop.name if isinstance(loop, OpenLoop) else loop.scope.name for loop in place]
         return " / ".join([self.dataflow.root.name, *names])

@@ -20,7 +20,7 @@ from ..linear.user_functions import MapFunction, name_of
 from ..other_spellings import written_as
 from ..plan.nodes import (
     Accumulate,
-    Added,
+    AddedColumn,
     Arrange,
     Concat,
     Consolidate,
@@ -201,7 +201,9 @@ class SetOperators(FunctionOperators):
         """
         names = self.schema.names
         number = _not_in("n", names)
-        counted = self.with_node(Accumulate((self.node,), names, 1, (Added(number, 0, Aggregate("count")),)))
+        counted = self.with_node(
+            Accumulate((self.node,), names, 1, (AddedColumn(number, 0, Aggregate("count")),))
+        )
         made = _as_expression(function, number)
         if made is None:
             weighed = counted.applied("threshold", function, None)

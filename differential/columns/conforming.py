@@ -31,11 +31,11 @@ from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
 from timely.wire.arrow import pc
 
-__all__ = ["Conforming", "Place", "conform_table"]
+__all__ = ["Conforming", "ValueLocation", "conform_table"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ValueLocation:
     """Where a value stands, for messages; without the name of an input it is in a lone row, which who shows
     the error knows.
     """
@@ -107,7 +107,7 @@ def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_na
     _check_names(table.column_names, wanted.names, input_name)
     columns = []
     for name, type_ in zip(wanted.names, wanted.types, strict=True):
-        place = Place(input_name, name, type_)
+        place = ValueLocation(input_name, name, type_)
         field = table.schema.field(name)
         is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
         try:
@@ -140,7 +140,7 @@ def _check_names(given: Sequence[str], wanted: Sequence[str], input_name: str) -
     )
 
 
-def _conform_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.ChunkedArray:
+def _conform_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bool) -> pa.ChunkedArray:
     """One column, cast and free of nulls where none are allowed."""
     if place.type.kind == "any":
         return _pack_column(column, place, is_packed)
@@ -206,7 +206,7 @@ def _takes(type_: ColumnType, arrow: pa.DataType) -> bool:
     return any(test(arrow) for test in tests[type_.kind])
 
 
-def _refuse_type(column: pa.ChunkedArray, place: Place) -> None:
+def _refuse_type(column: pa.ChunkedArray, place: ValueLocation) -> None:
     """Raise about the first value that is not of the declared type."""
     if len(column) == column.null_count:
         _check_nulls(column, place)
@@ -227,12 +227,12 @@ def _suggested(arrow: pa.DataType) -> str:
     return f"decimal({named.precision}, {named.scale})" if fits else "float"
 
 
-def _check_nulls(column: pa.ChunkedArray, place: Place) -> None:
+def _check_nulls(column: pa.ChunkedArray, place: ValueLocation) -> None:
     if column.null_count and not place.type.nullable:
         raise place.null_error(pc.index(column.is_null(), True).as_py())
 
 
-def _cast(column: pa.ChunkedArray, place: Place) -> pa.ChunkedArray:
+def _cast(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
     """`column` in the declared type; raises about the first value that does not fit."""
     target = place.type.to_arrow()
     if _is_taken(place.type, column.type, target):
@@ -271,7 +271,7 @@ def _fits(column: pa.ChunkedArray, target: pa.DataType) -> bool:
     return True
 
 
-def _pack_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.ChunkedArray:
+def _pack_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bool) -> pa.ChunkedArray:
     """A column of any values as their msgpack bytes."""
     _check_nulls(column, place)
     if is_packed:
@@ -282,7 +282,7 @@ def _pack_column(column: pa.ChunkedArray, place: Place, is_packed: bool) -> pa.C
     return pa.chunked_array([_packed(column, place)])
 
 
-def _pack_dictionary(chunk: pa.DictionaryArray, place: Place) -> pa.DictionaryArray:
+def _pack_dictionary(chunk: pa.DictionaryArray, place: ValueLocation) -> pa.DictionaryArray:
     """Each value packed once, however many rows mean it."""
     values = _packed(chunk.dictionary, place).fill_null(b"\xc0")
     packed = pa.DictionaryArray.from_arrays(_indices_of_values(chunk), values)
@@ -290,7 +290,7 @@ def _pack_dictionary(chunk: pa.DictionaryArray, place: Place) -> pa.DictionaryAr
     return packed
 
 
-def _packed(column: pa.Array | pa.ChunkedArray, place: Place) -> pa.Array:
+def _packed(column: pa.Array | pa.ChunkedArray, place: ValueLocation) -> pa.Array:
     try:
         values = column.to_pylist()
     except Exception as error:  # each of Python's types has errors of its own for values that it has not

@@ -26,7 +26,7 @@ from typing import Final, cast
 import numpy as np
 
 from differential.columns.column_types import ColumnType, Int64s
-from differential.columns.conforming import Place
+from differential.columns.conforming import ValueLocation
 from differential.columns.float_words import float_to_word, floats_to_words, words_to_floats
 from differential.columns.foreign.type_names import Kind
 from differential.columns.schema import Schema
@@ -146,7 +146,7 @@ _CONVERTED: Final = {
 """What to write for a value of one type where a column takes another."""
 
 
-def checked_values(values: Sequence[object], place: Place) -> Sequence[object]:
+def checked_values(values: Sequence[object], place: ValueLocation) -> Sequence[object]:
     """Return `values` with None in place of pandas' NaT and NA and numpy's NaT.
 
     Raises SchemaError about the first value that a column of `place.type` does not take.
@@ -196,7 +196,11 @@ def is_missing(value: object) -> bool:
 
 
 def values_to_words(
-    values: Sequence[object], type_: ColumnType, out: Int64s, symbols: SymbolTable | None, place: Place
+    values: Sequence[object],
+    type_: ColumnType,
+    out: Int64s,
+    symbols: SymbolTable | None,
+    place: ValueLocation,
 ) -> None:
     """Write the words of Python values into `out`, int64[type_.words, n].
 
@@ -216,7 +220,7 @@ def values_to_words(
         out[-1, null] = 0
 
 
-def _write_decimals(values: Sequence[object], out: Int64s, place: Place) -> None:
+def _write_decimals(values: Sequence[object], out: Int64s, place: ValueLocation) -> None:
     for row, value in enumerate(values):
         word = decimal_to_word(cast(Decimal, value), place.type)
         if word is None:
@@ -226,7 +230,7 @@ def _write_decimals(values: Sequence[object], out: Int64s, place: Place) -> None
 
 
 def _write_plain(
-    values: Sequence[object], kind: Kind, out: Int64s, symbols: SymbolTable | None, place: Place
+    values: Sequence[object], kind: Kind, out: Int64s, symbols: SymbolTable | None, place: ValueLocation
 ) -> None:
     try:
         out[:] = _plain_words(values, kind, symbols)
@@ -292,7 +296,7 @@ def encode_rows(
             )
     for column, values in zip(schema, zip(*rows, strict=True), strict=True):
         offset = schema.offset(column.name)
-        place = Place(input_name, column.name, column.type)
+        place = ValueLocation(input_name, column.name, column.type)
         values_to_words(values, column.type, words[offset : offset + column.words], symbols, place)
     return words
 

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, ColumnType, Floats
-from differential.columns.conforming import Place
+from differential.columns.conforming import ValueLocation
 from differential.columns.rows import checked_values, is_missing
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.packing import pack
@@ -270,7 +270,7 @@ def _check_no_gaps(values: Floats, column: Column, input_name: str) -> None:
     """
     missing = np.isnan(values)
     if missing.any() and (values[~missing] == np.floor(values[~missing])).all():
-        raise Place(input_name, column.name, column.type).error(
+        raise ValueLocation(input_name, column.name, column.type).error(
             int(np.argmax(missing)),
             float("nan"),
             "is missing, which the column does not allow",
@@ -291,7 +291,7 @@ def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
     broken = (whole != np.floor(whole)) | (np.abs(whole) >= 2.0**53)
     if broken.any():
         row = int(np.argmax(broken))
-        place = Place(input_name, column.name, column.type)
+        place = ValueLocation(input_name, column.name, column.type)
         raise place.error(
             row, float(values[row]), "is not a whole number that a double holds exactly", _NAN_FREE_INTEGERS
         )
@@ -300,7 +300,7 @@ def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
 
 def _from_list(values: list[object], column: Column, input_name: str) -> pa.Array:
     """Python values, checked one by one if they are not all of the expected type."""
-    place = Place(input_name, column.name, column.type)
+    place = ValueLocation(input_name, column.name, column.type)
     values = list(checked_values(values, place))
     if column.type.kind == "any":
         packed: list[bytes | None] = []

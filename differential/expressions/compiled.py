@@ -22,7 +22,7 @@ from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.expressions.arithmetic.rounding import quotients
 
 __all__ = [
-    "Compiled",
+    "CompiledExpression",
     "Evaluate",
     "Natural",
     "Pair",
@@ -43,7 +43,7 @@ Evaluate: TypeAlias = Callable[[Int64s], Pair]
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledExpression:
     """An expression for given columns.
 
     `run(words)` gives (values in natural form, valid or None) for int64[…, n]; each has n elements or no
@@ -59,13 +59,13 @@ class Compiled:
     column: int | None = None
     can_overflow: bool = False
 
-    def words(self) -> Compiled:
+    def words(self) -> CompiledExpression:
         """The same with floats as words, for comparisons."""
         if self.type.kind != "float":
             return self
         run = self.run
         if self.column is not None:
-            return Compiled(self.type, _word_run(run, self.column))
+            return CompiledExpression(self.type, _word_run(run, self.column))
         if self.constant is not None:
             value, valid = self.constant
             return constant(self.type, floats_to_words(np.atleast_1d(cast(Floats, value)))[0], valid)
@@ -74,7 +74,7 @@ class Compiled:
             values, valid = run(words)
             return floats_to_words(cast(Floats, values)), valid
 
-        return Compiled(self.type, as_words, can_fail=self.can_fail)
+        return CompiledExpression(self.type, as_words, can_fail=self.can_fail)
 
     def mask(self, words: Int64s) -> Bools:
         """Where a condition is true (not false, not null): bool[n]."""
@@ -111,32 +111,32 @@ def _word_run(run: Evaluate, column: int) -> Evaluate:
     return lambda words: (words[column], run(words)[1])
 
 
-def constant(type_: ColumnType, value: object, valid: Bools | None = None) -> Compiled:
+def constant(type_: ColumnType, value: object, valid: Bools | None = None) -> CompiledExpression:
     """The same value, in natural form, in every row; `valid` (no dimension) says whether it is one at all."""
     pair = (cast(Natural, np.asarray(value)), valid)
-    return Compiled(type_, lambda words: pair, constant=pair)
+    return CompiledExpression(type_, lambda words: pair, constant=pair)
 
 
-def word_constant(type_: ColumnType, word: int, flag: int = 1) -> Compiled:
+def word_constant(type_: ColumnType, word: int, flag: int = 1) -> CompiledExpression:
     """The constant with this word; `flag` is 0 if it is null."""
     value = _natural(np.array([word], dtype=np.int64), type_).reshape(())
     return constant(type_, value, np.asarray(flag != 0) if type_.nullable else None)
 
 
-def null_constant(type_: ColumnType) -> Compiled:
+def null_constant(type_: ColumnType) -> CompiledExpression:
     """Null in every row."""
     return word_constant(type_.or_null(), 0, 0)
 
 
-def column_at(type_: ColumnType, source: int, flag_source: int) -> Compiled:
+def column_at(type_: ColumnType, source: int, flag_source: int) -> CompiledExpression:
     """The column whose values are row `source` of the words; its flags, if any, are row `flag_source`."""
     if type_.nullable:
-        return Compiled(
+        return CompiledExpression(
             type_, lambda words: (_natural(words[source], type_), words[flag_source] != 0), column=source
         )
     if type_.kind in ("float", "bool"):
-        return Compiled(type_, lambda words: (_natural(words[source], type_), None), column=source)
-    return Compiled(type_, lambda words: (words[source], None), column=source)
+        return CompiledExpression(type_, lambda words: (_natural(words[source], type_), None), column=source)
+    return CompiledExpression(type_, lambda words: (words[source], None), column=source)
 
 
 def _natural(words: Int64s, type_: ColumnType) -> Natural:
@@ -156,7 +156,7 @@ def converted(run: Evaluate, dtype: npt.DTypeLike) -> Evaluate:
     return convert
 
 
-def as_float(part: Compiled) -> Compiled:
+def as_float(part: CompiledExpression) -> CompiledExpression:
     """A number (or bool) as a float."""
     if part.type.kind == "float":
         return part
@@ -170,11 +170,11 @@ def as_float(part: Compiled) -> Compiled:
             values, valid = part.run(words)
             return quotients(cast(Int64s, values), scale), valid
 
-        return Compiled(type_, scaled, can_fail=part.can_fail)
-    return Compiled(type_, converted(part.run, np.float64), can_fail=part.can_fail)
+        return CompiledExpression(type_, scaled, can_fail=part.can_fail)
+    return CompiledExpression(type_, converted(part.run, np.float64), can_fail=part.can_fail)
 
 
-def in_common_words(parts: Sequence[Compiled]) -> list[Compiled]:
+def in_common_words(parts: Sequence[CompiledExpression]) -> list[CompiledExpression]:
     """All operands as words of one type, for comparisons: floats if one is a float."""
     if any(part.type.kind == "float" for part in parts):
         parts = [as_float(part) for part in parts]

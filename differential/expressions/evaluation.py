@@ -22,7 +22,7 @@ from differential.errors import FailingRows, RowError
 from differential.expressions.arithmetic.decimals import beyond_digits, scaled_to
 from differential.expressions.arithmetic.whole_numbers import beyond, combined
 from differential.expressions.compiled import (
-    Compiled,
+    CompiledExpression,
     Evaluate,
     Pair,
     as_float,
@@ -76,7 +76,7 @@ class Compiler:
         self.symbols = symbols
         assert self.projection.width == schema.width
 
-    def compile(self, expr: Expr) -> Compiled:
+    def compile(self, expr: Expr) -> CompiledExpression:
         """The compiled form of `expr`; raises ExpressionError if it does not fit the columns."""
         type_ = type_of(expr, self.schema)
         if isinstance(expr, ColumnRef):
@@ -116,7 +116,7 @@ class Compiler:
             return moved
         return [(CONSTANT, 1), *moved]
 
-    def _column(self, name: str, type_: ColumnType) -> Compiled:
+    def _column(self, name: str, type_: ColumnType) -> CompiledExpression:
         """A column: a row of the words, or a constant."""
         where = self.schema.words_of(name)
         sources, constants = self.projection.sources, self.projection.constants
@@ -127,41 +127,49 @@ class Compiler:
             return replace(values, type=type_)
         return column_at(type_, sources[where[-1]], sources[where[0]])
 
-    def _operation(self, expr: Operation, type_: ColumnType, parts: Sequence[Compiled]) -> Compiled:
+    def _operation(
+        self, expr: Operation, type_: ColumnType, parts: Sequence[CompiledExpression]
+    ) -> CompiledExpression:
         op = expr.op
         can_fail = any(part.can_fail for part in parts)
         if op in _ORDERS and parts[0].type.is_symbol:
-            return Compiled(type_, ranked(op, parts, self._rank), can_fail=can_fail)
+            return CompiledExpression(type_, ranked(op, parts, self._rank), can_fail=can_fail)
         if op in COMPARISONS:
             sides = in_common_words(parts)
-            return Compiled(type_, lifted(COMPARISONS[op], sides), can_fail=can_fail)
+            return CompiledExpression(type_, lifted(COMPARISONS[op], sides), can_fail=can_fail)
         if op in ARITHMETIC:
             if type_.kind == "float":
                 parts = [as_float(part) for part in parts]
             elif type_.kind == "decimal" and op != "%":
-                return Compiled(type_, self._decimal(expr, op, parts), can_fail=can_fail, can_overflow=True)
+                return CompiledExpression(
+                    type_, self._decimal(expr, op, parts), can_fail=can_fail, can_overflow=True
+                )
             elif op in ("//", "%"):
-                return Compiled(type_, self._division(expr, parts), can_fail=True)
+                return CompiledExpression(type_, self._division(expr, parts), can_fail=True)
             else:
-                return Compiled(type_, self._checked(expr, op, parts), can_fail=can_fail, can_overflow=True)
-            return Compiled(type_, lifted(ARITHMETIC[op], parts), can_fail=can_fail)
+                return CompiledExpression(
+                    type_, self._checked(expr, op, parts), can_fail=can_fail, can_overflow=True
+                )
+            return CompiledExpression(type_, lifted(ARITHMETIC[op], parts), can_fail=can_fail)
         if op in ("least", "greatest") or (op in ("min_of", "max_of") and type_.is_symbol):
             rank = self._rank if type_.is_symbol else None
-            return Compiled(type_, choice(op, in_common_words(parts), rank), can_fail=can_fail)
+            return CompiledExpression(type_, choice(op, in_common_words(parts), rank), can_fail=can_fail)
         if op in ("min_of", "max_of"):
-            return Compiled(type_, extreme(op == "min_of", in_common_words(parts)), can_fail=can_fail)
+            return CompiledExpression(
+                type_, extreme(op == "min_of", in_common_words(parts)), can_fail=can_fail
+            )
         if op in ("&", "|"):
-            return Compiled(type_, logical(op == "&", parts), can_fail=can_fail)
+            return CompiledExpression(type_, logical(op == "&", parts), can_fail=can_fail)
         if op == "when":
-            return Compiled(type_, when_run(parts, type_), can_fail=can_fail)
+            return CompiledExpression(type_, when_run(parts, type_), can_fail=can_fail)
         if op in ("cast", "try_cast"):
             return self._cast(expr, type_, parts[0])
         if op in ("negative", "abs") and type_.kind != "float":
             run = self._negative(expr, parts[0]) if op == "negative" else self._absolute(expr, parts[0])
-            return Compiled(type_, run, can_fail=can_fail, can_overflow=True)
-        return Compiled(type_, unary(expr, parts), can_fail=can_fail)
+            return CompiledExpression(type_, run, can_fail=can_fail, can_overflow=True)
+        return CompiledExpression(type_, unary(expr, parts), can_fail=can_fail)
 
-    def _checked(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Evaluate:
+    def _checked(self, expr: Operation, op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
         """`+`, `-` or `*` of integers; raises RowError where a result leaves 64 bits."""
         left, right = parts[0].run, parts[1].run
 
@@ -176,10 +184,10 @@ class Compiler:
 
         return run
 
-    def _negative(self, expr: Operation, part: Compiled) -> Evaluate:
+    def _negative(self, expr: Operation, part: CompiledExpression) -> Evaluate:
         return self._checked(expr, "-", (constant(part.type, 0), part))
 
-    def _absolute(self, expr: Operation, part: Compiled) -> Evaluate:
+    def _absolute(self, expr: Operation, part: CompiledExpression) -> Evaluate:
         run = part.run
 
         def absolute(words: Int64s) -> Pair:
@@ -198,7 +206,7 @@ class Compiler:
         if failing.any():
             raise self._row_error(expr, words, failing, "leaves 64 bits")
 
-    def _division(self, expr: Operation, parts: Sequence[Compiled]) -> Evaluate:
+    def _division(self, expr: Operation, parts: Sequence[CompiledExpression]) -> Evaluate:
         """`//` or `%` of integers; raises RowError where a value is divided by zero."""
         divide = np.floor_divide if expr.op == "//" else np.remainder
         left, right = parts[0].run, parts[1].run
@@ -224,17 +232,17 @@ class Compiler:
 
         return run
 
-    def _cast(self, expr: Operation, type_: ColumnType, part: Compiled) -> Compiled:
+    def _cast(self, expr: Operation, type_: ColumnType, part: CompiledExpression) -> CompiledExpression:
         kinds = (part.type.kind, type_.kind)
         if kinds in _SAME_WORDS or part.type.not_null() == type_.not_null():
-            return Compiled(type_, part.run, part.constant, part.can_fail, part.column)
+            return CompiledExpression(type_, part.run, part.constant, part.can_fail, part.column)
         if kinds == ("int", "float"):
-            return Compiled(type_, as_float(part).run, can_fail=part.can_fail)
+            return CompiledExpression(type_, as_float(part).run, can_fail=part.can_fail)
         is_try = expr.op == "try_cast"
         run = cast_run(part, type_, is_try, self.symbols, self._refuser(expr))
-        return Compiled(type_, run, can_fail=part.can_fail or not (is_try or kinds in NEVER_FAIL))
+        return CompiledExpression(type_, run, can_fail=part.can_fail or not (is_try or kinds in NEVER_FAIL))
 
-    def _function(self, expr: Operation, type_: ColumnType, function: Function) -> Compiled:
+    def _function(self, expr: Operation, type_: ColumnType, function: Function) -> CompiledExpression:
         """A function of the table; what must be constants is not compiled."""
         parts = []
         for index, operand in enumerate(expr.operands):
@@ -246,10 +254,10 @@ class Compiler:
         run = function_run(function, parts, constants, type_, self.symbols, self._refuser(expr))
         can_fail = function.can_fail or any(part.can_fail for part in parts)
         can_overflow = any(part.can_overflow for part in parts)
-        compiled = Compiled(type_, run, can_fail=can_fail, can_overflow=can_overflow)
+        compiled = CompiledExpression(type_, run, can_fail=can_fail, can_overflow=can_overflow)
         return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
-    def _folded(self, compiled: Compiled) -> Compiled:
+    def _folded(self, compiled: CompiledExpression) -> CompiledExpression:
         """The constant that an operator of constants gives, which is never forgotten."""
         folded = _folded(compiled)
         if self.symbols is not None and folded.type.is_symbol and folded.constant is not None:
@@ -269,7 +277,9 @@ class Compiler:
         assert self.symbols is not None, "strings are compared where their values are known"
         return ranks(columns, valid, self.symbols)
 
-    def _at_one_scale(self, expr: Operation, type_: ColumnType, parts: list[Compiled]) -> list[Compiled]:
+    def _at_one_scale(
+        self, expr: Operation, type_: ColumnType, parts: list[CompiledExpression]
+    ) -> list[CompiledExpression]:
         """Decimals, and whole numbers among them, as words of one scale, where the operator needs that."""
         kinds = {part.type.kind for part in parts}
         if "decimal" not in kinds or expr.op in ("*", "/", "cast", "try_cast", "negative", "abs", "is_null"):
@@ -286,17 +296,17 @@ class Compiler:
         scale = max(part.type.scale for part in parts)
         return [self._scaled(expr, part, scale) for part in parts]
 
-    def _scaled(self, expr: Operation, part: Compiled, scale: int) -> Compiled:
+    def _scaled(self, expr: Operation, part: CompiledExpression, scale: int) -> CompiledExpression:
         """A decimal or int with more digits behind the point; raises RowError where they do not fit."""
         type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
         if part.type.scale == scale:
             return replace(part, type=type_)
         by = constant(part.type.not_null(), np.int64(10 ** (scale - part.type.scale)))
         run = self._checked(expr, "*", (part, by))
-        scaled = Compiled(type_, run, can_fail=part.can_fail, can_overflow=True)
+        scaled = CompiledExpression(type_, run, can_fail=part.can_fail, can_overflow=True)
         return _folded(scaled) if part.constant is not None else scaled
 
-    def _decimal(self, expr: Operation, op: str, parts: Sequence[Compiled]) -> Evaluate:
+    def _decimal(self, expr: Operation, op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
         """`+`, `-` or `*` of decimals; raises RowError where a result has too many digits."""
         exact = self._checked(expr, op, parts)
 
@@ -388,7 +398,7 @@ class _Words(SymbolTable):
         return [f"#{word:x}" for word in words.tolist()]
 
 
-def _folded(compiled: Compiled) -> Compiled:
+def _folded(compiled: CompiledExpression) -> CompiledExpression:
     """The constant that an operator of constants gives."""
     try:
         values, valid = compiled.run(np.empty((0, 1), dtype=np.int64))

@@ -43,7 +43,7 @@ from differential.expressions.functions.namespaces import (
     StringMethods,
     TimeMethods,
 )
-from differential.expressions.functions.refusals import Refusals, check_no_bool
+from differential.expressions.functions.refusals import ExprRefusals, check_no_bool
 from differential.expressions.literals import Scalar, constant_of, constants_in
 from differential.expressions.text import text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
@@ -91,7 +91,7 @@ DEPTH_MAX: Final = 150
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(Refusals, NumberMethods, ExprSpellings, Tree):
+class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ from differential.columns.column_types import Bools, ColumnType, Int64s
 from differential.columns.float_words import words_to_floats
 from differential.errors import RowError
 from differential.expressions.compiled import (
-    Compiled,
+    CompiledExpression,
     Evaluate,
     Natural,
     Pair,
@@ -86,7 +86,7 @@ def both(left: Bools | None, right: Bools | None) -> Bools | None:
     return left if right is None else left & right
 
 
-def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Compiled]) -> Evaluate:
+def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[CompiledExpression]) -> Evaluate:
     """A function of two values, with null where one of them is null."""
     left, right = parts[0].run, parts[1].run
     if not parts[0].type.nullable and not parts[1].type.nullable:
@@ -100,7 +100,7 @@ def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Comp
     return run
 
 
-def extreme(is_min: bool, parts: Sequence[Compiled]) -> Evaluate:
+def extreme(is_min: bool, parts: Sequence[CompiledExpression]) -> Evaluate:
     """The least or greatest by the order of words."""
     choose = np.minimum if is_min else np.maximum
     is_float = parts[0].type.kind == "float"
@@ -118,7 +118,7 @@ def extreme(is_min: bool, parts: Sequence[Compiled]) -> Evaluate:
     return run
 
 
-def choice(op: str, parts: Sequence[Compiled], rank: Rank | None) -> Evaluate:
+def choice(op: str, parts: Sequence[CompiledExpression], rank: Rank | None) -> Evaluate:
     """As `extreme`, by the `rank` of words if their own order is not that of values; `least` and `greatest` "
     "pass
     over nulls.
@@ -153,7 +153,7 @@ def choice(op: str, parts: Sequence[Compiled], rank: Rank | None) -> Evaluate:
     return run
 
 
-def ranked(op: str, parts: Sequence[Compiled], rank: Rank) -> Evaluate:
+def ranked(op: str, parts: Sequence[CompiledExpression], rank: Rank) -> Evaluate:
     """A comparison by the `rank` of words."""
     left, right = parts[0].run, parts[1].run
 
@@ -166,7 +166,7 @@ def ranked(op: str, parts: Sequence[Compiled], rank: Rank) -> Evaluate:
     return run
 
 
-def logical(is_and: bool, parts: Sequence[Compiled]) -> Evaluate:
+def logical(is_and: bool, parts: Sequence[CompiledExpression]) -> Evaluate:
     """`&` or `|` with SQL's null."""
     left, right = parts[0].run, parts[1].run
     if not parts[0].type.nullable and not parts[1].type.nullable:
@@ -175,7 +175,7 @@ def logical(is_and: bool, parts: Sequence[Compiled]) -> Evaluate:
     return lambda words: combine(*left(words), *right(words))
 
 
-def unary(expr: Operation, parts: Sequence[Compiled]) -> Evaluate:
+def unary(expr: Operation, parts: Sequence[CompiledExpression]) -> Evaluate:
     """Operators of one value: negative and abs of floats, ~, is_null; and fill_null, is_in."""
     run = parts[0].run
     if expr.op == "is_in":
@@ -198,7 +198,7 @@ def unary(expr: Operation, parts: Sequence[Compiled]) -> Evaluate:
     return apply
 
 
-def _is_in(parts: Sequence[Compiled]) -> Evaluate:
+def _is_in(parts: Sequence[CompiledExpression]) -> Evaluate:
     """Membership in constants, by binary search in their sorted words."""
     sides = in_common_words(parts)
     run = sides[0].run
@@ -217,7 +217,7 @@ def _is_in(parts: Sequence[Compiled]) -> Evaluate:
     return is_in
 
 
-def _fill_null(parts: Sequence[Compiled]) -> Evaluate:
+def _fill_null(parts: Sequence[CompiledExpression]) -> Evaluate:
     """The first value, or the second where it is null; the second sees only those rows if it can fail."""
     can_overflow = parts[1].can_overflow
     if parts[1].type.kind != parts[0].type.kind:
@@ -249,7 +249,7 @@ def _filled(values: Natural, valid: Bools, default: Evaluate, words: Int64s) -> 
     return values, valid
 
 
-def when_run(parts: Sequence[Compiled], type_: ColumnType) -> Evaluate:
+def when_run(parts: Sequence[CompiledExpression], type_: ColumnType) -> Evaluate:
     """Branches: the value whose condition is the first to be true."""
     tests = list(parts[:-1:2])
     values = list(parts[1::2])
@@ -278,7 +278,7 @@ def _tried(run: Evaluate, instead: Evaluate) -> Evaluate:
     return tried
 
 
-def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Evaluate:
+def _when_at_once(tests: Sequence[CompiledExpression], values: Sequence[CompiledExpression]) -> Evaluate:
     """Every part sees all rows, and the first true condition chooses."""
     runs = [(test.mask, value.run) for test, value in zip(tests, values[:-1], strict=True)]
     last = values[-1].run
@@ -299,7 +299,9 @@ def _when_at_once(tests: Sequence[Compiled], values: Sequence[Compiled]) -> Eval
     return run
 
 
-def _when_by_rows(tests: Sequence[Compiled], values: Sequence[Compiled], type_: ColumnType) -> Evaluate:
+def _when_by_rows(
+    tests: Sequence[CompiledExpression], values: Sequence[CompiledExpression], type_: ColumnType
+) -> Evaluate:
     """As `when_run`, but every part sees only the rows that reach it, because it might fail on the others."""
     dtype = {"float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}.get(type_.kind, np.dtype(np.int64))
 

@@ -31,7 +31,7 @@ from differential.kernels.rows.sort import (
 from differential.kernels.sums.components import components_of
 from differential.thresholds import MANY_ROWS
 
-__all__ = ["Accumulate"]
+__all__ = ["AccumulateTransform"]
 
 _BLOCK_ROWS: Final = 1 << 15
 """Unpacked at a time: a mebibyte of rows of four words."""
@@ -45,7 +45,7 @@ _PACKED_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Accumulate:
+class AccumulateTransform:
     """The components of each row, summed; `makers` are the columns of the table of `components_of`."""
 
     key_words: int

@@ -31,26 +31,26 @@ from differential.errors import ExpressionError, SchemaError
 from differential.expressions.expression import ExprLike, as_expr, col
 from differential.expressions.projection import Projection
 from differential.expressions.types import check_condition
-from differential.linear.failures.answered import Answered
+from differential.linear.failures.answered import AnsweredTransform
 from differential.linear.failures.claiming import Claim, Nothing
 from differential.linear.failures.failing import Pass, sites_in
 from differential.linear.failures.guarding import Guard, record_text
 from differential.linear.passes import (
-    Accumulate,
-    Filter,
-    Negate,
-    NotNull,
+    AccumulateTransform,
+    FilterPass,
+    NegatePass,
+    NotNullPass,
     RowFunction,
-    Select,
+    SelectPass,
     Step,
-    Weigh,
+    WeighPass,
     as_one,
     passes_of,
     projection_of,
     risky_steps,
 )
 from differential.linear.placing import Places, Placing
-from differential.linear.sliding import Sliding
+from differential.linear.sliding import SlidingTransform
 from differential.linear.user_functions import (
     BatchFunction,
     FlatMapFunction,
@@ -98,7 +98,7 @@ class LinearChain:
         site = call_site()
         exprs = tuple((name, as_expr(value)) for name, value in columns.items())
         types = [Column(name, expr.type_in(self.schema_out)) for name, expr in exprs]
-        return self._longer(Select(exprs, site), Schema(tuple(types)))
+        return self._longer(SelectPass(exprs, site), Schema(tuple(types)))
 
     def with_columns(self, columns: Mapping[str, ExprLike]) -> LinearChain:
         """The columns so far, those named in `columns` replaced or added at the end."""
@@ -108,16 +108,16 @@ class LinearChain:
         """Only the rows where `condition` is true; raises ExpressionError if it is not a condition."""
         expr = as_expr(condition)
         check_condition(expr, self.schema_out)
-        return self._longer(Filter(expr), self.schema_out)
+        return self._longer(FilterPass(expr), self.schema_out)
 
     def not_null(self, names: Sequence[str]) -> LinearChain:
         """The same rows; the columns `names` are null in none of them, which somebody else has to know."""
-        step = NotNull(tuple(names), self.schema_out)
+        step = NotNullPass(tuple(names), self.schema_out)
         return self._longer(step, step.schema_out)
 
     def negate(self) -> LinearChain:
         """The same rows with the opposite diff."""
-        return self._longer(Negate(), self.schema_out)
+        return self._longer(NegatePass(), self.schema_out)
 
     def guarded(
         self, inner: LinearChain, part: Literal["good", "errors"], stage: str, schema: Schema
@@ -142,12 +142,12 @@ class LinearChain:
         """The answers of a function of groups, columns `schema`, without the columns of errors behind."""
         record, stage, line, error, _ = self.schema_out.names[len(schema) :]
         return self._longer(
-            Answered(self.schema_out, schema, (record, stage, line, error), text, site), schema
+            AnsweredTransform(self.schema_out, schema, (record, stage, line, error), text, site), schema
         )
 
     def weigh(self, by: str) -> LinearChain:
         """Without the column `by`, an integer, by which multiplicities are multiplied."""
-        return self._longer(Weigh(by), without(self.schema_out, by))
+        return self._longer(WeighPass(by), without(self.schema_out, by))
 
     def apply(self, kind: UserKind, function: MapFunction, schema: SchemaSpec | None = None) -> LinearChain:
         """`map`, `flat_map` or `map_batches`, whichever `kind` says."""
@@ -175,7 +175,7 @@ class LinearChain:
 
     def slide(self, time: str, lengths: tuple[int, int, int], names: tuple[str, str]) -> LinearChain:
         """Each row once for each sliding window that its `time` is in; see `sliding.py`."""
-        step = Sliding(self.schema_out, time, lengths, names, call_site())
+        step = SlidingTransform(self.schema_out, time, lengths, names, call_site())
         return self._longer(step, step.schema_out)
 
     def place(self, keys: Sequence[str], places: Places, text: str) -> LinearChain:
@@ -201,7 +201,7 @@ class LinearChain:
         chain = self.keyed_by(keys)
         over = chain.schema_out.picked(keys)
         schema = Schema((*over, Column(COMPONENT, integer)))
-        return chain._longer(Accumulate(over.width, tuple(makers), schema), schema)
+        return chain._longer(AccumulateTransform(over.width, tuple(makers), schema), schema)
 
     def then(self, other: LinearChain) -> LinearChain:
         """First this chain, then `other`, which must take the columns that this one gives."""
@@ -226,9 +226,9 @@ class LinearChain:
         """
         return projection_of(self.steps, self.schema_in, symbols)
 
-    def as_accumulation(self, symbols: SymbolTable) -> tuple[Projection, Accumulate] | None:
+    def as_accumulation(self, symbols: SymbolTable) -> tuple[Projection, AccumulateTransform] | None:
         """How words move before the last step, which accumulates; None of a chain that is not like that."""
-        if not self.steps or not isinstance(last := self.steps[-1], Accumulate):
+        if not self.steps or not isinstance(last := self.steps[-1], AccumulateTransform):
             return None
         moves = projection_of(self.steps[:-1], self.schema_in, symbols)
         return None if moves is None else (moves, last)
@@ -258,17 +258,17 @@ class LinearChain:
         """By the text of everything in it that may fail, where it was written."""
         found: dict[str, str] = {}
         for step in self.steps:
-            if isinstance(step, Select):
+            if isinstance(step, SelectPass):
                 found.update(
                     {text: str(site) for text, site in sites_in([e for _, e in step.columns]).items()}
                 )
-            elif isinstance(step, Filter):
+            elif isinstance(step, FilterPass):
                 found.update({text: str(site) for text, site in sites_in([step.condition]).items()})
-            elif isinstance(step, Answered):
+            elif isinstance(step, AnsweredTransform):
                 found[record_text(step.text)] = str(step.site)
             elif isinstance(step, UserStep):
                 found[record_text(step.name)] = str(step.site)
-            elif isinstance(step, Sliding):
+            elif isinstance(step, SlidingTransform):
                 found[step.text] = str(step.site)
             elif isinstance(step, Claim):
                 found[record_text(step.what)] = step.what

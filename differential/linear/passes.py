@@ -26,32 +26,32 @@ from differential.columns.overflow import negate_diffs
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
-from differential.expressions.compiled import Compiled
+from differential.expressions.compiled import CompiledExpression
 from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 from differential.expressions.projection import TRAILING_WORDS, Projection
-from differential.linear.accumulating import Accumulate
+from differential.linear.accumulating import AccumulateTransform
 from differential.linear.batch_functions import compile_batches
-from differential.linear.failures.answered import Answered
+from differential.linear.failures.answered import AnsweredTransform
 from differential.linear.failures.claiming import Claim, Nothing
 from differential.linear.failures.failing import Pass
 from differential.linear.failures.guarding import Guard, guarded
 from differential.linear.failures.raising import can_raise
 from differential.linear.placing import Placing
-from differential.linear.sliding import Sliding
+from differential.linear.sliding import SlidingTransform
 from differential.linear.user_functions import UserStep, compile_user_step
 from differential.linear.weighing import weighed, without
 from timely.user_code.call_site import CallSite
 
 __all__ = [
-    "Accumulate",
-    "Filter",
-    "Negate",
-    "NotNull",
+    "AccumulateTransform",
+    "FilterPass",
+    "NegatePass",
+    "NotNullPass",
     "RowFunction",
-    "Select",
+    "SelectPass",
     "Step",
-    "Weigh",
+    "WeighPass",
     "as_one",
     "passes_of",
     "projection_of",
@@ -61,7 +61,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Select:
+class SelectPass:
     """New columns, each an expression over the old ones."""
 
     columns: tuple[tuple[str, Expr], ...]
@@ -73,7 +73,7 @@ class Select:
 
 
 @dataclass(frozen=True)
-class Filter:
+class FilterPass:
     """Only rows where a condition is true."""
 
     condition: Expr
@@ -84,7 +84,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class NotNull:
+class NotNullPass:
     """The same rows without the words that say whether these columns are null, which they are not."""
 
     names: tuple[str, ...]
@@ -109,7 +109,7 @@ class NotNull:
 
 
 @dataclass(frozen=True)
-class Negate:
+class NegatePass:
     """The opposite diff."""
 
     def describe(self) -> str:
@@ -118,7 +118,7 @@ class Negate:
 
 
 @dataclass(frozen=True)
-class Weigh:
+class WeighPass:
     """Multiplicities multiplied by an integer column, which is dropped."""
 
     by: str
@@ -132,19 +132,19 @@ RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
 """From rows of words, with time and diff, to rows of words, or None if none is left."""
 
 Step: TypeAlias = (
-    Select
-    | Filter
-    | Negate
-    | NotNull
-    | Accumulate
-    | Weigh
+    SelectPass
+    | FilterPass
+    | NegatePass
+    | NotNullPass
+    | AccumulateTransform
+    | WeighPass
     | Guard
     | UserStep
-    | Sliding
+    | SlidingTransform
     | Placing
     | Claim
     | Nothing
-    | Answered
+    | AnsweredTransform
 )
 
 
@@ -152,11 +152,11 @@ def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | 
     """The projection that `steps` are, or None if they do more than move words."""
     projection = Projection.identity(schema.width)
     for step in steps:
-        if isinstance(step, Negate):
+        if isinstance(step, NegatePass):
             projection = projection.negated()
-        elif isinstance(step, NotNull):
+        elif isinstance(step, NotNullPass):
             projection, schema = projection.then(step.projection()), step.schema_out
-        elif isinstance(step, Select):
+        elif isinstance(step, SelectPass):
             moved = _moved(step, Compiler(schema, projection, symbols))
             if moved is None:
                 return None
@@ -204,17 +204,20 @@ def risky_steps(steps: Sequence[Step], schema: Schema) -> int:
     """How many of the steps there are up to the last one that has no value for some rows; 0: all have one."""
     last = 0
     for number, step in enumerate(steps, 1):
-        if isinstance(step, Select):
+        if isinstance(step, SelectPass):
             fails = any(can_raise(expr, schema) for _, expr in step.columns)
             schema = schema_of(step, schema)
-        elif isinstance(step, Filter):
+        elif isinstance(step, FilterPass):
             fails = can_raise(step.condition, schema)
-        elif isinstance(step, Weigh):
+        elif isinstance(step, WeighPass):
             fails, schema = False, without(schema, step.by)
-        elif isinstance(step, Negate):
+        elif isinstance(step, NegatePass):
             fails = False
         else:
-            fails, schema = isinstance(step, UserStep | Sliding | Claim | Answered), step.schema_out
+            fails, schema = (
+                isinstance(step, UserStep | SlidingTransform | Claim | AnsweredTransform),
+                step.schema_out,
+            )
         if fails:
             last = number
     return last
@@ -234,17 +237,17 @@ class _Plan:
         self._schema = schema
         self._width = schema.width
         self._projection = Projection.identity(schema.width)
-        self._conditions: list[Compiled] = []
+        self._conditions: list[CompiledExpression] = []
         self._risky = (b"", 1)
         """The operator of the last condition that may fail, and by what differences were multiplied there."""
 
     def add(self, step: Step) -> None:
         """Take up the next step."""
-        if isinstance(step, Negate):
+        if isinstance(step, NegatePass):
             self._projection = self._projection.negated()
-        elif isinstance(step, NotNull):
+        elif isinstance(step, NotNullPass):
             self._projection, self._schema = self._projection.then(step.projection()), step.schema_out
-        elif isinstance(step, Filter):
+        elif isinstance(step, FilterPass):
             condition = self._compiler().compile(step.condition)
             if condition.can_fail and self._conditions:
                 self.flush()
@@ -252,14 +255,14 @@ class _Plan:
             if condition.can_fail or condition.can_overflow or not self._conditions:
                 self._risky = (self.origin, self._projection.sign)
             self._conditions.append(condition)
-        elif isinstance(step, Select):
+        elif isinstance(step, SelectPass):
             moved = _moved(step, self._compiler())
             if moved is None:
                 self._compute(step)
             else:
                 self._projection = moved
                 self._schema = schema_of(step, self._schema)
-        elif isinstance(step, Weigh):
+        elif isinstance(step, WeighPass):
             self.flush()
             self._pass(weighed(self._schema, step.by, self._symbols), step.describe())
             self._start(without(self._schema, step.by))
@@ -267,17 +270,17 @@ class _Plan:
             self.flush()
             self._pass(guarded(step, self._symbols), step.describe())
             self._start(step.schema_out)
-        elif isinstance(step, Accumulate):
+        elif isinstance(step, AccumulateTransform):
             self.flush()
             self._pass(step.compile(), step.describe())
             self._start(step.schema_out)
-        elif isinstance(step, Claim | Answered | Nothing):
+        elif isinstance(step, Claim | AnsweredTransform | Nothing):
             self.flush()
             self._pass(step.compile(self._symbols), step.describe())
             self._start(step.schema_out)
         else:
             self.flush()
-            if isinstance(step, Sliding | Placing):
+            if isinstance(step, SlidingTransform | Placing):
                 self._pass(step.compile(), step.describe())
             else:
                 compiled = compile_batches if step.kind == "map_batches" else compile_user_step
@@ -304,7 +307,7 @@ class _Plan:
     def _compiler(self) -> Compiler:
         return Compiler(self._schema, self._projection, self._symbols)
 
-    def _compute(self, step: Select) -> None:
+    def _compute(self, step: SelectPass) -> None:
         """Computed columns: a pass of their own, over the rows that the filters have let through."""
         if self._conditions:
             self.flush()
@@ -316,12 +319,12 @@ class _Plan:
         self._start(schema)
 
 
-def schema_of(step: Select, schema: Schema) -> Schema:
+def schema_of(step: SelectPass, schema: Schema) -> Schema:
     """The columns that a selection makes."""
     return Schema(tuple(Column(name, expr.type_in(schema)) for name, expr in step.columns))
 
 
-def _moved(step: Select, compiler: Compiler) -> Projection | None:
+def _moved(step: SelectPass, compiler: Compiler) -> Projection | None:
     """Where the words of the new columns are, if all of them only move; else None."""
     moves: list[tuple[int, int]] = []
     for _, expr in step.columns:
@@ -340,7 +343,7 @@ def _unchanged(words: Int64s) -> Int64s:
     return words
 
 
-def _gather(conditions: Sequence[Compiled], projection: Projection, width: int) -> RowFunction:
+def _gather(conditions: Sequence[CompiledExpression], projection: Projection, width: int) -> RowFunction:
     """Rows where all conditions are true, with the words that `projection` names."""
     mask = _all(conditions)
     project = projection.compile(width)
@@ -357,7 +360,7 @@ def _gather(conditions: Sequence[Compiled], projection: Projection, width: int) 
     return gather
 
 
-def _all(conditions: Sequence[Compiled]) -> Callable[[Int64s], Bools]:
+def _all(conditions: Sequence[CompiledExpression]) -> Callable[[Int64s], Bools]:
     """Where all conditions are true."""
     masks = [condition.mask for condition in conditions]
     first, rest = masks[0], masks[1:]
@@ -390,7 +393,7 @@ def _one_by_one(masks: Sequence[Callable[[Int64s], Bools]], words: Int64s) -> Bo
     return found
 
 
-def _compute(columns: Sequence[tuple[Compiled, range]], width: int, sign: int) -> RowFunction:
+def _compute(columns: Sequence[tuple[CompiledExpression, range]], width: int, sign: int) -> RowFunction:
     """Computed columns, time and diff in a new array."""
     writers = [(compiled.writer(), slice(where.start, where.stop)) for compiled, where in columns]
 

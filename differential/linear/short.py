@@ -28,7 +28,7 @@ from differential.expressions.types import type_of
 from differential.kernels.overflow import INT64_MIN
 from differential.kernels.regions.edges import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, NOT_EQUAL
 from differential.kernels.regions.layout import CONSTANT_WORD, SUM_WORD
-from differential.linear.passes import Filter, Negate, NotNull, Select, Step, schema_of
+from differential.linear.passes import FilterPass, NegatePass, NotNullPass, SelectPass, Step, schema_of
 from progress.compiled.arrays import Int64s
 
 __all__ = ["Short", "short_of"]
@@ -62,17 +62,17 @@ def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Sho
     tests: list[tuple[int, int, int, int]] = []
     sign = 1
     for step in steps:
-        if isinstance(step, Negate):
+        if isinstance(step, NegatePass):
             sign = -sign
-        elif isinstance(step, NotNull):
+        elif isinstance(step, NotNullPass):
             words = [words[source] for source in step.projection().sources]
             schema = step.schema_out
-        elif isinstance(step, Select):
+        elif isinstance(step, SelectPass):
             found = _selected(step, schema, words, symbols)
             if found is None:
                 return None
             words, schema = found, schema_of(step, schema)
-        elif isinstance(step, Filter):
+        elif isinstance(step, FilterPass):
             # What a sum does where it leaves 64 bits must not depend on a condition behind it.
             is_plain = all(source >= CONSTANT_WORD for source, _ in words)
             more = _tests(step.condition, schema, words, symbols) if is_plain else None
@@ -86,7 +86,9 @@ def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Sho
     )
 
 
-def _selected(step: Select, schema: Schema, words: list[_Word], symbols: SymbolTable) -> list[_Word] | None:
+def _selected(
+    step: SelectPass, schema: Schema, words: list[_Word], symbols: SymbolTable
+) -> list[_Word] | None:
     compiler = Compiler(schema, None, symbols)
     selected: list[_Word] = []
     for _, expr in step.columns:

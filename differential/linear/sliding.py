@@ -24,7 +24,7 @@ from differential.errors import FailingRows, RowError
 from differential.expressions.projection import TRAILING_WORDS
 from timely.user_code.call_site import CallSite
 
-__all__ = ["TIME_MAX", "Sliding"]
+__all__ = ["TIME_MAX", "SlidingTransform"]
 
 TIME_MAX: Final = 1 << 61
 """Times, sizes and origins are not beyond this on either side of 0, so that no sum of three wraps."""
@@ -35,7 +35,7 @@ _DAY_MAX: Final = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
-class Sliding:
+class SlidingTransform:
     """Rows of `schema_in` with two more columns, the start and the end of a window around their `time`.
 
     Rows whose time is null are in no window. size, every, origin: in units of the column.

@@ -28,12 +28,12 @@ from timely.wire.batch import Batch
 from ..columns.update_batch import PackedBatch, UpdateBatch, words_of
 from ..columns.worker_symbols import SYMBOLS
 
-__all__ = ["AtPlace", "FailureTransform", "Failures", "LinearTransform"]
+__all__ = ["AtPlace", "ChainFailures", "FailureTransform", "LinearTransform"]
 
 _FAILING: Final = (RowError, UserFunctionError, NotEmptyError)
 
 
-class Failures:
+class ChainFailures:
     """The failures of one chain, on their way from the connector with the answers to those with the failures.
 
     Attributes:
@@ -114,7 +114,7 @@ class LinearTransform:
 
     def __init__(self, chain: LinearChain) -> None:
         self.chain = chain
-        self.failures: Failures | None = None
+        self.failures: ChainFailures | None = None
         self._passes = chain.passes(SYMBOLS)
         self._function = as_one(self._passes)
         self._symbol_words = chain.schema_out.symbol_words
@@ -151,7 +151,7 @@ class LinearTransform:
         words = self._function(words_of(batch))
         return None if words is None else UpdateBatch(words, self._symbol_words)
 
-    def _beside(self, batch: Batch, failures: Failures) -> Batch | None:
+    def _beside(self, batch: Batch, failures: ChainFailures) -> Batch | None:
         """The rows of `batch` that the chain has an answer for; the others wait at `failures`."""
         words, failed = words_of(batch), list[Failed]()
         try:
@@ -182,7 +182,7 @@ class FailureTransform:
     `rounds`: by how much times become later before they are where the chain stands.
     """
 
-    def __init__(self, answers: LinearTransform, failures: Failures, rounds: int = 0) -> None:
+    def __init__(self, answers: LinearTransform, failures: ChainFailures, rounds: int = 0) -> None:
         self.answers = answers
         self.failures = failures
         self.rounds = rounds

@@ -24,7 +24,7 @@ from timely.user_code.call_site import CallSite, at_site, call_site
 from ..errors import ONE_COLUMN, no_columns
 from ..linear.failures.failing import FAILURES
 from ..operators.between.imports import TableImport
-from .functions import Function
+from .functions import UserFunction
 from .improving import Improved, improve
 from .nodes import (
     Answered,
@@ -46,7 +46,7 @@ from .rules.sharing import share
 from .stages.failing import add_failures, failures_of
 from .stages.lowering import Lowering
 
-__all__ = ["Mark", "OpenLoop", "Place", "Plan"]
+__all__ = ["LoopPath", "OpenLoop", "Plan", "PlanMark"]
 
 N = TypeVar("N", bound=Node)
 
@@ -57,17 +57,17 @@ class OpenLoop:
 
     plan: Plan
     name: str
-    around: Place
+    around: LoopPath
     depth: int
     effects: list[Node] = field(default_factory=list)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LoopPath:
         """Inside it."""
         return (*self.around, self)
 
 
-class Mark(NamedTuple):
+class PlanMark(NamedTuple):
     """What a plan asked for at some moment, also in loops that were being written; how many leaves it had."""
 
     roots: tuple[Node, ...]
@@ -76,7 +76,7 @@ class Mark(NamedTuple):
     leaves: int
 
 
-Place = tuple[Loop | OpenLoop, ...]
+LoopPath = tuple[Loop | OpenLoop, ...]
 """The loops around a collection, outermost first: hand-written ones of `timely`, then those of plans."""
 
 _open: Final[ContextVar[tuple[OpenLoop, ...]]] = ContextVar(
@@ -149,9 +149,9 @@ class Plan:
         """A number for a stream that no other has."""
         return sum(isinstance(node, FromStream) for node in self.nodes.values())
 
-    def function(self, function: object) -> Function:
+    def function(self, function: object) -> UserFunction:
         """What is known of a function of the user; the same again for the same one."""
-        known = Function.of(function)
+        known = UserFunction.of(function)
         if known.is_whole:
             return known
         same = self._serials.setdefault(known.digest, [])
@@ -201,7 +201,7 @@ class Plan:
         self.roots.append(root)
 
     @contextmanager
-    def opened(self, name: str, place: Place) -> Iterator[OpenLoop]:
+    def opened(self, name: str, place: LoopPath) -> Iterator[OpenLoop]:
         """The body of a loop in `place` is being written."""
         depth = 1 + sum(isinstance(loop, OpenLoop) for loop in place)
         loop = OpenLoop(self, name, place, depth)
@@ -211,12 +211,12 @@ class Plan:
         finally:
             _open.reset(token)
 
-    def mark(self) -> Mark:
+    def mark(self) -> PlanMark:
         """What is asked for by now, for `take_back`."""
         effects = [(loop, tuple(loop.effects)) for loop in self.open_loops()]
-        return Mark(tuple(self.roots), frozenset(self._outputs), effects, len(self.streams))
+        return PlanMark(tuple(self.roots), frozenset(self._outputs), effects, len(self.streams))
 
-    def take_back(self, mark: Mark) -> bool:
+    def take_back(self, mark: PlanMark) -> bool:
         """Ask only for what was asked for at `mark`; False, with nothing done, if there are new leaves since:
         they are in the dataflow.
         """

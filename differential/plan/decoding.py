@@ -18,7 +18,7 @@ from . import encoding
 from . import nodes as n
 from .building import Plan
 from .encoding import identity_key
-from .functions import Function, Functions
+from .functions import UserFunction, UserFunctions
 from .travelling import unpacked_functions
 
 __all__ = ["decode_plan"]
@@ -62,7 +62,7 @@ def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) 
     entries, roots, functions, sites = parts
     sent = {identity_key(each.identity): each for each in unpacked_functions(functions, is_trusted)}
 
-    def function_of(identity: object) -> Function:
+    def function_of(identity: object) -> UserFunction:
         function = sent.get(identity_key(identity)) if isinstance(identity, list | tuple) else None
         if function is None:
             raise SchemaError(f"{identity!r:.200} is no function of this plan")
@@ -128,7 +128,7 @@ _KINDS: Final[dict[str, type[n.Node]]] = {
 """The operators, by what they are called in a plan."""
 
 
-def _node(entry: object, made: list[n.Node], functions: Functions) -> n.Node:
+def _node(entry: object, made: list[n.Node], functions: UserFunctions) -> n.Node:
     """Return the node of this entry; raise SchemaError if it is none."""
     match entry:
         case [str(kind), [*data], [*numbers]]:

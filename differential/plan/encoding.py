@@ -19,7 +19,7 @@ from timely.errors import MisuseError
 
 from . import nodes as n
 from .building import Plan
-from .functions import Function
+from .functions import UserFunction
 from .rewriting import beneath
 from .travelling import packed_functions
 
@@ -49,7 +49,7 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
     size = sum(expr.size for node in ordered for expr in node.expressions)
     if size > EXPRESSIONS_MAX:
         raise MisuseError(f"a query has expressions of {size:,} operators; up to {EXPRESSIONS_MAX:,} can be")
-    functions: dict[str, Function] = {}
+    functions: dict[str, UserFunction] = {}
     lines: dict[str, str] = {}
     for node in ordered:
         if isinstance(node, n.FromStream):

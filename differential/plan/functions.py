@@ -29,7 +29,15 @@ from typing import Final, TypeAlias
 from timely.user_code.code_digest import digest_of, value_of
 from timely.user_code.written_text import written_text
 
-__all__ = ["Function", "Functions", "Syntax", "code_within", "import_name", "names_used", "source_tree"]
+__all__ = [
+    "Syntax",
+    "UserFunction",
+    "UserFunctions",
+    "code_within",
+    "import_name",
+    "names_used",
+    "source_tree",
+]
 
 _PLAIN: Final = (
     *(int, float, complex, str, bytes, bool, type(None)),
@@ -42,7 +50,7 @@ Syntax: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class UserFunction:
     """A function and what tells it apart; `serial` is given where its text does not say all (see `of`)."""
 
     function: object
@@ -52,7 +60,7 @@ class Function:
     serial: int | None = None
 
     @classmethod
-    def of(cls, function: object) -> Function:
+    def of(cls, function: object) -> UserFunction:
         """What is known of `function`; `is_whole` if its digest says everything."""
         walk = _Walk()
         digest = blake2b("\n".join(walk.parts(function, 0)).encode("utf-8", "surrogatepass"), digest_size=16)
@@ -65,7 +73,7 @@ class Function:
         return [self.digest] if self.serial is None else [self.digest, self.serial]
 
 
-Functions: TypeAlias = Callable[[object], Function]
+UserFunctions: TypeAlias = Callable[[object], UserFunction]
 """From an identity, as it was written in a plan, to the function; raises SchemaError if there is none."""
 
 

@@ -39,7 +39,7 @@ from timely.errors import MisuseError
 from timely.user_code.written_text import written_text
 
 from ..errors import SchemaError
-from .functions import Function, code_within, import_name, names_used, source_tree
+from .functions import UserFunction, code_within, import_name, names_used, source_tree
 
 __all__ = ["FUNCTION_BYTES_MAX", "packed_functions", "unpacked_functions"]
 
@@ -79,7 +79,7 @@ _written: Final[WeakKeyDictionary[FunctionType, _Written]] = WeakKeyDictionary()
 """Of functions that were made here of a plan: no file has what they were compiled from."""
 
 
-def packed_functions(functions: Iterable[Function], lines: Sequence[str] = ()) -> list[object]:
+def packed_functions(functions: Iterable[UserFunction], lines: Sequence[str] = ()) -> list[object]:
     """`functions` as plain data; raises MisuseError if one of them cannot travel.
 
     `lines`: where each was given to an operator, for errors.
@@ -95,19 +95,19 @@ def packed_functions(functions: Iterable[Function], lines: Sequence[str] = ()) -
     return [packed, packer.sources()]
 
 
-def unpacked_functions(data: object, is_trusted: bool) -> list[Function]:
+def unpacked_functions(data: object, is_trusted: bool) -> list[UserFunction]:
     """The inverse of `packed_functions`, in a worker; raises SchemaError for what is none, and MisuseError
     for what may not be run here or is not the same function here.
     """
     match data:
         case [[*packed], [*sources]]:
-            reader = _Reader(sources, is_trusted)
+            reader = _FunctionReader(sources, is_trusted)
         case _:
             raise SchemaError(f"{data!r:.200} are no functions of a plan")
     return [_read(each, reader) for each in packed]
 
 
-def _read(data: object, reader: _Reader) -> Function:
+def _read(data: object, reader: _FunctionReader) -> UserFunction:
     match data:
         case [str(name), str(digest), bool(is_whole), (int() | None) as serial, form]:
             found = reader.read(form)
@@ -115,12 +115,12 @@ def _read(data: object, reader: _Reader) -> Function:
             raise SchemaError(f"{data!r:.200} is no function of a plan")
     if not callable(found):
         raise SchemaError(f"{name} of a plan is a {type(found).__name__}, which cannot be called")
-    if isinstance(form, list | tuple) and form[0] == "import" and Function.of(found).digest != digest:
+    if isinstance(form, list | tuple) and form[0] == "import" and UserFunction.of(found).digest != digest:
         raise MisuseError(
             f"{name} is another function on this worker than where the query was written: the module was "
             "edited, or is another one. Start the cluster anew, with the same files everywhere"
         )
-    return Function(found, name, digest, is_whole, serial)
+    return UserFunction(found, name, digest, is_whole, serial)
 
 
 class _Packer:
@@ -346,7 +346,7 @@ def _uses(function: FunctionType) -> dict[str, object]:
 _DEFAULTS: Final = "__naiad_defaults__"
 
 
-class _Reader:
+class _FunctionReader:
     """Makes the functions of one plan out of their sources, and what forms stand for."""
 
     def __init__(self, sources: list[object], is_trusted: bool) -> None:

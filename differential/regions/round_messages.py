@@ -23,7 +23,7 @@ from typing import ClassVar, Final, NamedTuple, Self
 import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
-from differential.columns.packed.block import BLOCK_ROWS, Block, Column
+from differential.columns.packed.block import BLOCK_ROWS, Block, PackedColumn
 from differential.columns.packed.parts import Part, rows_in
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
@@ -229,7 +229,7 @@ def _block_in(left: memoryview, columns: int, rows: int) -> tuple[Block, int] | 
     end = begin + size + -size % _WORD
     if size < 1 or end > len(left):
         return None
-    lying = [Column(*each) for each in _COLUMN.iter_unpack(left[_SIZE.size : begin])]
+    lying = [PackedColumn(*each) for each in _COLUMN.iter_unpack(left[_SIZE.size : begin])]
     try:
         return Block.within(rows, lying, left[begin : begin + size]), end
     except ValueError:

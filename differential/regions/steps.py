@@ -16,7 +16,7 @@ from differential.columns.packed.parts import each_in, in_order, rows_in, words_
 from differential.columns.update_batch import PackedBatch, UpdateBatch, words_of
 from differential.kernels.rows.sort import PackedRows
 from differential.linear.failures.failing import Failed
-from differential.linear.transform import Failures, LinearTransform
+from differential.linear.transform import ChainFailures, LinearTransform
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
 from differential.operators.loops.priority import PriorityVertex
@@ -51,7 +51,7 @@ class Failing(NamedTuple):
     `FailureTransform`.
     """
 
-    failures: Failures
+    failures: ChainFailures
     slot: int
     rounds: int
 

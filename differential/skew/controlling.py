@@ -28,13 +28,13 @@ from typing import Literal, Protocol, cast
 import pyarrow as pa
 
 from timely.errors import MisuseError
-from timely.routing.announcement import BUCKET, KEY, Announcement, Changes, Place
+from timely.routing.announcement import BUCKET, KEY, Announcement, RoutingCell, RoutingChanges
 from timely.routing.table import SIDES, RoutingTable
 from timely.wire.routing import BUCKETS
 
 from .balance import Balance
-from .planning.controller import Plan, PlanSettings, plan, plan_grid
-from .planning.loads import Counts, Loads, Measure
+from .planning.controller import PlanSettings, RoutingPlan, plan, plan_grid
+from .planning.loads import LoadCounts, Loads, Measure
 from .running.units import PAIRS
 
 __all__ = ["Controller", "Names", "Pacing", "announced"]
@@ -128,14 +128,14 @@ class Controller:
         self._keys: dict[int, tuple[int, int]] = {}
         self._pairs: Counter[tuple[int, int]] = Counter()
         self._before: tuple[Counter[tuple[int, int]], dict[int, tuple[int, int]]] = (Counter(), {})
-        self._waiting: list[Changes] = []
+        self._waiting: list[RoutingChanges] = []
         self.table: RoutingTable = self._placement.first
         """By all that has been announced."""
         for rows in said:
             self.table = self._placement.changed(self.table, rows)
         self._checks = self._flow.refresh() // settings.period
         self._begun: set[str] = set()
-        self.plans: list[Plan] = []
+        self.plans: list[RoutingPlan] = []
         """All that were made, in order."""
 
     def announce(self) -> list[Announcement]:
@@ -163,7 +163,7 @@ class Controller:
         self._flow.input(self._names.announcements).insert([tuple(row) for row in rows])
         return rows
 
-    def check(self, units: int | None = None) -> Plan | None:
+    def check(self, units: int | None = None) -> RoutingPlan | None:
         """Plan now, for so many `units` from now on (None: as there are); what comes of it waits to be
         announced, in place of what waited until now.
         """
@@ -229,14 +229,14 @@ class Controller:
     def _loads(self) -> Loads:
         """What a planner is told: rows kept in all, who asked and what was found since the last plan."""
         buckets, keys = self._before
-        counts: dict[Place, Counts] = {}
+        counts: dict[RoutingCell, LoadCounts] = {}
         heavy: Counter[tuple[int, int]] = Counter()
         heavy_came: Counter[tuple[int, int]] = Counter()
         for key, both in self._keys.items():
             came = [both[side] - keys.get(key, (0, 0))[side] for side in SIDES]
             for side in SIDES:
                 asked = max(came[1 - side], 0)
-                counts[Place(KEY, side, key)] = Counts(both[side], asked, asked * both[side])
+                counts[RoutingCell(KEY, side, key)] = LoadCounts(both[side], asked, asked * both[side])
                 heavy[side, key % BUCKETS] += both[side]
                 heavy_came[side, key % BUCKETS] += came[side]
         for side in SIDES:
@@ -246,7 +246,7 @@ class Controller:
                 asked = max(came_here - heavy_came[1 - side, bucket], 0)
                 if stored or asked:
                     pairs = max(self._pairs[side, bucket], 0) if not heavy[side, bucket] else 0
-                    counts[Place(BUCKET, side, bucket)] = Counts(max(stored, 0), asked, pairs)
+                    counts[RoutingCell(BUCKET, side, bucket)] = LoadCounts(max(stored, 0), asked, pairs)
         traffic = sum(self._buckets.values()) - sum(buckets.values())
         return Loads(counts, max(traffic, 0))
 
@@ -268,25 +268,25 @@ def announced(output: _Output) -> list[list[Announcement]]:
     return list(found.values())
 
 
-def _heaviest_first(changes: Changes, loads: Loads, measure: Measure) -> Changes:
+def _heaviest_first(changes: RoutingChanges, loads: Loads, measure: Measure) -> RoutingChanges:
     """The same, those places first that have most of what is measured."""
 
-    def load(place: Place) -> int:
-        counts = loads.counts.get(place, Counts(0))
+    def load(place: RoutingCell) -> int:
+        counts = loads.counts.get(place, LoadCounts(0))
         return counts.stored if measure == "stored" else sum(counts)
 
-    return Changes(
+    return RoutingChanges(
         changes.units, {at: changes.grids[at] for at in sorted(changes.grids, key=load, reverse=True)}
     )
 
 
-def _paced(changes: Changes, pacing: int | str, grows: bool) -> list[Changes]:
+def _paced(changes: RoutingChanges, pacing: int | str, grows: bool) -> list[RoutingChanges]:
     """The same changes, so many items at a time; the number of units comes first if it grows, else last."""
     if not isinstance(pacing, int):
         return [changes]
     items = list(changes.grids.items())
-    parts = [Changes(None, dict(items[at : at + pacing])) for at in range(0, len(items), pacing)]
+    parts = [RoutingChanges(None, dict(items[at : at + pacing])) for at in range(0, len(items), pacing)]
     if changes.units is None:
         return parts
-    units = [Changes(changes.units, {})]
+    units = [RoutingChanges(changes.units, {})]
     return [*units, *parts] if grows else [*parts, *units]

@@ -27,7 +27,7 @@ from progress.times.word_antichain import minimal_words
 from progress.tracking.count_changes import Change
 
 
-class _Place:
+class _ActiveLocation:
     """A location with something active: the count of each time, and the times once more in order.
 
     `at` is the location as often as it has foremost times, which are columns of a table together.
@@ -52,7 +52,7 @@ class Crowd:
     def __init__(self, table: SummaryTable, active: Iterable[tuple[int, int, int]]) -> None:
         self._table = table
         self._guards: list[int] = table.guards.tolist()
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _ActiveLocation] = {}
         self._size = 0
         self.apply([(location, word, count) for location, word, count in active])
         assert self._size == sum(len(place.counts) for place in self._places.values())
@@ -73,7 +73,7 @@ class Crowd:
                 continue
             place = places.get(location)
             if place is None:
-                place = places[location] = _Place(self._guards[location])
+                place = places[location] = _ActiveLocation(self._guards[location])
             before = place.counts.get(word, 0)
             if before == 0:
                 self._size += 1

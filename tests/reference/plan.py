@@ -100,7 +100,7 @@ class _Interpreter:
                 return rows  # of the end of a loop; how it gets there is not told here
             case n.Negate():
                 return plainly.negate(rows)
-            case n.Place():
+            case n.PlaceOnUnits():
                 return plainly.map_rows(rows, lambda row: (0, *row))  # as if there was one unit
             case n.Distinct():
                 return plainly.distinct(rows)

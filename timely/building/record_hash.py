@@ -78,7 +78,7 @@ def by(*keys: Callable[[object], object] | str | int) -> KeyNumber:
     name = f"by({', '.join(_shown_key(key) for key in keys)})"
     if not keys:
         return KeyNumber(_whole, name)
-    parts = tuple(key if callable(key) else _Entry(key) for key in keys)
+    parts = tuple(key if callable(key) else _RecordEntry(key) for key in keys)
     return KeyNumber(parts[0] if len(parts) == 1 else _Several(parts), name)
 
 
@@ -133,7 +133,7 @@ def _number_of_span(span: dt.timedelta, kind: int) -> int:
     return crc32((span // _MICROSECOND).to_bytes(12, "little", signed=True), kind)
 
 
-class _Entry:
+class _RecordEntry:
     """One entry of a record."""
 
     def __init__(self, place: str | int) -> None:

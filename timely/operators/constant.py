@@ -28,7 +28,7 @@ class ConstantCodec(Protocol):
         ...
 
 
-class _Entry(Protocol):
+class _ConstantStage(Protocol):
     """The stage that stands for a constant; see `Entrance` of inputs."""
 
     @property
@@ -52,7 +52,7 @@ class _Entry(Protocol):
 class ConstantHandle:
     """One constant on one worker."""
 
-    def __init__(self, codec: ConstantCodec, entry: _Entry, worker: int) -> None:
+    def __init__(self, codec: ConstantCodec, entry: _ConstantStage, worker: int) -> None:
         self.codec = codec
         self.epoch = 0
         self.is_complete = False

@@ -16,7 +16,17 @@ from timely.wire.routing import BUCKETS
 
 from .grid import HASH_MAX, Grid
 
-__all__ = ["BUCKET", "EVERY", "HOME", "KEY", "SCOPES", "UNITS", "Announcement", "Changes", "Place"]
+__all__ = [
+    "BUCKET",
+    "EVERY",
+    "HOME",
+    "KEY",
+    "SCOPES",
+    "UNITS",
+    "Announcement",
+    "RoutingCell",
+    "RoutingChanges",
+]
 
 BUCKET: Final = 0
 """The scope of a change of one bucket of a side."""
@@ -32,7 +42,7 @@ HOME: Final = -1
 """As the unit of a key: it is no exception any more, and goes where its bucket is."""
 
 
-class Place(NamedTuple):
+class RoutingCell(NamedTuple):
     """What a change is about: a bucket or key of a side, or all buckets of it."""
 
     scope: int
@@ -59,17 +69,17 @@ class Announcement(NamedTuple):
     unit: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RoutingCell:
         """What it is about."""
-        return Place(self.scope, self.side, self.key)
+        return RoutingCell(self.scope, self.side, self.key)
 
 
-class Changes(NamedTuple):
+class RoutingChanges(NamedTuple):
     """What the announcements of one epoch say together."""
 
     units: int | None
     """How many there are from then on, if that changes."""
-    grids: Mapping[Place, Grid | None]
+    grids: Mapping[RoutingCell, Grid | None]
     """The new grids; `None` for a key that is no exception any more."""
 
     def announcements(self) -> list[Announcement]:
@@ -87,24 +97,26 @@ class Changes(NamedTuple):
         return rows
 
     @staticmethod
-    def of(rows: Iterable[Announcement]) -> Changes:
+    def of(rows: Iterable[Announcement]) -> RoutingChanges:
         """What `rows` say together; a `MisuseError` if that is no change, or contradicts itself.
 
         The same row twice is once: a client that repeats itself does no harm.
         """
-        cells: dict[Place, set[Announcement]] = {}
+        cells: dict[RoutingCell, set[Announcement]] = {}
         for row in rows:
             _check(row)
             cells.setdefault(row.place, set()).add(row)
-        numbers = {row.unit for row in cells.pop(Place(UNITS, 0, 0), set())}
+        numbers = {row.unit for row in cells.pop(RoutingCell(UNITS, 0, 0), set())}
         if len(numbers) > 1:
             raise MisuseError(f"conflicting announcements: {sorted(numbers)} units in one epoch")
         for side in (0, 1):
-            if Place(EVERY, side, 0) in cells and any(at.scope == BUCKET and at.side == side for at in cells):
+            if RoutingCell(EVERY, side, 0) in cells and any(
+                at.scope == BUCKET and at.side == side for at in cells
+            ):
                 raise MisuseError(
                     f"conflicting announcements: all buckets of side {side} and one of them in one epoch"
                 )
-        return Changes(next(iter(numbers), None), {at: _grid(at, cells[at]) for at in sorted(cells)})
+        return RoutingChanges(next(iter(numbers), None), {at: _grid(at, cells[at]) for at in sorted(cells)})
 
 
 def _check(row: Announcement) -> None:
@@ -121,7 +133,7 @@ def _check(row: Announcement) -> None:
         raise MisuseError(f"the hash of a key is not negative: {row}")
 
 
-def _grid(place: Place, cells: set[Announcement]) -> Grid | None:
+def _grid(place: RoutingCell, cells: set[Announcement]) -> Grid | None:
     """The grid that `cells` make up; `None` for the one cell that calls a key home."""
     if any(cell.unit == HOME for cell in cells):
         if len(cells) > 1:

@@ -25,7 +25,7 @@ from progress.errors import MisuseError
 from timely.limits import UNITS_COUNT_MAX
 from timely.wire.routing import BUCKETS
 
-from .announcement import BUCKET, KEY, Announcement, Changes
+from .announcement import BUCKET, KEY, Announcement, RoutingChanges
 from .columns import columns_of
 from .grid import Grid
 
@@ -79,7 +79,7 @@ class RoutingTable:
 
         A `MisuseError` if they contradict one another, are no grids, or speak of units that there are not.
         """
-        changes = Changes.of(rows)
+        changes = RoutingChanges.of(rows)
         buckets = [list(side) for side in self.buckets]
         exceptions = [dict(side) for side in self.exceptions]
         for place, grid in changes.grids.items():

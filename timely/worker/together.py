@@ -34,7 +34,7 @@ class Group(Protocol):
         ...
 
 
-class _Process:
+class _GroupRegister:
     """Which groups there are, and which are in a turn."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class _Process:
         """
 
 
-_process = _Process()
+_process = _GroupRegister()
 _known = dictionaries()
 
 

@@ -21,8 +21,8 @@ from differential.algorithms.rules.syntax import (
     Comparison,
     Constant,
     Rule,
+    RuleVariable,
     Term,
-    Variable,
     variables_of,
 )
 from differential.collections.collection import Collection
@@ -137,6 +137,6 @@ def _columns(rows: Collection, names: Sequence[str]) -> Collection:
 
 
 def _value(term: Term, as_float: bool = False) -> Expr:
-    if isinstance(term, Variable):
+    if isinstance(term, RuleVariable):
         return col(term.name)
     return lit(float(term.value) if as_float else term.value)

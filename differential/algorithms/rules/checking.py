@@ -15,8 +15,8 @@ from differential.algorithms.rules.syntax import (
     Comparison,
     Constant,
     Rule,
+    RuleVariable,
     Term,
-    Variable,
     variables_of,
 )
 from differential.columns.column_types import ColumnType, boolean, floating, integer, string
@@ -42,7 +42,7 @@ def check_rule(rule: Rule, schemas: Mapping[str, Schema]) -> None:
         if isinstance(part, Comparison):
             _check_comparable(rule, part, types)
     for term, column in zip(rule.head.terms, schemas[rule.head.relation], strict=True):
-        if isinstance(term, Variable) and types[term.name].nullable and not column.type.nullable:
+        if isinstance(term, RuleVariable) and types[term.name].nullable and not column.type.nullable:
             refuse(
                 rule,
                 f"{term.name!r} may be null, and column {column.name!r} of {rule.head.relation!r} may not: "
@@ -99,7 +99,7 @@ def _types(rule: Rule, schemas: Mapping[str, Schema]) -> dict[str, ColumnType]:
     for atom in (*rule.positive, *(each for each in rule.body if isinstance(each, Atom)), rule.head):
         schema = schemas[atom.relation]
         for term, column in zip(atom.terms, schema, strict=True):
-            if not isinstance(term, Variable) or term == ANY:
+            if not isinstance(term, RuleVariable) or term == ANY:
                 continue
             where = f"{atom.relation}.{column.name}"
             known, first = found.setdefault(term.name, (column.type, where))

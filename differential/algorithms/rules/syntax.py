@@ -23,11 +23,11 @@ from typing import Final, NamedTuple, TypeAlias
 from differential.errors import RuleError
 from timely.user_code.call_site import call_site
 
-__all__ = ["ANY", "Atom", "Comparison", "Constant", "Rule", "Term", "Variable", "parse", "variables_of"]
+__all__ = ["ANY", "Atom", "Comparison", "Constant", "Rule", "RuleVariable", "Term", "parse", "variables_of"]
 
 
 @dataclass(frozen=True)
-class Variable:
+class RuleVariable:
     """Some value, the same wherever a rule has this name."""
 
     name: str
@@ -36,7 +36,7 @@ class Variable:
         return self.name
 
 
-ANY: Final = Variable("_")
+ANY: Final = RuleVariable("_")
 """Some value that nothing else is said of; two of these need not be equal."""
 
 
@@ -52,7 +52,7 @@ class Constant:
         return repr(self.value)
 
 
-Term: TypeAlias = Variable | Constant
+Term: TypeAlias = RuleVariable | Constant
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Rule:
 
 def variables_of(part: Atom | Comparison) -> tuple[str, ...]:
     """The variables in it, each once, in their order, `_` not counted."""
-    names = [term.name for term in part.terms if isinstance(term, Variable) and term != ANY]
+    names = [term.name for term in part.terms if isinstance(term, RuleVariable) and term != ANY]
     return tuple(dict.fromkeys(names))
 
 
@@ -147,7 +147,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _Token("end", "the end of the text", line)
 
 
-class _Reader:
+class _RuleReader:
     """Goes through the tokens from the left."""
 
     def __init__(self, text: str) -> None:
@@ -223,7 +223,7 @@ class _Reader:
             self.refuse("a variable or a constant")
         self.take()
         if token.kind == "name":
-            return Constant(_WORDS[token.text]) if token.text in _WORDS else Variable(token.text)
+            return Constant(_WORDS[token.text]) if token.text in _WORDS else RuleVariable(token.text)
         value: object = ast.literal_eval(token.text)
         assert isinstance(value, int | float | str)
         return Constant(value)
@@ -231,7 +231,7 @@ class _Reader:
 
 def parse(text: str) -> tuple[Rule, ...]:
     """The rules of a program, in their order; RuleError with the line of what cannot be read."""
-    reader = _Reader(text)
+    reader = _RuleReader(text)
     rules: list[Rule] = []
     while reader.next.kind != "end":
         rules.append(reader.rule(len(rules) + 1))

@@ -75,7 +75,7 @@ def prefix_sums(
                     f"{_WHO} ({call_site()}): {name!r} is {values.schema[name].type} in values and "
                     f"{rows.schema[name].type} in at. Cast one of them before"
                 )
-    tree = _Tree(keys, bits)
+    tree = _RangeTree(keys, bits)
     place = _in_range(col(position), bits)
     leaves = values.select(**tree.keys_in, level=0, place=place, total=col(value))
     # What lies up to a position is what lies before the next one.
@@ -84,7 +84,7 @@ def prefix_sums(
     return before.select(**tree.keys_out, **{position: col.place - 1, "sum": col.before})
 
 
-class _Tree:
+class _RangeTree:
     """The ranges up to one of level `bits` + 1, which covers all positions and the one behind the last."""
 
     def __init__(self, keys: tuple[str, ...], bits: int) -> None:

@@ -20,7 +20,7 @@ from timely.user_code.call_site import call_site
 from ...errors import SchemaError
 from ...expressions.expression import col
 from ...linear.placing import UNIT
-from ...plan.nodes import Concat, HalfJoin, Join, Pairs, Place, Select, Spread
+from ...plan.nodes import Concat, HalfJoin, Join, Pairs, PlaceOnUnits, Select, Spread
 from ...skew.balance import LEAD_MAX, Balance, Purpose
 from ..sets import SetOperators
 
@@ -72,7 +72,7 @@ def balanced_pairs(
 
     def placed(side: int, purpose: Purpose) -> C:
         whole, names = (left, right)[side], tuple(pair[side] for pair in on)
-        return whole.with_node(Place(whole.node, names, side, purpose, balance))
+        return whole.with_node(PlaceOnUnits(whole.node, names, side, purpose, balance))
 
     kept = placed(0, "kept"), placed(1, "kept")
     if balance.placement.is_cells:

@@ -14,7 +14,7 @@ from ...errors import SchemaError
 from ...expressions.expression import col, lit
 from ...kernels.rows.hashing import hash_of_key
 from ...linear.placing import UNIT
-from ...plan.nodes import Filter, NotNull, Place, Select, Spread, SpreadLoads
+from ...plan.nodes import Filter, NotNull, PlaceOnUnits, Select, Spread, SpreadLoads
 from ...skew.balance import Purpose
 from ..collection import Collection
 
@@ -69,7 +69,7 @@ def _counted(pairs: Collection, purpose: Purpose, asked: str) -> Collection:
     join = _spread_of(pairs, asked)
     parts: list[Collection] = []
     for side, names in enumerate(zip(*join.on, strict=True)):
-        place = Place(join.children[side], names, side, purpose, join.balance)
+        place = PlaceOnUnits(join.children[side], names, side, purpose, join.balance)
         parts.append(pairs.with_node(place).select(side=lit(side), key=col(UNIT)))
     return parts[0].concat(parts[1])
 

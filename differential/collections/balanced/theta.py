@@ -28,7 +28,7 @@ from ...linear.shapes import words_of_length
 from ...plan.rules.filters import conjuncts
 from ..sets import SetOperators
 
-__all__ = ["Band", "Condition", "Parts", "Predicate", "Width", "band", "binned", "parts_of"]
+__all__ = ["Band", "Condition", "ConditionParts", "Predicate", "Width", "band", "binned", "parts_of"]
 
 C = TypeVar("C", bound=SetOperators)
 
@@ -93,7 +93,7 @@ def band(left: str | Expr, right: str | Expr, width: Width) -> Band:
 
 
 @dataclass(frozen=True)
-class Parts:
+class ConditionParts:
     """A condition, taken apart.
 
     on           equal columns of the left and of the right
@@ -107,7 +107,7 @@ class Parts:
     predicates: tuple[Predicate, ...]
 
 
-def parts_of(left: SetOperators, right: SetOperators, conditions: Sequence[Condition]) -> Parts:
+def parts_of(left: SetOperators, right: SetOperators, conditions: Sequence[Condition]) -> ConditionParts:
     """The parts of conditions over two collections without a name in common.
 
     Raises SchemaError for a column that is not there, bands on what has no distance, and no condition.
@@ -136,7 +136,7 @@ def parts_of(left: SetOperators, right: SetOperators, conditions: Sequence[Condi
     if not conditions:
         raise SchemaError(f"theta_join ({call_site()}) needs a condition; for all pairs write cross_join")
     filters += [_within(one) for one in bands]
-    return Parts(tuple(on.items()), bands[0] if bands else None, tuple(filters), tuple(predicates))
+    return ConditionParts(tuple(on.items()), bands[0] if bands else None, tuple(filters), tuple(predicates))
 
 
 def binned(left: C, right: C, one: Band) -> tuple[C, C, str]:

@@ -22,7 +22,7 @@ from differential.kernels.rows.room import mapped_bytes, room_for
 from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "Column", "reserve"]
+__all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "PackedColumn", "reserve"]
 
 _SPARE_BYTES: Final = 1
 """Behind the values of a column: who reads those of three bytes reads four (`kernels/rows/memory.py`)."""
@@ -57,7 +57,7 @@ def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
     return line, memory
 
 
-class Column(NamedTuple):
+class PackedColumn(NamedTuple):
     """Where the values of a column lie in some bytes, how many bytes each has, and what is added to them."""
 
     at: int
@@ -108,7 +108,7 @@ class Block:
         return made
 
     @classmethod
-    def within(cls, rows: int, columns: Sequence[Column], memory: memoryview) -> Block:
+    def within(cls, rows: int, columns: Sequence[PackedColumn], memory: memoryview) -> Block:
         """Rows that lie in `memory`, which nobody writes to any more, as `lying` says it of others. Raises
         ValueError for columns of which anything would be read outside of it.
         """
@@ -131,11 +131,11 @@ class Block:
             )
         return made
 
-    def lying(self) -> tuple[list[Column], memoryview]:
+    def lying(self) -> tuple[list[PackedColumn], memoryview]:
         """Where the columns lie, and the memory in which they do: as little as there is of it in one piece.
         Both are what `within` takes.
         """
-        found = [Column(*entry) for entry in self._line[HEADER:].reshape(-1, 3).tolist()]
+        found = [PackedColumn(*entry) for entry in self._line[HEADER:].reshape(-1, 3).tolist()]
         ends = [(column.at, column.at + self.rows * column.width) for column in found if column.width]
         if not ends:
             return [column._replace(at=0) for column in found], memoryview(bytes(_SPARE_BYTES))

@@ -13,7 +13,7 @@ import struct
 from typing import Final, NamedTuple
 
 from differential.columns.column_types import ROW_WORDS_MAX
-from differential.columns.packed.block import BLOCK_ROWS, Block, Column
+from differential.columns.packed.block import BLOCK_ROWS, Block, PackedColumn
 from timely.errors import PeerError
 
 __all__ = ["Sent", "received", "to_send"]
@@ -52,7 +52,7 @@ def received(header: memoryview, memory: memoryview, peer: int) -> Sent:
         raise PeerError(
             f"worker {peer} sent packed updates of an impossible shape: {width} words, {rows} rows"
         )
-    columns = [Column(*entry) for entry in _COLUMN.iter_unpack(header[_HEADER.size :])]
+    columns = [PackedColumn(*entry) for entry in _COLUMN.iter_unpack(header[_HEADER.size :])]
     try:
         block = Block.within(rows, columns, memory)
     except ValueError as error:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from differential.columns.column_types import DECIMAL_DIGITS_MAX, Bools, Int64s
-from differential.expressions.compiled import Compiled, Natural, Pair, constant
+from differential.expressions.compiled import CompiledExpression, Natural, Pair, constant
 from differential.expressions.functions.numbers import power_of_ten
 
 __all__ = ["beyond_digits", "scaled_to"]
@@ -16,7 +16,7 @@ _WORD_MAX: Final = (1 << 63) - 1
 _LARGEST: Final = 10**DECIMAL_DIGITS_MAX - 1
 
 
-def scaled_to(part: Compiled, scale: int) -> Compiled:
+def scaled_to(part: CompiledExpression, scale: int) -> CompiledExpression:
     """The words of a decimal, or int, with `scale` digits behind the point, for comparisons.
 
     What would leave 64 bits becomes the largest number, or the least: with so many digits in front of the
@@ -42,7 +42,7 @@ def scaled_to(part: Compiled, scale: int) -> Compiled:
         values, valid = run(words)
         return scaled(values), valid
 
-    return Compiled(part.type, scaled_run, can_fail=part.can_fail, can_overflow=part.can_overflow)
+    return CompiledExpression(part.type, scaled_run, can_fail=part.can_fail, can_overflow=part.can_overflow)
 
 
 def beyond_digits(values: Natural) -> Bools | None:

@@ -14,7 +14,7 @@ import numpy as np
 from differential.errors import ExpressionError
 from timely.user_code.call_site import call_site
 
-__all__ = ["ExprText", "Refusals", "check_no_bool"]
+__all__ = ["ExprRefusals", "ExprText", "check_no_bool"]
 
 _LOGIC: Final = (
     "Write & for and, | for or, ~ for not, with parentheses: (col.a > 1) & (col.b < 2). "
@@ -27,7 +27,7 @@ _ORDER: Final = (
 )
 
 
-class _Described(Protocol):
+class _HasText(Protocol):
     def describe(self) -> str: ...
 
 
@@ -53,12 +53,12 @@ class ExprText(str):
         )
 
 
-class Refusals:
+class ExprRefusals:
     """The methods that Python looks for; base of expressions."""
 
     __slots__ = ()
 
-    def __bool__(self: _Described) -> NoReturn:
+    def __bool__(self: _HasText) -> NoReturn:
         op = getattr(self, "op", "")
         more = _EQUALITY if op in ("==", "!=") else _ORDER if op in ("<", "<=", ">", ">=") else ""
         raise ExpressionError(
@@ -66,47 +66,47 @@ class Refusals:
             f"  {_LOGIC}{more}."
         )
 
-    def __iter__(self: _Described) -> NoReturn:
+    def __iter__(self: _HasText) -> NoReturn:
         raise ExpressionError(
             f"{self.describe()} ({call_site()}) is an expression; it cannot be iterated over.\n"
             "  A row for each element of a list is explode('x', type) of a collection; an element is "
             "col.x.list.get(0)."
         )
 
-    def __contains__(self: _Described, value: object) -> NoReturn:
-        shown = value.describe() if isinstance(value, Refusals) else repr(value)
+    def __contains__(self: _HasText, value: object) -> NoReturn:
+        shown = value.describe() if isinstance(value, ExprRefusals) else repr(value)
         raise ExpressionError(
             f"{shown} in {self.describe()} ({call_site()}) has a value in every row, and Python wants one.\n"
             f"  Of a list write {self.describe()}.list.has({shown}), of a text "
             f"{self.describe()}.str.contains({shown})."
         )
 
-    def __len__(self: _Described) -> NoReturn:
+    def __len__(self: _HasText) -> NoReturn:
         written = self.describe()
         raise ExpressionError(
             f"len({written}) ({call_site()}) has a value in every row, and Python wants one.\n"
             f"  Of a text write {written}.str.length(), of a list or map {written}.list.size()."
         )
 
-    def __int__(self: _Described) -> NoReturn:
+    def __int__(self: _HasText) -> NoReturn:
         _refuse_number(self.describe(), "int()", "int")
 
-    def __index__(self: _Described) -> int:  # noqa: PLE0305  # it never returns
+    def __index__(self: _HasText) -> int:  # noqa: PLE0305  # it never returns
         _refuse_number(self.describe(), "an index", "int")
 
-    def __bytes__(self: _Described) -> NoReturn:
+    def __bytes__(self: _HasText) -> NoReturn:
         raise ExpressionError(
             f"bytes({self.describe()}) ({call_site()}) has a value in every row, and Python wants one.\n"
             f"  Write {self.describe()}.cast('bytes')."
         )
 
-    def __float__(self: _Described) -> NoReturn:
+    def __float__(self: _HasText) -> NoReturn:
         _refuse_number(self.describe(), "float()", "float")
 
-    def __complex__(self: _Described) -> NoReturn:
+    def __complex__(self: _HasText) -> NoReturn:
         _refuse_number(self.describe(), "complex()", "float")
 
-    def __format__(self: _Described, spec: str) -> NoReturn:
+    def __format__(self: _HasText, spec: str) -> NoReturn:
         written = self.describe()
         raise ExpressionError(
             f"{written} ({call_site()}) has a value in every row, which an f-string cannot hold.\n"
@@ -114,15 +114,15 @@ class Refusals:
             "print the expression itself, {x!r}."
         )
 
-    def __str__(self: _Described) -> str:
+    def __str__(self: _HasText) -> str:
         return ExprText(self.describe())
 
-    def __xor__(self: _Described, other: object) -> NoReturn:
+    def __xor__(self: _HasText, other: object) -> NoReturn:
         _refuse_operator(self.describe(), "^", "x != y of two conditions, or x ** y for a power")
 
     __rxor__ = __xor__
 
-    def __divmod__(self: _Described, other: object) -> NoReturn:
+    def __divmod__(self: _HasText, other: object) -> NoReturn:
         _refuse_operator(self.describe(), "divmod", "two columns: x // y and x % y")
 
     __rdivmod__ = __divmod__

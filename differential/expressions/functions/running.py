@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import Bools, ColumnType, Floats, Int64s
-from differential.columns.conforming import Place
+from differential.columns.conforming import ValueLocation
 from differential.columns.encoding import decode_column, encode_column
 from differential.columns.float_words import floats_to_words, words_to_floats
 from differential.columns.rows import values_to_words
 from differential.columns.symbols.table import SymbolTable
-from differential.expressions.compiled import Compiled, Evaluate, Natural, Pair
+from differential.expressions.compiled import CompiledExpression, Evaluate, Natural, Pair
 from differential.expressions.functions.casts import COLUMN_CASTS, NEVER_FAIL, VALUE_CASTS
 from differential.expressions.functions.function import Function, Python
 from timely.wire.arrow import binary_array, int64_array, number_array, numbers_of, pc
@@ -34,7 +34,7 @@ _OfColumns: TypeAlias = Callable[[Sequence[Natural], Sequence[Bools | None]], Pa
 
 def function_run(
     function: Function,
-    parts: Sequence[Compiled],
+    parts: Sequence[CompiledExpression],
     constants: Sequence[object],
     type_: ColumnType,
     symbols: SymbolTable | None,
@@ -52,7 +52,7 @@ def function_run(
 
 
 def cast_run(
-    part: Compiled, type_: ColumnType, is_try: bool, symbols: SymbolTable | None, refuse: Refuse
+    part: CompiledExpression, type_: ColumnType, is_try: bool, symbols: SymbolTable | None, refuse: Refuse
 ) -> Evaluate:
     """The run of a cast of `part` to another type; null where it fails if `is_try`, else the dataflow
     stops.
@@ -101,7 +101,11 @@ def ranks(columns: Sequence[Int64s], valid: Sequence[Bools | None], symbols: Sym
 
 
 def _whole(
-    of_columns: _OfColumns, parts: Sequence[Compiled], failure: str | None, refuse: Refuse, skips_nulls: bool
+    of_columns: _OfColumns,
+    parts: Sequence[CompiledExpression],
+    failure: str | None,
+    refuse: Refuse,
+    skips_nulls: bool,
 ) -> Evaluate:
     """`of_columns` over whole columns of one length: nulls in give nulls out, a lack of values is one or
     fails.
@@ -183,7 +187,7 @@ def _of_values(
     symbols: SymbolTable | None,
 ) -> _OfColumns:
     """A function of Python over the different values of one column."""
-    place = Place("an expression", "value", type_.or_null())
+    place = ValueLocation("an expression", "value", type_.or_null())
 
     def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
         words = floats_to_words(cast("Floats", values[0])) if source.kind == "float" else values[0]

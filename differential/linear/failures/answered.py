@@ -18,11 +18,11 @@ from differential.errors import FailingRows, UserFunctionError
 from differential.expressions.literals import constant_word
 from timely.user_code.call_site import CallSite
 
-__all__ = ["Answered"]
+__all__ = ["AnsweredTransform"]
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredTransform:
     """Rows of `schema_in`, whose first columns are those of `schema_out`; `errors` are the columns of the
     error.
     """

@@ -17,7 +17,7 @@ from ...aggregates import ADDED, CHOSEN, Aggregate
 from ...expressions.expression import ColumnRef, Expr
 from ...operators.ordered.layout import Turn
 from ...skew.balance import Balance
-from ..nodes import Accumulate, Added, Distinct, Filter, Node, OrderBy, Reduce, Select, check_order
+from ..nodes import Accumulate, AddedColumn, Distinct, Filter, Node, OrderBy, Reduce, Select, check_order
 from .choosing import best_value, first_value
 from .collecting import collected
 from .computing import order_of, with_columns
@@ -49,17 +49,17 @@ def aggregated(
     needed: list[Node] = [source] if len(chosen) < len(named) else []
     needed += [node for node in chosen.values() if node not in needed]
     others: list[Node] = []
-    added: list[Added] = []
+    added: list[AddedColumn] = []
     for name, aggregate in named.items():
         if name in chosen:
-            added.append(Added(name, needed.index(chosen[name]), Aggregate("only", name)))
+            added.append(AddedColumn(name, needed.index(chosen[name]), Aggregate("only", name)))
         elif aggregate.kind in ADDED:
-            added.append(Added(name, 0, aggregate))
+            added.append(AddedColumn(name, 0, aggregate))
         else:
             values = _different(add, source, keys, aggregate)
             if values not in others:
                 others.append(values)
-            added.append(Added(name, len(needed) + others.index(values), Aggregate("count")))
+            added.append(AddedColumn(name, len(needed) + others.index(values), Aggregate("count")))
     return add(Accumulate((*needed, *others), keys, len(needed), tuple(added)))
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef
-from ..functions import Function
+from ..functions import UserFunction
 from ..nodes import Node, ReduceFunction, Select
 
 __all__ = ["collected", "values_of", "values_once"]
@@ -22,7 +22,7 @@ def collected(
     """The values of `column` that are not null in each group, in order, as `name` beside the keys."""
     named = {key: ColumnRef(key) for key in keys}
     rows = add(Select(source, (*named.items(), (f"{column} (collected)", ColumnRef(column)))))
-    function = Function.of(values_once if once else values_of)
+    function = UserFunction.of(values_once if once else values_of)
     return add(ReduceFunction(rows, keys, function, Schema.of({name: "any"})))
 
 

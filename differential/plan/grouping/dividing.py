@@ -19,7 +19,7 @@ from ...aggregates import Aggregate
 from ...expressions.expression import ColumnRef
 from ...linear.placing import UNIT
 from ...skew.balance import Balance
-from ..nodes import Node, Place, Reduce, Select, TopK
+from ..nodes import Node, PlaceOnUnits, Reduce, Select, TopK
 
 __all__ = ["divided"]
 
@@ -31,7 +31,7 @@ def divided(add: _Add, node: TopK | Reduce, balance: Balance | None) -> Node:
     """`node`, of groups that `balance` divides; as it is without one, or if each key is in one unit by it."""
     if balance is None or balance.division is None:
         return add(node)
-    placed = add(Place(node.source, node.keys, 0, "divided", balance))
+    placed = add(PlaceOnUnits(node.source, node.keys, 0, "divided", balance))
     keys = (*node.keys, UNIT)
     if isinstance(node, TopK):
         part = add(TopK(placed, keys, node.order, node.limit + node.offset))

@@ -1,10 +1,10 @@
 """The operators of plans, as data: `node.py` says what a node is, the other files which there are."""
 
 from .effects import Export, Inspect, Output
-from .groups import Accumulate, Added
+from .groups import Accumulate, AddedColumn
 from .guarded import Answered, Guarded, Provided
 from .leaves import FromStream, Import, Input, OneRow, Variable
-from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, Place, Select, Weigh
+from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, PlaceOnUnits, Select, Weigh
 from .loops import ByPriority, Empty, Leave, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK, check_order
@@ -16,7 +16,7 @@ from .times import AssertEmpty, Delay
 __all__ = [
     "ALL_ROWS",
     "Accumulate",
-    "Added",
+    "AddedColumn",
     "Answered",
     "Apply",
     "ApplyKind",
@@ -50,7 +50,7 @@ __all__ = [
     "OrderBy",
     "Output",
     "Pairs",
-    "Place",
+    "PlaceOnUnits",
     "Provided",
     "Reduce",
     "ReduceFunction",

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 from ..expressions import texts_of
-from ..functions import Function, Functions
+from ..functions import UserFunction, UserFunctions
 from .node import Node, Unary
 
 __all__ = ["Export", "Inspect", "Output"]
@@ -18,7 +18,7 @@ class Inspect(Unary):
     """The same collection; a function of the user sees its updates. By `serial`, each by itself."""
 
     kind: ClassVar[str] = "inspect"
-    function: Function
+    function: UserFunction
     serial: int
 
     def data(self) -> list[object]:
@@ -26,7 +26,7 @@ class Inspect(Unary):
         return [self.function.identity, self.serial]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [identity, int(serial)], [source]:
@@ -34,7 +34,7 @@ class Inspect(Unary):
         return None
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[UserFunction, ...]:
         """The one that looks on."""
         return (self.function,)
 
@@ -58,7 +58,7 @@ class Output(Unary):
         return [self.name, True] if self.is_strict else [self.name]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [str(name)], [source]:
@@ -84,7 +84,7 @@ class Export(Output):
         return [self.name, list(self.keys)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [str(name), [*keys]], [source] if set(keys) <= set(source.schema.names):

@@ -11,13 +11,13 @@ from ...columns.column_types import ColumnType
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ..expressions import texts_of
-from ..functions import Functions
+from ..functions import UserFunctions
 from .node import Node, same
 
-__all__ = ["Accumulate", "Added"]
+__all__ = ["Accumulate", "AddedColumn"]
 
 
-class Added(NamedTuple):
+class AddedColumn(NamedTuple):
     """A column of the answer: its name, and what is added up of which source."""
 
     name: str
@@ -37,7 +37,7 @@ class Accumulate(Node):
     sources: tuple[Node, ...]
     keys: tuple[str, ...]
     needed: int
-    added: tuple[Added, ...]
+    added: tuple[AddedColumn, ...]
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -54,7 +54,7 @@ class Accumulate(Node):
         return [list(self.keys), self.needed, added]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data:
             case [[*keys], int(needed), [*added]] if added and 0 <= needed <= len(children):
@@ -94,7 +94,7 @@ class Accumulate(Node):
         ]
         return tuple(dict.fromkeys((*self.keys, *named)))
 
-    def _describe(self, added: Added) -> str:
+    def _describe(self, added: AddedColumn) -> str:
         name, source, aggregate = added
         if aggregate.kind == "only":
             return name if aggregate.column == name else f"{name}={aggregate.column}"
@@ -108,10 +108,10 @@ class Accumulate(Node):
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
 
 
-def _added_of(data: object, sources: int) -> Added:
+def _added_of(data: object, sources: int) -> AddedColumn:
     match data:
         case [str(name), int(source), "count", None] if 0 <= source < sources:
-            return Added(name, source, Aggregate("count"))
+            return AddedColumn(name, source, Aggregate("count"))
         case [str(name), int(source), str(kind), str(column)] if 0 <= source < sources and kind in ADDED:
-            return Added(name, source, Aggregate(kind, column))
+            return AddedColumn(name, source, Aggregate(kind, column))
     raise SchemaError(f"{data!r:.200} is nothing to be added up")

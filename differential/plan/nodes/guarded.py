@@ -9,18 +9,18 @@ from typing import ClassVar, Final, Literal, Self, TypeAlias
 from ...columns.schema import Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr
-from ..functions import Function, Functions
+from ..functions import UserFunction, UserFunctions
 from .linear import Apply, Filter, Negate, NotNull, Select
 from .node import Node, Unary, same
 
-__all__ = ["ERRORS", "GUARDED", "Answered", "Guarded", "Part", "Provided", "Step"]
+__all__ = ["ERRORS", "GUARDED", "Answered", "Guarded", "GuardedStep", "Outcome", "Provided"]
 
 ERRORS: Final = Schema.of("record: string, stage: string, line: string, error: string, traceback: string")
 """The columns of a collection of errors."""
 
-Part = Literal["good", "errors"]
+Outcome = Literal["good", "errors"]
 
-Step: TypeAlias = Select | Filter | Apply | Negate | NotNull
+GuardedStep: TypeAlias = Select | Filter | Apply | Negate | NotNull
 GUARDED: Final = (Select, Filter, Apply, Negate, NotNull)
 
 
@@ -32,15 +32,15 @@ class Guarded(Unary):
 
     kind: ClassVar[str] = "guarded"
     is_linear: ClassVar[bool] = True
-    steps: tuple[Step, ...]
-    part: Part
+    steps: tuple[GuardedStep, ...]
+    part: Outcome
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
         """The same steps over another."""
         (source,) = children
         if source is self.source:
             return self
-        made: list[Step] = []
+        made: list[GuardedStep] = []
         for step in self.steps:
             below = made[-1] if made else source
             made.append(step.with_children((below,)))
@@ -51,11 +51,11 @@ class Guarded(Unary):
         return [self.part, [[step.kind, step.data()] for step in self.steps]]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case ["good" | "errors" as part, [_, *_] as written], [source]:
-                steps: list[Step] = []
+                steps: list[GuardedStep] = []
                 for each in written:
                     steps.append(_step_of(each, steps[-1] if steps else source, functions))
                 return cls(source, tuple(steps), part)
@@ -67,7 +67,7 @@ class Guarded(Unary):
         return self.steps[-1].schema if self.part == "good" else ERRORS
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[UserFunction, ...]:
         """Those of its steps."""
         return tuple(function for step in self.steps for function in step.functions)
 
@@ -86,7 +86,7 @@ class Guarded(Unary):
         return f"{self.part} of {self.stage}"
 
 
-def _step_of(data: object, source: Node, functions: Functions) -> Step:
+def _step_of(data: object, source: Node, functions: UserFunctions) -> GuardedStep:
     match data:
         case [str(kind), [*fields]]:
             for step in GUARDED:
@@ -110,7 +110,7 @@ class Answered(Unary):
         return [self.text]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return None: it is made where a plan is carried out, and does not travel."""
         return None
 
@@ -144,7 +144,7 @@ class Provided(Node):
         return self if same(children, self.children) else replace(self, source=source, claim=claim)
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [], [source, claim]:

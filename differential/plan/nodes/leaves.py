@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Literal, Self
 from ...columns.column_types import boolean
 from ...columns.schema import Schema
 from ..expressions import schema_data, schema_of, texts_of
-from ..functions import Functions
+from ..functions import UserFunctions
 from .node import LOOPS_MAX, Leaf, Node
 
 __all__ = ["FromStream", "Import", "Input", "InputMode", "OneRow", "Variable"]
@@ -40,7 +40,7 @@ class Input(Leaf):
         return plain if self.mode == "append" else [*plain, self.mode, list(self.keys)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [schema, str(name)], []:
@@ -74,7 +74,7 @@ class Import(Leaf):
         return [schema_data(self.columns), self.owner, self.name]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [schema, (int() | str()) as owner, str(name)], []:
@@ -110,7 +110,7 @@ class OneRow(Leaf):
     columns: Schema = field(default=_ONE)
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         return None if data or children else cls()
 
@@ -132,7 +132,7 @@ class Variable(Leaf):
         return [schema_data(self.columns), self.depth, self.index]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [schema, int(depth), int(index)], [] if 1 <= depth <= LOOPS_MAX and index >= 0:

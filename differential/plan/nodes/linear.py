@@ -15,7 +15,7 @@ from ...expressions.types import check_condition
 from ...linear.placing import placed
 from ...skew.balance import Balance, Purpose
 from ..expressions import expr_data, expr_of, schema_data, schema_of, texts_of
-from ..functions import Function, Functions
+from ..functions import UserFunction, UserFunctions
 from .node import Node, Unary, same
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "Filter",
     "Negate",
     "NotNull",
-    "Place",
+    "PlaceOnUnits",
     "Select",
     "Weigh",
 ]
@@ -47,7 +47,7 @@ class Select(Unary):
         return [[name, expr_data(expr)] for name, expr in self.columns]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [_, *_], [source]:
@@ -83,7 +83,7 @@ class Filter(Unary):
         return [expr_data(self.condition)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [condition], [source]:
@@ -123,7 +123,7 @@ class NotNull(Unary):
         return list(self.names)
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [_, *_], [Filter() as source] if set(data) <= set(source.schema.names) & not_null_where(
@@ -163,7 +163,7 @@ class Weigh(Unary):
         return [self.by]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [str(by)], [source]:
@@ -190,7 +190,7 @@ class Apply(Unary):
     kind: ClassVar[str] = "apply"
     is_linear: ClassVar[bool] = True
     how: ApplyKind
-    function: Function
+    function: UserFunction
     columns: Schema
 
     def data(self) -> list[object]:
@@ -198,7 +198,7 @@ class Apply(Unary):
         return [self.how, self.function.identity, schema_data(self.columns)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case ["map" | "flat_map" | "map_batches" as how, identity, schema], [source]:
@@ -210,7 +210,7 @@ class Apply(Unary):
         return None
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[UserFunction, ...]:
         """The one."""
         return (self.function,)
 
@@ -225,7 +225,7 @@ class Apply(Unary):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Place(Unary):
+class PlaceOnUnits(Unary):
     """Each row once for each unit where it is kept, or looks for others, with the unit in front.
 
     side   0: of the left of a join; 1: of the right
@@ -246,7 +246,7 @@ class Place(Unary):
         return [list(self.keys), self.side, self.purpose, self.balance.data()]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*keys], int(side), str(purpose), [*balance]], [source] if (
@@ -290,7 +290,7 @@ class Concat(Node):
         return self if same(children, self.sources) else replace(self, sources=children)
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         if data or not children:
             return None
@@ -319,7 +319,7 @@ class Arrange(Unary):
         return [list(self.keys)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[_, *_] as keys], [source] if all(

@@ -10,7 +10,7 @@ from ...columns.schema import Schema
 from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import Expr
 from ..expressions import expr_data, expr_of, schema_data, schema_of
-from ..functions import Functions
+from ..functions import UserFunctions
 from .leaves import Variable
 from .node import LOOPS_MAX, Leaf, Node, Unary, same
 
@@ -56,7 +56,7 @@ class LetRec(Node):
         return [*said, True] if self.stops else said
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data:
             case [int(depth), int(count), int(limit), str(name), *rest] if (
@@ -140,7 +140,7 @@ class Leave(Node):
         return [self.index]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [int(index)], [LetRec() as loop] if 0 <= index < len(loop.bodies):
@@ -168,7 +168,7 @@ class Empty(Leaf):
         return [schema_data(self.columns)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [schema], []:
@@ -193,7 +193,7 @@ class ByPriority(Unary):
         return [expr_data(self.priority), self.depth]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [priority, int(depth)], [source] if (

@@ -25,7 +25,7 @@ import msgpack
 
 from ...columns.schema import Schema
 from ...expressions.expression import Expr
-from ..functions import Function, Functions
+from ..functions import UserFunction, UserFunctions
 
 __all__ = ["LOOPS_MAX", "Leaf", "Node", "Unary", "same"]
 
@@ -62,7 +62,7 @@ class Node:
         return []
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node of this kind whose `data()` is `data`, over `children`; None if there is none.
 
         Raises SchemaError for data that is none, too. Law: `read` of what a node writes is the same node.
@@ -71,7 +71,7 @@ class Node:
         return None
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[UserFunction, ...]:
         """The functions of users that it calls."""
         return ()
 
@@ -134,7 +134,7 @@ class Unary(Node):
         return self if source is self.source else replace(self, source=source)
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node of this kind, without fields, over one other; None if there is none."""
         match data, children:
             case [], [source]:

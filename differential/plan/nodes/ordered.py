@@ -13,7 +13,7 @@ from ...expressions.expression import ColumnRef, Ordering
 from ...operators.ordered.layout import Turn
 from ...operators.reduce import RankKind
 from ..expressions import texts_of
-from ..functions import Functions
+from ..functions import UserFunctions
 from .node import Node, Unary
 
 __all__ = ["ALL_ROWS", "OrderBy", "TopK", "check_order"]
@@ -67,7 +67,7 @@ class TopK(Unary):
         return [list(self.keys), order, self.limit, self.offset, rank]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*keys], [*order], int(limit), int(offset), rank], [source] if limit > 0 <= offset:

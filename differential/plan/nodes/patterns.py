@@ -13,7 +13,7 @@ from ...errors import SchemaError
 from ...skew.balance import LEAD_MAX, Balance
 from ...skew.running.schedule import ANNOUNCED
 from ..expressions import pairs_of, texts_of
-from ..functions import Functions
+from ..functions import UserFunctions
 from .node import Node, Unary, same
 from .stateful import Join
 
@@ -55,7 +55,7 @@ class Spread(Node):
         return [[list(pair) for pair in self.on], self.null_safe, self.balance.data(), self.lead]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*pairs], bool(null_safe), [*balance], int(lead)], [left, right, announcements] if (
@@ -91,7 +91,7 @@ class SpreadLoads(Unary):
     kind: ClassVar[str] = "spread_loads"
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [], [Spread() as source]:
@@ -136,7 +136,7 @@ class JoinAll(Node):
         return [list(self.shared), self.fewest]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data:
             case [[*shared], bool(fewest)] if len(children) > 1:

@@ -10,7 +10,7 @@ from ...aggregates import Aggregate
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ..expressions import pairs_of, schema_data, schema_of, texts_of
-from ..functions import Function, Functions
+from ..functions import UserFunction, UserFunctions
 from .guarded import ERRORS
 from .node import Node, Unary
 
@@ -45,7 +45,7 @@ class Pairs(Node):
         return [[list(pair) for pair in self.on], self.null_safe]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*pairs], bool(null_safe)], [left, right]:
@@ -114,7 +114,7 @@ class HalfJoin(Pairs):
         return [*super().data(), self.probing]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*pairs], bool(null_safe), int(probing)], [left, right] if (
@@ -141,7 +141,7 @@ class Reduce(Unary):
         return [list(self.keys), [[name, a.kind, a.column] for name, a in self.aggregates]]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*keys], [_, *_] as aggregates], [source]:
@@ -193,7 +193,7 @@ class ReduceFunction(Unary):
 
     kind: ClassVar[str] = "reduce_function"
     keys: tuple[str, ...]
-    function: Function
+    function: UserFunction
     columns: Schema
     collects: bool = False
 
@@ -202,7 +202,7 @@ class ReduceFunction(Unary):
         return [list(self.keys), self.function.identity, schema_data(self.columns), self.collects]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*keys], identity, schema, bool(collects)], [source]:
@@ -210,7 +210,7 @@ class ReduceFunction(Unary):
         return None
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[UserFunction, ...]:
         """The one."""
         return (self.function,)
 
@@ -247,7 +247,7 @@ class Keys(Unary):
         return [list(self.keys)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*keys]], [source]:

@@ -10,7 +10,7 @@ from ...columns.schema import Column, Schema
 from ...linear.sliding import TIME_MAX
 from ...operators.timed.sweep import Rule
 from ..expressions import schema_data, schema_of, texts_of
-from ..functions import Functions
+from ..functions import UserFunctions
 from .node import Node, Unary
 
 __all__ = ["During", "OnTime", "Slide", "Sweep"]
@@ -31,7 +31,7 @@ class Slide(Unary):
         return [self.time, list(self.lengths), list(self.names)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [str(time), [int(size), int(every), int(origin)], [str(start), str(end)]], [source] if (
@@ -64,7 +64,7 @@ class During(Unary):
     kind: ClassVar[str] = "during"
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [], [source]:
@@ -99,7 +99,7 @@ class OnTime(Unary):
         return [self.which]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case ["on time" | "late" as which], [source]:
@@ -136,7 +136,7 @@ class Sweep(Unary):
         return [list(self.keys), self.rule, list(self.options), schema_data(self.columns)]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [[*keys], "sessions" | "nearest" as rule, [*options], columns], [source] if all(

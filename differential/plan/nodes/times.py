@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
-from ..functions import Function, Functions
+from ..functions import UserFunction, UserFunctions
 from .node import Node, Unary
 
 __all__ = ["AssertEmpty", "Delay"]
@@ -18,14 +18,14 @@ class Delay(Unary):
 
     kind: ClassVar[str] = "delay"
     epochs: int
-    function: Function | None = None
+    function: UserFunction | None = None
 
     def data(self) -> list[object]:
         """How much later."""
         return [self.epochs, None if self.function is None else self.function.identity]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [int(epochs), identity], [source] if epochs >= 0:
@@ -33,7 +33,7 @@ class Delay(Unary):
         return None
 
     @cached_property
-    def functions(self) -> tuple[Function, ...]:
+    def functions(self) -> tuple[UserFunction, ...]:
         """The one that says how much later, if there is one."""
         return () if self.function is None else (self.function,)
 
@@ -58,7 +58,7 @@ class AssertEmpty(Unary):
         return [self.what]
 
     @classmethod
-    def read(cls, data: list[object], children: tuple[Node, ...], functions: Functions) -> Self | None:
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node with this data over `children`; None if there is none."""
         match data, children:
             case [str(what)], [source]:

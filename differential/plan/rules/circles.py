@@ -38,7 +38,7 @@ _PARTS_MAX: Final = 6
 
 
 @dataclass(frozen=True)
-class _Tree:
+class _JoinTree:
     """Joins one above the other, as parts whose columns have numbers: what has to be equal has the same one.
 
     parts     what is joined, and the number of each of its columns
@@ -93,17 +93,17 @@ def without_ears(edges: Sequence[Collection[int]]) -> list[set[int]]:
         del left[ear]
 
 
-def _joined(node: Node, readers: Callable[[Node], int], first: int) -> _Tree:
+def _joined(node: Node, readers: Callable[[Node], int], first: int) -> _JoinTree:
     """The joins from `node` downwards, with numbers from `first` on; the node itself may have any readers."""
     if isinstance(node, Select):
         below = _part(node.source, readers, first)
         moved = moves_columns(node)
         assert moved is not None, node
-        return _Tree(below.parts, {name: below.columns[old] for name, old in moved.items()})
+        return _JoinTree(below.parts, {name: below.columns[old] for name, old in moved.items()})
     if isinstance(node, JoinAll):
         numbers = {name: first + n for n, name in enumerate(node.schema.names)}
         parts = tuple((part, {name: numbers[name] for name in part.schema.names}) for part in node.parts)
-        return _Tree(parts, numbers)
+        return _JoinTree(parts, numbers)
     assert isinstance(node, Join), node
     left = _part(node.left, readers, first)
     right = _part(node.right, readers, first + 1 + max(_numbers(left)))
@@ -115,7 +115,7 @@ def _joined(node: Node, readers: Callable[[Node], int], first: int) -> _Tree:
     _, right_keys = node.keys
     others = {name: number for name, number in right.columns.items() if name not in right_keys}
     columns = {**left.columns, **others}
-    return _Tree(
+    return _JoinTree(
         tuple(
             (part, {name: _found(same, number) for name, number in numbers.items()})
             for part, numbers in (*left.parts, *right.parts)
@@ -124,11 +124,11 @@ def _joined(node: Node, readers: Callable[[Node], int], first: int) -> _Tree:
     )
 
 
-def _part(node: Node, readers: Callable[[Node], int], first: int) -> _Tree:
+def _part(node: Node, readers: Callable[[Node], int], first: int) -> _JoinTree:
     if _is_passed(node) and readers(node) == 1:
         return _joined(node, readers, first)
     numbers = {name: first + n for n, name in enumerate(node.schema.names)}
-    return _Tree(((node, numbers),), numbers)
+    return _JoinTree(((node, numbers),), numbers)
 
 
 def _is_passed(node: Node) -> bool:
@@ -146,7 +146,7 @@ def _moved(node: Node) -> Node:
     return node
 
 
-def _numbers(tree: _Tree) -> set[int]:
+def _numbers(tree: _JoinTree) -> set[int]:
     return {number for _, numbers in tree.parts for number in numbers.values()}
 
 
@@ -156,7 +156,7 @@ def _found(same: dict[int, int], number: int) -> int:
     return number
 
 
-def _at_once(tree: _Tree, node: Join) -> Node | None:
+def _at_once(tree: _JoinTree, node: Join) -> Node | None:
     """The join of all parts, under the names that the columns of `node` have."""
     counts = Counter(number for edge in tree.edges for number in edge)
     types: dict[int, object] = {}

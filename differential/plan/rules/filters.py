@@ -33,7 +33,7 @@ from ..nodes import (
     Node,
     NotNull,
     Pairs,
-    Place,
+    PlaceOnUnits,
     Reduce,
     Select,
     TopK,
@@ -63,7 +63,7 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
         moving = parts
-    elif isinstance(below, Place):
+    elif isinstance(below, PlaceOnUnits):
         moving = [part for part in parts if UNIT not in part.columns()]
     else:
         return None

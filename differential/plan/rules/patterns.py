@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..nodes import JoinAll, Node
-from .sharing import Kept, collection_of
+from .sharing import SharedArrangement, collection_of
 
-__all__ = ["Look", "Place", "Step", "layouts", "places_of", "way"]
+__all__ = ["JoinLookup", "JoinPosition", "LookupStep", "layouts", "places_of", "way"]
 
 
 @dataclass(frozen=True)
-class Look:
+class JoinLookup:
     """Part number `part` is looked up by its columns `known`, and makes `adds` known."""
 
     part: int
@@ -35,37 +35,37 @@ class Look:
     adds: tuple[str, ...]
 
 
-Step = tuple[Look, ...]
+LookupStep = tuple[JoinLookup, ...]
 """Looks of which one adds columns, and the others are asked whether they have them."""
 
 
 @dataclass(frozen=True)
-class Place:
+class JoinPosition:
     """Where a part is found by some columns.
 
     looked    these columns, in the order of the arrangement; the first `routed` of them are its keys
     columns   by name in the part, the column of the arrangement
     """
 
-    kept: Kept
+    kept: SharedArrangement
     looked: tuple[str, ...]
     routed: int
     columns: dict[str, str]
 
 
-def way(parts: Sequence[Sequence[str]], first: int, *, fewest: bool = False) -> tuple[Step, ...]:
+def way(parts: Sequence[Sequence[str]], first: int, *, fewest: bool = False) -> tuple[LookupStep, ...]:
     """The steps of the changes of part `first`, where `parts` are the columns of each.
 
     Requires: all are connected by columns that they share.
     """
     known = set(parts[first])
     left = [number for number in range(len(parts)) if number != first]
-    steps: list[Step] = []
+    steps: list[LookupStep] = []
     while left:
         looks = [_look(parts, number, known) for number in left]
         looks = [look for look in looks if look.known]
         best = min(looks, key=lambda look: (bool(look.adds), -len(look.known), look.part < first, look.part))
-        step: Step = (best,)
+        step: LookupStep = (best,)
         if fewest and best.adds:
             step = tuple(look for look in looks if set(look.adds) == set(best.adds))
         steps.append(step)
@@ -74,9 +74,11 @@ def way(parts: Sequence[Sequence[str]], first: int, *, fewest: bool = False) -> 
     return tuple(steps)
 
 
-def _look(parts: Sequence[Sequence[str]], number: int, known: set[str]) -> Look:
+def _look(parts: Sequence[Sequence[str]], number: int, known: set[str]) -> JoinLookup:
     columns = parts[number]
-    return Look(number, tuple(c for c in columns if c in known), tuple(c for c in columns if c not in known))
+    return JoinLookup(
+        number, tuple(c for c in columns if c in known), tuple(c for c in columns if c not in known)
+    )
 
 
 def _looks_of(node: JoinAll) -> list[tuple[int, frozenset[str]]]:
@@ -92,7 +94,7 @@ def _looks_of(node: JoinAll) -> list[tuple[int, frozenset[str]]]:
     return list(found)
 
 
-def places_of(node: JoinAll) -> dict[tuple[int, frozenset[str]], Place]:
+def places_of(node: JoinAll) -> dict[tuple[int, frozenset[str]], JoinPosition]:
     """Where each part is found by each set of columns by which it is looked up."""
     readings = [_read(part) for part in node.parts]
     wanted: defaultdict[bytes, list[frozenset[str]]] = defaultdict(list)
@@ -107,13 +109,13 @@ def places_of(node: JoinAll) -> dict[tuple[int, frozenset[str]], Place]:
         for base, _ in readings
         if base.digest in wanted
     }
-    found: dict[tuple[int, frozenset[str]], Place] = {}
+    found: dict[tuple[int, frozenset[str]], JoinPosition] = {}
     for part, known in looks:
         base, columns = readings[part]
         names = {column: name for name, column in columns.items()}
         keys, values = made[base.digest][frozenset(columns[name] for name in known)]
         looked = tuple(names[column] for column in (*keys, *values)[: len(known)])
-        found[part, known] = Place(Kept(base, keys, values), looked, len(keys), columns)
+        found[part, known] = JoinPosition(SharedArrangement(base, keys, values), looked, len(keys), columns)
     return found
 
 

@@ -50,8 +50,8 @@ from ..rewriting import beneath
 
 __all__ = [
     "Identity",
-    "Kept",
     "Reading",
+    "SharedArrangement",
     "Sharing",
     "answered",
     "collection_of",
@@ -70,7 +70,7 @@ Identity = tuple[bytes, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Kept:
+class SharedArrangement:
     """An arrangement: the columns `keys`, then `values`, of `node`."""
 
     node: Node
@@ -118,8 +118,8 @@ class Sharing:
     exports    by what is kept: who keeps it for other dataflows, too
     """
 
-    joins: dict[tuple[bytes, int], Kept] = field(default_factory=dict)
-    reduces: dict[bytes, Kept] = field(default_factory=dict)
+    joins: dict[tuple[bytes, int], SharedArrangement] = field(default_factory=dict)
+    reduces: dict[bytes, SharedArrangement] = field(default_factory=dict)
     answers: set[bytes] = field(default_factory=set)
     returns: Counter[tuple[bytes, int]] = field(default_factory=Counter)
     exports: dict[Identity, Export] = field(default_factory=dict)
@@ -176,7 +176,7 @@ def read_of(join: Pairs, side: int) -> Reading | None:
     return _reading(join.children[side], join.keys[side], join.children[side].schema.names)
 
 
-def kept_for(join: Pairs, side: int) -> tuple[Kept, dict[str, str]]:
+def kept_for(join: Pairs, side: int) -> tuple[SharedArrangement, dict[str, str]]:
     """What a half join looks up on a side, and by its own names which columns of that these are."""
     child, keys = join.children[side], join.keys[side]
     found = read_of(join, side) or Reading(child, keys, {name: name for name in child.schema.names})
@@ -221,16 +221,18 @@ def _moved(select: Select, columns: dict[str, str]) -> dict[str, str] | None:
     return found
 
 
-def answered(node: Node) -> Kept | None:
+def answered(node: Node) -> SharedArrangement | None:
     """How an operator keeps its answers; None for one that keeps none."""
     if isinstance(node, Distinct | Keys):
-        return Kept(node, node.schema.names, ())
+        return SharedArrangement(node, node.schema.names, ())
     if isinstance(node, Accumulate | Reduce | ReduceFunction | Sweep | TopK):
-        return Kept(node, node.keys, tuple(name for name in node.schema.names if name not in node.keys))
+        return SharedArrangement(
+            node, node.keys, tuple(name for name in node.schema.names if name not in node.keys)
+        )
     return None
 
 
-def returned(loop: LetRec, index: int) -> tuple[Kept, dict[str, str]] | None:
+def returned(loop: LetRec, index: int) -> tuple[SharedArrangement, dict[str, str]] | None:
     """The answers, kept inside the loop, as which a variable goes on; and by column of the variable the
     column of these. None if it goes on as something else, and of a loop that stops: what goes on too late is
     dropped there, and answers that are read where they are kept cannot be.
@@ -262,7 +264,7 @@ def _share_returned(loop: LetRec, found: Sharing) -> None:
                 found.returns[loop.digest, reading.node.index] += 1
 
 
-def reads_answers(reading: Reading, kept: Kept, columns: dict[str, str]) -> bool:
+def reads_answers(reading: Reading, kept: SharedArrangement, columns: dict[str, str]) -> bool:
     """Whether what reads a variable by these keys can read answers, of which its columns are `columns`."""
     return tuple(columns[key] for key in reading.keys) == kept.keys
 
@@ -323,7 +325,7 @@ class _Wanted:
     def _are_given(self, found: Sharing) -> bool:
         return any((join.digest, side) in found.joins for join, side, _ in self.joins)
 
-    def _give(self, found: Sharing, kept: Kept, joins: bool) -> None:
+    def _give(self, found: Sharing, kept: SharedArrangement, joins: bool) -> None:
         """Let reduces that need exactly these columns, and perhaps all joins, read `kept`."""
         if joins:
             for join, side, _ in self.joins:
@@ -336,11 +338,11 @@ class _Wanted:
                 found.reduces[reduce.digest] = kept
 
 
-def kept_by(node: Arrange) -> Kept:
+def kept_by(node: Arrange) -> SharedArrangement:
     """How an arrangement that was asked for is kept: with all columns that its readers have left it."""
     return _kept(node, node.keys, frozenset(node.schema.names))
 
 
-def _kept(node: Node, keys: tuple[str, ...], columns: frozenset[str]) -> Kept:
+def _kept(node: Node, keys: tuple[str, ...], columns: frozenset[str]) -> SharedArrangement:
     others = (name for name in node.schema.names if name in columns and name not in keys)
-    return Kept(node, keys, tuple(others))
+    return SharedArrangement(node, keys, tuple(others))

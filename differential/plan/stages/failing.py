@@ -25,7 +25,7 @@ from timely.operators.failures import EXPORTED_BESIDE, FAILURES_PORT
 from ...columns.routes import EveryWorkerRoute, KeyRoute
 from ...linear.chain import LinearChain
 from ...linear.failures.failing import FAILURES
-from ...linear.transform import AtPlace, Failures, FailureTransform, LinearTransform
+from ...linear.transform import AtPlace, ChainFailures, FailureTransform, LinearTransform
 from ...operators.between.exports import ExportVertex
 from ...operators.edge.failure_log import FailuresOut
 from ...operators.passing import FailuresEndVertex
@@ -185,9 +185,9 @@ def _feed(
     first = source.transforms[0]
     if first.failures is None:
         shape = source.stream.scope.shape
-        first.failures = Failures(places, shape, source.times)
+        first.failures = ChainFailures(places, shape, source.times)
         for other in source.transforms[1:]:
-            other.failures = Failures(places, shape)  # which nobody reads: they are those of the first
+            other.failures = ChainFailures(places, shape)  # which nobody reads: they are those of the first
     key = source.stream.stage_index, source.stream.output
     if key not in left:
         left[key] = _outside(dataflow, source.stream)

@@ -18,7 +18,7 @@ from ...operators.reduce_stage import Shown
 from ...operators.reducing.group_functions import UserGroupFunction, on_words
 from ...operators.timed.sweep import SweepFunction
 from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, Sweep, TopK
-from ..rules.sharing import Kept
+from ..rules.sharing import SharedArrangement
 from .accumulation import accumulation_of
 from .terms import Lowered, Sites, Term, columns_as_read, narrowed
 
@@ -45,7 +45,7 @@ class GroupStage(NamedTuple):
 
 
 def stage_of(
-    node: Grouping, sources: Sequence[Lowered], arrangement: Kept | None, sites: Sites
+    node: Grouping, sources: Sequence[Lowered], arrangement: SharedArrangement | None, sites: Sites
 ) -> GroupStage:
     """The stage for `node`, of the collections `sources`, or of what `arrangement` keeps of the first."""
     source = sources[0]
@@ -64,7 +64,7 @@ def stage_of(
     return _distinct(source)
 
 
-def _reduce(node: Reduce, source: Lowered, arrangement: Kept | None) -> GroupStage:
+def _reduce(node: Reduce, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
     if arrangement is None:
         kept = source.schema.picked(node.columns_read).reordered(node.keys)
         source = narrowed(source, kept)
@@ -81,7 +81,7 @@ def _reduce(node: Reduce, source: Lowered, arrangement: Kept | None) -> GroupSta
     return GroupStage(source, widths, Aggregates(tuple(wanted)), shown, f"({kept}) → ({node.schema})")
 
 
-def _count(node: Accumulate, source: Lowered, arrangement: Kept | None) -> GroupStage:
+def _count(node: Accumulate, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
     """Numbers of rows are multiplicities of keys: nothing needs to be made for them."""
     kept = source.schema.picked(node.keys)
     if arrangement is None:
@@ -154,7 +154,7 @@ def _distinct(source: Lowered) -> GroupStage:
     return GroupStage(source, (schema.width, 0), Aggregates(()), shown, f"({schema})")
 
 
-def _keys(node: Keys, source: Lowered, arrangement: Kept | None) -> GroupStage:
+def _keys(node: Keys, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
     """A distinct by the key words, whatever values an arrangement has beside them."""
     kept = node.schema if arrangement is None else arrangement.schema
     if arrangement is None:

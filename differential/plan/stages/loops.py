@@ -34,11 +34,11 @@ from ...operators.loops.rounds import last_rounds
 from ...operators.passing import RowsEndVertex
 from ...operators.vertices import MachineVertex, show_schema
 from ...regions.making import compile_loop
-from ...skew.running.stages import Spread
+from ...skew.running.stages import SpreadStreams
 from ..facts import goes_straight, is_consolidated
 from ..nodes import AssertEmpty, ByPriority, LetRec, Node
 from ..rewriting import beneath
-from ..rules.sharing import Kept, Sharing, returned
+from ..rules.sharing import SharedArrangement, Sharing, returned
 from .terms import Leaves, Loops, LoopVariable, Lowered, Sites, Term, feeds_of, narrowed
 
 __all__ = ["LoopLowering"]
@@ -63,7 +63,7 @@ class LoopLowering:
         """What operators find to fail; and by the text of what fails where it was written."""
         self.claims: list[int] = []
         """The stages at which claims end that nobody reads: they are claims of the whole."""
-        self._spread: dict[bytes, Spread] = {}
+        self._spread: dict[bytes, SpreadStreams] = {}
         """By digest of a join that is spread over units: what its stages give."""
         self._arranged: dict[tuple[object, Loops], tuple[Arranged, Loops]] = {}
         """By identity of what is kept, and home of its node: the arrangement, and the loops that it is in."""
@@ -177,7 +177,7 @@ class LoopLowering:
         depth = max(node.free, default=0)
         return () if depth == 0 else tuple(loop for _, loop, _ in self._variables[:depth])
 
-    def _identity(self, kept: Kept) -> tuple[object, Loops]:
+    def _identity(self, kept: SharedArrangement) -> tuple[object, Loops]:
         return kept.identity, self._home(kept.node)
 
     def _together(self, parts: list[Lowered], around: Sequence[Loops] = ()) -> list[Lowered]:
@@ -206,7 +206,7 @@ class LoopLowering:
             stream = self._enter(stream, loop)
         return replace(arranged, stream=stream)
 
-    def _first(self, variable: LoopVariable, layout: Kept, named: Mapping[str, str]) -> Lowered:
+    def _first(self, variable: LoopVariable, layout: SharedArrangement, named: Mapping[str, str]) -> Lowered:
         """What a variable is beside the answers of the iteration before: s, and -s one iteration later."""
         if variable.first is None and not variable.start.terms:
             variable.first = replace(variable.start, schema=layout.schema)
@@ -224,7 +224,7 @@ class LoopLowering:
         return variable.first
 
     def _returning(
-        self, variable: LoopVariable, first: Lowered, layout: Kept, loops: Loops, is_shared: bool
+        self, variable: LoopVariable, first: Lowered, layout: SharedArrangement, loops: Loops, is_shared: bool
     ) -> list[JoinPart]:
         """A variable as a sum: what it begins as, and the answers of the iteration before."""
         kw = layout.schema.picked(layout.keys).width

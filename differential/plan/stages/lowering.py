@@ -51,7 +51,7 @@ from ..nodes import (
     NotNull,
     OneRow,
     Output,
-    Place,
+    PlaceOnUnits,
     Provided,
     Select,
     Slide,
@@ -60,7 +60,7 @@ from ..nodes import (
     Variable,
     Weigh,
 )
-from ..rules.sharing import Kept, answered, read_of, reads_answers, returned
+from ..rules.sharing import SharedArrangement, answered, read_of, reads_answers, returned
 from .groups import Grouping, stage_of
 from .meeting import meeting_keys
 from .patterns import PatternLowering
@@ -126,7 +126,7 @@ class Lowering(PatternLowering):
         kept = self.sharing.reduces.get(node.digest)
         return node.children if kept is None else (kept.node,)
 
-    def _kept(self, join: Join, side: int) -> Kept | LoopVariable | None:
+    def _kept(self, join: Join, side: int) -> SharedArrangement | LoopVariable | None:
         """The arrangement that a side of a join reads, or the variable whose arrangement it reads."""
         reading = read_of(join, side)
         if reading is not None and isinstance(reading.node, Variable):
@@ -200,7 +200,7 @@ class Lowering(PatternLowering):
         if isinstance(node, Weigh):
             by = node.by
             return lambda chain: chain.weigh(by)
-        if isinstance(node, Place):
+        if isinstance(node, PlaceOnUnits):
             keys, places, text = node.keys, node.balance.places(node.side, node.purpose), node.describe()
             return lambda chain: chain.place(keys, places, text)
         if isinstance(node, Slide):
@@ -293,7 +293,7 @@ class Lowering(PatternLowering):
         kw = schema.picked(keys).width
         kept = Arranged(made.terms[0].stream, kw, schema.width - kw, schema)
         others = tuple(name for name in schema.names if name not in keys)
-        self._arranged[self._identity(Kept(node.source, keys, others))] = (kept, source.loops)
+        self._arranged[self._identity(SharedArrangement(node.source, keys, others))] = (kept, source.loops)
         return source
 
     # Joins, and what is kept for several operators.
@@ -341,7 +341,7 @@ class Lowering(PatternLowering):
             lambda loops: [self._own_rows(self._within(own, loops), schema, keys)],
         )
 
-    def _arrangement(self, kept: Kept) -> tuple[Arranged, Loops] | None:
+    def _arrangement(self, kept: SharedArrangement) -> tuple[Arranged, Loops] | None:
         """What keeps this, and the loops that it is in. Answers are kept by what gives them; None if that was
         made before anybody knew that others read them.
         """
@@ -354,7 +354,7 @@ class Lowering(PatternLowering):
             self._arranged[key] = self._arrange(kept)
         return self._arranged.get(key)
 
-    def _arrange(self, kept: Kept) -> tuple[Arranged, Loops]:
+    def _arrange(self, kept: SharedArrangement) -> tuple[Arranged, Loops]:
         source = narrowed(self._lower(kept.node), kept.schema)
         kw, name = kept.schema.picked(kept.keys).width, f"arrange by {', '.join(kept.keys)}"
         with at_site(self._sites.get(kept.node.digest, ())):

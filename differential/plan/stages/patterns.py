@@ -28,8 +28,8 @@ from ...skew.running.stages import UnitsJoin
 from ...skew.running.units import Shape
 from ...trace.readers import Reader
 from ..nodes import HalfJoin, JoinAll, Spread, SpreadLoads
-from ..rules.patterns import Look, Place, Step, places_of, way
-from ..rules.sharing import Kept, kept_for
+from ..rules.patterns import JoinLookup, JoinPosition, LookupStep, places_of, way
+from ..rules.sharing import SharedArrangement, kept_for
 from .loops import LoopLowering
 from .terms import Loops, Lowered, Term, feeds_of, flags_of, route_by
 
@@ -46,15 +46,15 @@ class _Way:
 
     node: JoinAll
     first: int
-    places: dict[tuple[int, frozenset[str]], Place]
+    places: dict[tuple[int, frozenset[str]], JoinPosition]
     origin: str
     noted: tuple[str, str]
 
-    def place(self, look: Look) -> Place:
+    def place(self, look: JoinLookup) -> JoinPosition:
         """Where it looks."""
         return self.places[look.part, frozenset(look.known)]
 
-    def lookup(self, given: Schema, look: Look) -> Lookup:
+    def lookup(self, given: Schema, look: JoinLookup) -> Lookup:
         """How rows with these columns, those that are looked up first, look."""
         looked = given.picked(self.place(look).looked)
         return Lookup(
@@ -68,11 +68,11 @@ class _Way:
 class PatternLowering(LoopLowering):
     """Makes stages for joins of many, and for those that are spread over units."""
 
-    def _arrangement(self, kept: Kept) -> tuple[Arranged, Loops] | None:
+    def _arrangement(self, kept: SharedArrangement) -> tuple[Arranged, Loops] | None:
         """What keeps this, and the loops that it is in."""
         raise NotImplementedError
 
-    def _arrange(self, kept: Kept) -> tuple[Arranged, Loops]:
+    def _arrange(self, kept: SharedArrangement) -> tuple[Arranged, Loops]:
         """A new stage that keeps this."""
         raise NotImplementedError
 
@@ -117,7 +117,7 @@ class PatternLowering(LoopLowering):
         def make(reader: Reader, guards: int, epoch: int) -> HalfJoinMachine:
             return HalfJoinMachine(lookup, reader, projection, guards, epoch)
 
-        place = Place(kept, keys, len(keys), columns)
+        place = JoinPosition(kept, keys, len(keys), columns)
         return self._stage_of("look up", make, rows, place, node.schema, f"{lookup} {projection}")
 
     def _in_units(self, node: Spread | SpreadLoads) -> Lowered:
@@ -137,7 +137,7 @@ class PatternLowering(LoopLowering):
         stream = pairs if isinstance(node, Spread) else loads
         return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
 
-    def _look_up(self, rows: Lowered, course: _Way, look: Look, then: Look | None) -> Lowered:
+    def _look_up(self, rows: Lowered, course: _Way, look: JoinLookup, then: JoinLookup | None) -> Lowered:
         """The stage at which rows meet the part that they look up next; `then`: the one after it."""
         place = course.place(look)
         given = rows.schema.reordered(place.looked)
@@ -150,7 +150,7 @@ class PatternLowering(LoopLowering):
 
         return self._stage_of("look up", make, rows, place, gives, f"{lookup} {projection}")
 
-    def _propose(self, rows: Lowered, course: _Way, step: Step, then: Look | None) -> Lowered:
+    def _propose(self, rows: Lowered, course: _Way, step: LookupStep, then: JoinLookup | None) -> Lowered:
         """What rows become where the one of several parts that has the fewest for them says how to go on."""
         plain = rows.schema
         fewest, by = course.noted
@@ -162,7 +162,7 @@ class PatternLowering(LoopLowering):
             mine = tuple(Term(s, chain.filter(col(by) == number)) for s, chain in asking.terms)
             proposed = _selected(replace(asking, terms=mine), _named(plain))
             others = [
-                Look(other.part, (*other.known, *other.adds), ()) for other in step if other is not look
+                JoinLookup(other.part, (*other.known, *other.adds), ()) for other in step if other is not look
             ]
             looks = [look, *others]
             for each, after in zip(looks, [*others, then], strict=True):
@@ -170,7 +170,7 @@ class PatternLowering(LoopLowering):
             terms += proposed.terms
         return replace(rows, schema=proposed.schema, terms=tuple(terms))
 
-    def _note(self, rows: Lowered, course: _Way, look: Look, number: int) -> Lowered:
+    def _note(self, rows: Lowered, course: _Way, look: JoinLookup, number: int) -> Lowered:
         """The stage at which rows learn how many rows a part has for them."""
         place = course.place(look)
         given = rows.schema.reordered(place.looked)
@@ -183,7 +183,7 @@ class PatternLowering(LoopLowering):
         return self._stage_of("count", make, rows, place, given, f"{lookup} {note}")
 
     def _stage_of(
-        self, what: str, make: MakeMachine, rows: Lowered, place: Place, gives: Schema, detail: str
+        self, what: str, make: MakeMachine, rows: Lowered, place: JoinPosition, gives: Schema, detail: str
     ) -> Lowered:
         given = rows.schema.reordered(place.looked)
         arranged = self._found_for(place.kept, rows.loops)
@@ -196,7 +196,7 @@ class PatternLowering(LoopLowering):
             f"({given}) in ({place.kept.schema}) {detail}",
         )
 
-    def _found_for(self, kept: Kept, loops: Loops) -> Arranged:
+    def _found_for(self, kept: SharedArrangement, loops: Loops) -> Arranged:
         """What keeps this, in these loops."""
         found = self._arrangement(kept)
         if found is None:  # answers of an operator that was made before anybody asked for them
@@ -239,7 +239,7 @@ def _selected(rows: Lowered, columns: dict[str, Expr]) -> Lowered:
     return replace(rows, schema=terms[0].chain.schema_out, terms=terms)
 
 
-def _columns(given: Schema, course: _Way, look: Look, then: Look | None) -> Schema:
+def _columns(given: Schema, course: _Way, look: JoinLookup, then: JoinLookup | None) -> Schema:
     """What rows have after a step: in the order in which the next one wants them."""
     if then is None:
         return course.node.schema
@@ -250,7 +250,7 @@ def _columns(given: Schema, course: _Way, look: Look, then: Look | None) -> Sche
     return Schema(tuple(columns)).reordered(course.place(then).looked)
 
 
-def _feeds(rows: Lowered, place: Place) -> list[Feed]:
+def _feeds(rows: Lowered, place: JoinPosition) -> list[Feed]:
     """Rows with what they look up first, sent to the worker that keeps it."""
     found: list[Feed] = []
     for stream, chain in rows.terms:
@@ -260,7 +260,7 @@ def _feeds(rows: Lowered, place: Place) -> list[Feed]:
     return found
 
 
-def _projection(gives: Schema, given: Schema, place: Place, origin: str) -> list[tuple[int, int]]:
+def _projection(gives: Schema, given: Schema, place: JoinPosition, origin: str) -> list[tuple[int, int]]:
     """Where the words of what a step gives come from."""
     found: list[tuple[int, int]] = []
     for column in gives:

@@ -23,7 +23,7 @@ from ...linear.transform import LinearTransform
 from ...operators.arrange import JoinPart
 from ...operators.join import Source
 from ..nodes import Accumulate, Join, Reduce
-from ..rules.sharing import Kept, read_by_reduce
+from ..rules.sharing import SharedArrangement, read_by_reduce
 
 __all__ = [
     "Leaves",
@@ -154,7 +154,7 @@ def flags_of(keys: Schema) -> tuple[int, ...]:
     return tuple(keys.offset(key.name) for key in keys if key.type.nullable)
 
 
-def columns_as_read(node: Reduce | Accumulate, kept: Kept) -> Schema:
+def columns_as_read(node: Reduce | Accumulate, kept: SharedArrangement) -> Schema:
     """The columns of an arrangement that a reduce reads, under the names that the reduce has for them."""
     reading = read_by_reduce(node)
     assert reading is not None

@@ -43,10 +43,10 @@ from progress.errors import MisuseError
 from timely.routing.announcement import Announcement
 from timely.routing.table import SIDES, RoutingTable
 
-__all__ = ["Moves", "Placement", "Rows", "Visits"]
+__all__ = ["Moves", "Placement", "SideRows", "Visits"]
 
 
-class Rows(NamedTuple):
+class SideRows(NamedTuple):
     """Columns of the same length, as in the docstring of this file."""
 
     key_hash: Int64s
@@ -110,13 +110,13 @@ class Placement:
                 f"{grid.copies}"
             )
 
-    def stores(self, rows: Rows, table: RoutingTable) -> Visits:
+    def stores(self, rows: SideRows, table: RoutingTable) -> Visits:
         """The units that keep each row."""
         if self.is_cells:
             return _visits(rows, table, np.zeros_like(rows.side), rows.side)
         return _visits(rows, table, rows.side, np.zeros_like(rows.side))
 
-    def probes(self, rows: Rows, table: RoutingTable) -> Visits:
+    def probes(self, rows: SideRows, table: RoutingTable) -> Visits:
         """The units where each row looks for rows of the other side; in cells the same as `stores`.
 
         A condition on neighbouring keys asks for each of them by a row of its own, with the same `row_hash`;
@@ -145,7 +145,7 @@ class Placement:
             return self.kept(words, keys, side, table, as_spots=as_spots)
         return placed_rows(words, keys, 1 - side, 1, int(as_spots), TableColumns(*table.columns))
 
-    def moves(self, rows: Rows, old: RoutingTable, new: RoutingTable) -> Moves:
+    def moves(self, rows: SideRows, old: RoutingTable, new: RoutingTable) -> Moves:
         """What becomes of kept `rows` when `new` follows `old`."""
         before, after = self.stores(rows, old), self.stores(rows, new)
         units = max(old.units, new.units)
@@ -160,7 +160,7 @@ class Placement:
         )
 
 
-def _visits(rows: Rows, table: RoutingTable, half: Int64s, takes_copy: Int64s) -> Visits:
+def _visits(rows: SideRows, table: RoutingTable, half: Int64s, takes_copy: Int64s) -> Visits:
     """The units of the line that each row takes of its key's grid in `half` of the table."""
     assert rows.key_hash.shape == rows.row_hash.shape == rows.side.shape
     columns = TableColumns(*table.columns)

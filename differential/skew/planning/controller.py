@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from progress.errors import MisuseError
-from timely.routing.announcement import EVERY, Changes, Place
+from timely.routing.announcement import EVERY, RoutingCell, RoutingChanges
 from timely.routing.table import RoutingTable, checked_units
 
 from ..placements.biclique import halves as biclique_halves
 from ..placements.matrix import fitting_grid, matrix_table
 from ..placements.placement import Placement
 from .cost import Costs, Weights
-from .draft import Draft, costs_of
+from .draft import RoutingDraft, costs_of
 from .loads import Loads, Measure, thetas
 from .moving import Mover
 from .plans import AIM_DEFAULT, balance, ism
 
-__all__ = ["Plan", "PlanSettings", "halves_of", "plan", "plan_grid"]
+__all__ = ["PlanSettings", "RoutingPlan", "halves_of", "plan", "plan_grid"]
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class PlanSettings:
             raise MisuseError(f"a plan aims at a part of θmax, from 0 to 1: {self.aim}")
 
 
-class Plan(NamedTuple):
+class RoutingPlan(NamedTuple):
     """What to announce, and why.
 
     before, after: the load of each unit by what was counted. said: a line for each step.
     """
 
-    changes: Changes
+    changes: RoutingChanges
     costs: Costs
     cost: float
     before: list[int]
@@ -85,7 +85,7 @@ def halves_of(table: RoutingTable, units: int) -> tuple[list[int], list[int]]:
 
 def plan(
     placement: Placement, table: RoutingTable, loads: Loads, settings: PlanSettings, units: int | None = None
-) -> Plan | None:
+) -> RoutingPlan | None:
     """What to change so that θ ≤ θmax for all units; `None` if that is so, or nothing better is found.
 
     For hash and D-JB. `units`: how many there are from now on; of those beyond them everything leaves, and
@@ -95,7 +95,7 @@ def plan(
     if any(len(grid.all_units) > 1 for side in placement.first.buckets for grid in set(side)):
         raise MisuseError(f"{placement.name}: no plan is made for rows that are spread by chance")
     wanted = table.units if units is None else checked_units(units)
-    draft = Draft(table, placement.first, loads, settings.measure, placement.is_cells, wanted)
+    draft = RoutingDraft(table, placement.first, loads, settings.measure, placement.is_cells, wanted)
     before, duplicates = list(draft.loads), draft.duplicates()
     live = range(wanted)
     if wanted == table.units and max(thetas(before)) <= settings.theta_max:
@@ -112,12 +112,12 @@ def plan(
         return None
     costs = costs_of(draft, duplicates)
     cost = settings.weights.cost(costs, loads.traffic)
-    return Plan(changes, costs, cost, before, list(draft.loads), mover.said)
+    return RoutingPlan(changes, costs, cost, before, list(draft.loads), mover.said)
 
 
-def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> Changes | None:
+def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> RoutingChanges | None:
     """For the matrix: the grid that fits the sizes of the sides best, if it is another one than now."""
     shares = fitting_grid(table.units, left_rows, right_rows)
     if shares == table.buckets[0][0].shares:
         return None
-    return Changes(None, {Place(EVERY, 0, 0): matrix_table(table.units, shares).buckets[0][0]})
+    return RoutingChanges(None, {RoutingCell(EVERY, 0, 0): matrix_table(table.units, shares).buckets[0][0]})

@@ -24,19 +24,19 @@ import numpy as np
 
 from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
-from timely.routing.announcement import BUCKET, KEY, Changes, Place
+from timely.routing.announcement import BUCKET, KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import HASH_MAX, Grid
 from timely.routing.table import SIDES, RoutingTable
 from timely.wire.routing import BUCKETS
 
 from .cost import Costs
-from .loads import Counts, Loads, Measure
+from .loads import LoadCounts, Loads, Measure
 
-__all__ = ["Draft", "Item", "Piece", "costs_of"]
+__all__ = ["HashRange", "Item", "RoutingDraft", "costs_of"]
 
 
 @dataclass
-class Piece:
+class HashRange:
     """An interval of hashes, up to `end`, with `count` rows of the divided side in it."""
 
     unit: int
@@ -48,11 +48,11 @@ class Piece:
 class Item:
     """A bucket or key."""
 
-    place: Place
-    counts: Counts
+    place: RoutingCell
+    counts: LoadCounts
     bucket_home: int
     """The unit on which the hash puts its bucket."""
-    pieces: list[Piece]
+    pieces: list[HashRange]
     divides: Literal["shares", "copies"] = "shares"
     bucket: Item | None = field(default=None, repr=False)
     """Of a key: what it follows, or would if it were called home."""
@@ -101,7 +101,7 @@ def _part(whole: int, count: int, of: int) -> int:
     return whole * count // of if of else 0
 
 
-class Draft:
+class RoutingDraft:
     """What lies where.
 
     Args:
@@ -125,17 +125,17 @@ class Draft:
         self.measure: Measure = "work" if is_cells else measure
         self.traffic = loads.traffic
         self.loads = [0] * self.units
-        self.items: dict[Place, Item] = {}
-        self._on: list[dict[Place, Item]] = [{} for _ in range(self.units)]
+        self.items: dict[RoutingCell, Item] = {}
+        self._on: list[dict[RoutingCell, Item]] = [{} for _ in range(self.units)]
         if is_cells and measure == "stored":  # rows of both sides are kept here, and pairs do not count
             counts = {place: each._replace(pairs=0) for place, each in loads.counts.items()}
             loads = Loads(counts, loads.traffic, loads.hashes)
         for side in (0,) if is_cells else SIDES:
             for number in range(BUCKETS):
                 home = first.buckets[side][number].units[0][0]
-                self._enter(Place(BUCKET, side, number), table.buckets[side][number], home, loads)
+                self._enter(RoutingCell(BUCKET, side, number), table.buckets[side][number], home, loads)
             counted = {place for place in loads.counts if place[:2] == (KEY, side)}
-            for place in sorted(counted | {Place(KEY, side, key) for key in table.exceptions[side]}):
+            for place in sorted(counted | {RoutingCell(KEY, side, key) for key in table.exceptions[side]}):
                 self._enter_key(place, loads)
 
     # What is asked
@@ -204,11 +204,11 @@ class Draft:
         assert item.bucket is None or item.bucket.is_whole, item.bucket
         for follower in item.followers:
             self._forget(follower)
-            follower.pieces = [Piece(home, HASH_MAX, follower.counts.stored)]
+            follower.pieces = [HashRange(home, HASH_MAX, follower.counts.stored)]
             self._note(follower)
         self._forget(item)
         item.divides = "shares"
-        item.pieces = [Piece(home, HASH_MAX, item.counts.stored)]
+        item.pieces = [HashRange(home, HASH_MAX, item.counts.stored)]
         self._note(item)
         if item.bucket is not None and not item.is_follower:
             item.is_follower = True
@@ -220,12 +220,12 @@ class Draft:
             assert item.is_whole, item
             self._forget(item)
             item.divides = divides
-            item.pieces = [Piece(item.units[0], HASH_MAX, item.total)]
+            item.pieces = [HashRange(item.units[0], HASH_MAX, item.total)]
             self._note(item)
 
-    def changes(self, units: int | None = None) -> Changes:
+    def changes(self, units: int | None = None) -> RoutingChanges:
         """What has to be announced so that the table says what the draft says, and that there are `units`."""
-        grids: dict[Place, Grid | None] = {}
+        grids: dict[RoutingCell, Grid | None] = {}
         for place, item in self.items.items():
             now = item.grid()
             if place.scope == BUCKET:
@@ -236,7 +236,7 @@ class Draft:
                     grids[place] = None
             elif now != self.table.exceptions[place.side].get(place.key):
                 grids[place] = now
-        return Changes(None if units == self.table.units else units, grids)
+        return RoutingChanges(None if units == self.table.units else units, grids)
 
     def duplicates(self) -> int:
         """Rows that are sent more than once because of shares and copies, over all that was counted."""
@@ -247,25 +247,25 @@ class Draft:
 
     # How
 
-    def _enter(self, place: Place, grid: Grid, home: int, loads: Loads) -> Item:
+    def _enter(self, place: RoutingCell, grid: Grid, home: int, loads: Loads) -> Item:
         if grid.shares > 1 and grid.copies > 1:
             raise MisuseError(f"{place}: no plan is made for what is divided into shares and copies both")
         divides: Literal["shares", "copies"] = "copies" if grid.copies > 1 else "shares"
-        item = Item(place, loads.counts.get(place, Counts(0)), home, [], divides)
+        item = Item(place, loads.counts.get(place, LoadCounts(0)), home, [], divides)
         item.hashes = loads.hashes.get(place)
         units = [line[0] for line in grid.units] if divides == "shares" else list(grid.units[0])
         ends = grid.share_ends if divides == "shares" else grid.copy_ends
         before = 0
         for unit, end in zip(units, ends, strict=True):
             upto = _rows_upto(item, end)
-            item.pieces.append(Piece(unit, end, upto - before))
+            item.pieces.append(HashRange(unit, end, upto - before))
             before = upto
         self.items[place] = item
         self._note(item)
         return item
 
-    def _enter_key(self, place: Place, loads: Loads) -> None:
-        bucket = self.items[Place(BUCKET, place.side, place.key % BUCKETS)]
+    def _enter_key(self, place: RoutingCell, loads: Loads) -> None:
+        bucket = self.items[RoutingCell(BUCKET, place.side, place.key % BUCKETS)]
         excepted = self.table.exceptions[place.side].get(place.key)
         item = self._enter(place, bucket.grid() if excepted is None else excepted, bucket.units[0], loads)
         item.bucket = bucket
@@ -288,7 +288,7 @@ class Draft:
             self.loads[unit] += item.load_of(count, self.measure)
             self._on[unit][item.place] = item
 
-    def _move_piece(self, item: Item, piece: Piece, target: int, count: int) -> int:
+    def _move_piece(self, item: Item, piece: HashRange, target: int, count: int) -> int:
         """Give about the last `count` rows of a piece to another unit; how many these are in the end.
 
         Rows of equal hash cannot be told apart, so these may be fewer, and none.
@@ -302,8 +302,8 @@ class Draft:
             return 0
         cut, kept = _cut(item, start, piece, piece.count - count)
         item.pieces[at : at + 1] = [
-            Piece(piece.unit, cut, kept),
-            Piece(target, piece.end, piece.count - kept),
+            HashRange(piece.unit, cut, kept),
+            HashRange(target, piece.end, piece.count - kept),
         ]
         return piece.count - kept
 
@@ -320,7 +320,7 @@ def _evenly(rows: int, end: int) -> int:
     return (2 * rows * (end + 1) + HASH_MAX + 1) // (2 * (HASH_MAX + 1))
 
 
-def _cut(item: Item, start: int, piece: Piece, keep: int) -> tuple[int, int]:
+def _cut(item: Item, start: int, piece: HashRange, keep: int) -> tuple[int, int]:
     """Where to cut a piece so that about its first `keep` rows stay, one at least; how many these are."""
     if item.hashes is None or item.divides == "copies":
         length = piece.end - start + 1
@@ -330,12 +330,12 @@ def _cut(item: Item, start: int, piece: Piece, keep: int) -> tuple[int, int]:
     return cut, _rows_upto(item, cut) - before
 
 
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+def _joined(pieces: Iterable[HashRange]) -> list[HashRange]:
     """Neighbours on one unit made one."""
-    joined: list[Piece] = []
+    joined: list[HashRange] = []
     for piece in pieces:
         if joined and joined[-1].unit == piece.unit:
-            joined[-1] = Piece(piece.unit, piece.end, joined[-1].count + piece.count)
+            joined[-1] = HashRange(piece.unit, piece.end, joined[-1].count + piece.count)
         else:
             joined.append(piece)
     return joined
@@ -362,7 +362,7 @@ def _migrated(item: Item, old: Grid, new: Grid, is_cells: bool) -> int:
     return rows + lookers
 
 
-def costs_of(draft: Draft, duplicates_before: int) -> Costs:
+def costs_of(draft: RoutingDraft, duplicates_before: int) -> Costs:
     """What it costs to make the table say what the draft says."""
     migrated = 0
     for place, item in draft.items.items():

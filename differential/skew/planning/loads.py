@@ -23,14 +23,14 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from progress.compiled.arrays import Int64s
-from timely.routing.announcement import Place
+from timely.routing.announcement import RoutingCell
 
-__all__ = ["Counts", "Loads", "Measure", "excess", "imbalance", "thetas"]
+__all__ = ["LoadCounts", "Loads", "Measure", "excess", "imbalance", "thetas"]
 
 Measure = Literal["stored", "work"]
 
 
-class Counts(NamedTuple):
+class LoadCounts(NamedTuple):
     """What one place has had."""
 
     stored: int
@@ -49,9 +49,9 @@ class Loads:
             row. Where they are not known rows are taken to be spread evenly, which they are nearly.
     """
 
-    counts: Mapping[Place, Counts]
+    counts: Mapping[RoutingCell, LoadCounts]
     traffic: int
-    hashes: Mapping[Place, Int64s] = field(default_factory=dict)
+    hashes: Mapping[RoutingCell, Int64s] = field(default_factory=dict)
 
 
 def thetas(loads: Sequence[int]) -> list[float]:

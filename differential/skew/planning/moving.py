@@ -26,7 +26,7 @@ from typing import NamedTuple
 from timely.routing.announcement import BUCKET, KEY
 
 from .cost import Costs, Weights
-from .draft import Draft, Item
+from .draft import Item, RoutingDraft
 
 __all__ = ["Bounds", "Mover", "bounds_of"]
 
@@ -72,7 +72,7 @@ class Mover:
     rule.
     """
 
-    draft: Draft
+    draft: RoutingDraft
     weights: Weights
     said: list[str] = field(default_factory=list)
 

@@ -30,10 +30,10 @@ from .router import UnitRouterVertex
 from .units import Shape
 from .units_vertex import ARRIVING, CONTROL, KEPT, LEAVING, LOADS, OUTPUTS, PROBING, UnitsVertex
 
-__all__ = ["Spread", "UnitsJoin"]
+__all__ = ["SpreadStreams", "UnitsJoin"]
 
 
-class Spread(NamedTuple):
+class SpreadStreams(NamedTuple):
     """What units give: pairs, and how much of what there is in each of them."""
 
     pairs: Stream
@@ -50,7 +50,9 @@ class UnitsJoin:
     placement: Placement
     lead: int
 
-    def stages(self, sides: tuple[Sequence[Feed], Sequence[Feed]], announcements: Sequence[Feed]) -> Spread:
+    def stages(
+        self, sides: tuple[Sequence[Feed], Sequence[Feed]], announcements: Sequence[Feed]
+    ) -> SpreadStreams:
         """Its stages; feeds bring rows laid out keys first. All are of the root of the dataflow."""
         flow = announcements[0].stream.dataflow
         loop = Loop.inside(flow, announcements[0].stream.scope, "units")
@@ -80,7 +82,7 @@ class UnitsJoin:
         for side in SIDES:
             back[side].connect(outputs[LEAVING[side]])
         loop.check_connected()
-        return Spread(loop.leave(outputs[0]), loop.leave(outputs[LOADS]))
+        return SpreadStreams(loop.leave(outputs[0]), loop.leave(outputs[LOADS]))
 
     def _routed(
         self, side: int, rows: Sequence[Feed], announcements: Sequence[Feed]

@@ -62,7 +62,7 @@ from timely.operators.capture import FOREVER
 from timely.routing.table import SIDES, RoutingTable
 from timely.wire.routing import BUCKETS
 
-from ..placements.placement import Rows
+from ..placements.placement import SideRows
 from .schedule import Change, Schedule
 
 __all__ = [
@@ -70,9 +70,9 @@ __all__ = [
     "KEPT_ROWS",
     "PAIRS",
     "PROBED",
-    "Frontiers",
     "Moved",
     "Shape",
+    "SideFrontiers",
     "Store",
     "ToTheFirst",
     "Units",
@@ -101,7 +101,7 @@ class Shape(NamedTuple):
     projection: tuple[tuple[int, int], ...]
 
 
-class Frontiers(NamedTuple):
+class SideFrontiers(NamedTuple):
     """What may still come in, of rows of each side by side."""
 
     kept: Sequence[Int64s]
@@ -195,7 +195,7 @@ class Units:
 
     # What is done.
 
-    def advance(self, frontiers: Frontiers) -> None:
+    def advance(self, frontiers: SideFrontiers) -> None:
         """Do what may be done now: rows leave for their versions, rows that probe may be answered."""
         changes = self._schedule.complete(self._epoch(frontiers.control))
         self._pending.extend(changes)
@@ -246,7 +246,7 @@ class Units:
     def _epoch(self, frontier: Int64s) -> int:
         return int(frontier.min()) >> self._shift if len(frontier) else FOREVER
 
-    def _bound(self, side: int, frontiers: Frontiers) -> int | None:
+    def _bound(self, side: int, frontiers: SideFrontiers) -> int | None:
         """Rows of `side` before this time may be answered; None: all.
 
         Until what is kept of the others is all there (for the right: what is before it), what arrives at
@@ -260,7 +260,7 @@ class Units:
             bounds.append(int(frontiers.arriving[1 - side].min()))
         return min(bounds, default=None)
 
-    def _may_leave(self, epoch: int, frontiers: Frontiers) -> bool:
+    def _may_leave(self, epoch: int, frontiers: SideFrontiers) -> bool:
         """Whether nothing before `epoch` can come any more, nobody waits, and all that was to arrive for
         earlier versions has arrived.
         """
@@ -273,7 +273,7 @@ class Units:
         arriving = (int(frontier.min()) for frontier in frontiers.arriving if len(frontier))
         return all(first >= start + self._iteration for first in arriving)
 
-    def _hold_back(self, frontiers: Frontiers) -> None:
+    def _hold_back(self, frontiers: SideFrontiers) -> None:
         """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
         moving = min(self._first_start(), self._epoch(frontiers.control) + self._schedule.lead)
         moves = [min(moving, self._epoch_max) << self._shift] if moving < FOREVER else []
@@ -304,7 +304,7 @@ class Units:
     def _take_out(self, side: int, here: Int64s, change: Change, start: int) -> None:
         placement, keys = self._schedule.placement, self.shape.keys
         key_hash, row_hash = _hashes(here, 1, keys, here.shape[0] - 3)
-        rows = Rows(key_hash, row_hash, np.full(here.shape[1], side, np.int64))
+        rows = SideRows(key_hash, row_hash, np.full(here.shape[1], side, np.int64))
         moves = placement.moves(rows, change.old, change.new)
         unit = here[0] & _UNIT
         sent = moves.sources == unit[moves.arrivals.row]

@@ -19,7 +19,7 @@ from timely.wire.batch import Batch
 
 from ..placements.placement import Placement
 from .schedule import Schedule
-from .units import Frontiers, Shape, ToTheFirst, Units
+from .units import Shape, SideFrontiers, ToTheFirst, Units
 
 __all__ = ["ARRIVING", "CONTROL", "KEPT", "LEAVING", "LOADS", "OUTPUTS", "PROBING", "UnitsVertex"]
 
@@ -90,7 +90,7 @@ class UnitsVertex(OperatorVertex):
         units = self._units
         ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else PROBING, ARRIVING)
         kept, probing, arriving = ([self.frontier(port) for port in each] for each in ports)
-        units.advance(Frontiers(kept, probing, arriving, self.frontier(CONTROL)))
+        units.advance(SideFrontiers(kept, probing, arriving, self.frontier(CONTROL)))
         pieces: list[Int64s] = []
         while not units.is_idle and sum(piece.shape[1] for piece in pieces) < _ROWS_ENOUGH:
             pieces.append(units.work())

@@ -7,7 +7,7 @@ import numpy as np
 from differential.columns.column_types import ColumnType, Int64s, boolean, floating, integer
 from differential.columns.float_words import float_to_word
 from differential.expressions.compiled import (
-    Compiled,
+    CompiledExpression,
     as_float,
     column_at,
     in_common_words,
@@ -18,7 +18,7 @@ from differential.expressions.compiled import (
 WORDS = np.array([[3, -4], [1, 0], [float_to_word(0.5), float_to_word(-2.0)]], dtype=np.int64)
 
 
-def written(compiled: Compiled) -> Int64s:
+def written(compiled: CompiledExpression) -> Int64s:
     """The words that the writer of `compiled` writes for `WORDS`."""
     out = np.full((compiled.type.words, 2), -1, dtype=np.int64)
     compiled.writer()(WORDS, out)

@@ -11,7 +11,7 @@ import pytest
 
 from differential import col
 from differential.columns.column_types import ColumnType, any_value, floating, integer
-from differential.columns.conforming import Place
+from differential.columns.conforming import ValueLocation
 from differential.columns.rows import values_to_words
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError
@@ -92,7 +92,7 @@ def test_other_values_are_refused_with_the_line(
 def test_a_constant_has_the_word_that_the_value_has_in_a_column(value: object) -> None:
     constant, type_ = constant_of(value, None, "here")
     out = np.empty((1, 1), dtype=np.int64)
-    values_to_words([value], type_, out, SymbolTable(), Place("input", "c", type_))
+    values_to_words([value], type_, out, SymbolTable(), ValueLocation("input", "c", type_))
     assert constant_word(constant, type_, None) == out[0, 0]
     symbols = SymbolTable()
     assert constant_word(constant, type_, symbols) == out[0, 0]

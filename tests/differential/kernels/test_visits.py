@@ -9,7 +9,7 @@ from strategies_routing import row_columns, tables
 
 from differential.kernels.rows.hashing import hashes_of
 from differential.kernels.visits import TableColumns, first_not_below, placed_rows, visits_of
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from timely.routing.grid import Grid
 from timely.routing.table import RoutingTable
 from timely.wire.routing import BUCKETS
@@ -17,7 +17,7 @@ from timely.wire.routing import BUCKETS
 
 @given(tables(7), row_columns(), st.data())
 def test_visits_are_those_that_the_table_says_row_by_row(
-    table: RoutingTable, rows: Rows, data: st.DataObject
+    table: RoutingTable, rows: SideRows, data: st.DataObject
 ) -> None:
     takes = data.draw(st.lists(st.integers(0, 1), min_size=len(rows.side), max_size=len(rows.side)))
     row, unit = visits_of(*rows, np.array(takes, np.int64), TableColumns(*table.columns))

@@ -16,7 +16,7 @@ from differential.columns.packed.block import Block
 from differential.columns.schema import Schema
 from differential.errors import SumOverflowError
 from differential.linear import accumulating
-from differential.linear.accumulating import Accumulate
+from differential.linear.accumulating import AccumulateTransform
 from differential.thresholds import MANY_ROWS
 from progress.compiled.arrays import Int64s
 
@@ -37,7 +37,7 @@ def _plainly(some: list[Row], key_words: int) -> list[Row]:
 
 
 def _made(words: Int64s, key_words: int) -> list[Row]:
-    made = Accumulate(key_words, COUNT_AND_SUM, SCHEMA).compile()(words)
+    made = AccumulateTransform(key_words, COUNT_AND_SUM, SCHEMA).compile()(words)
     return [] if made is None else rows_of(made)
 
 
@@ -72,7 +72,7 @@ def test_rows_that_cancel_leave_nothing() -> None:
     few = as_words([(1, 5, 0, 2), (1, 5, 0, -2)], 4)
     many = np.repeat(few, MANY_ROWS, axis=1)
     for words in (few, many):
-        assert Accumulate(1, COUNT_AND_SUM, SCHEMA).compile()(words) is None
+        assert AccumulateTransform(1, COUNT_AND_SUM, SCHEMA).compile()(words) is None
 
 
 @pytest.mark.parametrize("left", [0, 1])
@@ -99,7 +99,7 @@ def test_rows_that_cancel_within_their_groups_leave_nothing_of_a_block(
 def test_a_sum_beyond_64_bits_is_an_error(copies: int) -> None:
     words = np.repeat(as_words([(1, 2**40, 0, 2**62)], 4), copies, axis=1)
     with pytest.raises(SumOverflowError):
-        Accumulate(1, COUNT_AND_SUM, SCHEMA).compile()(words)
+        AccumulateTransform(1, COUNT_AND_SUM, SCHEMA).compile()(words)
 
 
 @given(st.integers(1, 40))
@@ -115,7 +115,7 @@ def test_blocks_do_not_divide_a_key_that_fits(rows_a_key: int) -> None:
         ]
     )
     # All lie in the same memory, one after another.
-    blocks = [block.copy() for block in Accumulate(1, COUNT_AND_SUM, SCHEMA)._blocks(words)]
+    blocks = [block.copy() for block in AccumulateTransform(1, COUNT_AND_SUM, SCHEMA)._blocks(words)]
     assert len(blocks) == 2 and count > accumulating._BLOCK_ROWS
     assert sum(block.shape[1] for block in blocks) == count
     assert len({int(key) for block in blocks for key in {*block[0].tolist()}}) == sum(
@@ -152,7 +152,7 @@ def test_many_packed_rows_add_up_to_packed_rows_in_order(keys: int, monkeypatch:
     monkeypatch.setattr(accumulating, "_BLOCK_ROWS", 5_000)
     monkeypatch.setattr(accumulating, "_PACKED_ROWS", 7_000)
     words = _keyed(MANY_ROWS + 123, keys, MANY_ROWS)
-    made = Accumulate(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words))
+    made = AccumulateTransform(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words))
     assert made is not None and (len(made) > 1) == (keys == 10_000)
     assert [row for block in made for row in rows_of(block.words())] == _plainly(rows_of(words), 1)
 
@@ -160,7 +160,7 @@ def test_many_packed_rows_add_up_to_packed_rows_in_order(keys: int, monkeypatch:
 def test_packed_rows_that_cancel_leave_no_block() -> None:
     words = _keyed(MANY_ROWS, 10_000)
     both = np.concatenate([words, words * np.array([[1], [1], [1], [-1]])], axis=1)
-    assert Accumulate(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(both)) == []
+    assert AccumulateTransform(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(both)) == []
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_what_packed_rows_add_up_to_is_left_to_who_has_words(
 ) -> None:
     monkeypatch.setattr(accumulating, "_BLOCK_ROWS", 5_000)
     words = _keyed(count, keys, value_max)
-    assert Accumulate(key_words, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words)) is None
+    assert AccumulateTransform(key_words, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words)) is None
 
 
 def test_a_sum_of_packed_rows_beyond_64_bits_is_left_to_who_says_whose_it_is() -> None:
     words = np.repeat(as_words([(1, 2**40, 0, 2**62)], 4), MANY_ROWS, axis=1)
-    assert Accumulate(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words)) is None
+    assert AccumulateTransform(1, COUNT_AND_SUM, SCHEMA).packed(_blocks_of(words)) is None

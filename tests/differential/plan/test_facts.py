@@ -12,7 +12,7 @@ from differential.plan.facts import group_keys, is_consolidated
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 ONCE = n.Distinct(AB)
-SUMS = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
+SUMS = n.Accumulate((AB,), ("a",), 1, (n.AddedColumn("n", 0, dd.count()),))
 
 
 @pytest.mark.parametrize(

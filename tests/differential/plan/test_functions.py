@@ -27,7 +27,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from differential.plan.functions import Function, import_name, source_tree
+from differential.plan.functions import UserFunction, import_name, source_tree
 
 CASES = iter(range(10_000))
 
@@ -44,7 +44,7 @@ def module(tmp_path: Path, text: str) -> ModuleType:
 
 
 def digest(tmp_path: Path, text: str, name: str = "f") -> str:
-    return Function.of(getattr(module(tmp_path, text), name)).digest
+    return UserFunction.of(getattr(module(tmp_path, text), name)).digest
 
 
 BASE = "def f(x):\n    return x + 1\n"
@@ -81,7 +81,7 @@ def test_other_when_its_body_is(tmp_path: Path, text: str) -> None:
 
 def test_other_when_a_default_is(tmp_path: Path) -> None:
     texts = [f"N = {n}\ndef f(x, n=N):\n    return x\n" for n in (1, 2)]
-    first, second = (Function.of(module(tmp_path, text).f) for text in texts)
+    first, second = (UserFunction.of(module(tmp_path, text).f) for text in texts)
     assert first.digest != second.digest
 
 
@@ -108,8 +108,8 @@ def adder(n: object) -> Callable[[int], object]:
 
 
 def test_other_when_what_it_has_closed_over_is() -> None:
-    assert Function.of(adder(1)).digest == Function.of(adder(1)).digest
-    assert len({Function.of(adder(n)).digest for n in (1, 1.0, True, "1", None, (1,), b"1")}) == 7
+    assert UserFunction.of(adder(1)).digest == UserFunction.of(adder(1)).digest
+    assert len({UserFunction.of(adder(n)).digest for n in (1, 1.0, True, "1", None, (1,), b"1")}) == 7
 
 
 @pytest.mark.parametrize(
@@ -130,16 +130,16 @@ def test_other_when_what_it_has_closed_over_is() -> None:
 )
 def test_other_when_a_value_of_some_class_is(one: object, other: object) -> None:
     """A job that goes on with another limit than before would mix two answers."""
-    assert Function.of(adder(one)).digest == Function.of(adder(deepcopy(one))).digest
-    assert Function.of(adder(one)).digest != Function.of(adder(other)).digest
+    assert UserFunction.of(adder(one)).digest == UserFunction.of(adder(deepcopy(one))).digest
+    assert UserFunction.of(adder(one)).digest != UserFunction.of(adder(other)).digest
 
 
 def test_other_lambdas_on_one_line_are_told_apart() -> None:
     one, two, same = lambda x: x + 1, lambda x: x + 2, lambda x: x + 1  # fmt: skip
-    assert Function.of(one).digest == Function.of(same).digest != Function.of(two).digest
+    assert UserFunction.of(one).digest == UserFunction.of(same).digest != UserFunction.of(two).digest
     outer = lambda x: lambda y: x + y  # noqa: E731
-    assert Function.of(outer(1)).digest != Function.of(outer(2)).digest
-    assert Function.of(outer).digest != Function.of(outer(1)).digest
+    assert UserFunction.of(outer(1)).digest != UserFunction.of(outer(2)).digest
+    assert UserFunction.of(outer).digest != UserFunction.of(outer(1)).digest
 
 
 def test_same_source_is_read_from_the_file_as_long_as_it_is_still_what_runs(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_same_file_is_parsed_once_for_all_of_its_functions(
 
 def test_same_without_a_source_are_equal_instructions() -> None:
     one, two, other = (eval(text) for text in ("lambda x: x + 1", "lambda x: x + 1", "lambda x: x + 2"))
-    assert Function.of(one).digest == Function.of(two).digest != Function.of(other).digest
+    assert UserFunction.of(one).digest == UserFunction.of(two).digest != UserFunction.of(other).digest
     nested = [eval(f"lambda x: [y + {n} for y in x]") for n in (1, 2)]
-    assert Function.of(nested[0]).digest != Function.of(nested[1]).digest
+    assert UserFunction.of(nested[0]).digest != UserFunction.of(nested[1]).digest
 
 
 class Scale:
@@ -209,14 +209,14 @@ class Scale:
     ],
 )
 def test_whole_is_what_plain_values_that_cannot_change_say(function: object, is_whole: bool) -> None:
-    assert Function.of(function).is_whole is is_whole
+    assert UserFunction.of(function).is_whole is is_whole
 
 
 def test_whole_recursion_ends() -> None:
     def down(x: int) -> int:
         return 0 if x == 0 else down(x - 1)
 
-    assert Function.of(down).digest == Function.of(down).digest
+    assert UserFunction.of(down).digest == UserFunction.of(down).digest
 
 
 def test_named_are_functions_that_another_process_can_import() -> None:
@@ -237,8 +237,8 @@ def starting_with(pattern: str) -> Callable[[str], object]:
 def test_whole_a_method_of_an_object_is_not_by_its_name() -> None:
     """`pattern.match` and `mapping.get` are builtins to Python, bound to what no text says."""
     for function in (starting_with("a"), re.compile("a").match, {1: 2}.get):
-        assert not Function.of(function).is_whole
-    assert Function.of(math.isqrt).is_whole
+        assert not UserFunction.of(function).is_whole
+    assert UserFunction.of(math.isqrt).is_whole
 
 
 def test_other_when_functions_within_it_change_names(tmp_path: Path) -> None:
@@ -252,13 +252,13 @@ def test_other_when_a_factory_elsewhere_made_what_it_names(tmp_path: Path) -> No
     for n in (1, 100):
         made = module(tmp_path, "def f(row): return step(row)\n")
         made.step = factory.make(n)  # type: ignore[attr-defined]
-        found.append(Function.of(made.f).digest)
+        found.append(UserFunction.of(made.f).digest)
     assert found[0] != found[1]
 
 
 def test_same_attributes_are_no_globals(tmp_path: Path) -> None:
     text = "{}\ndef f(row): return row.x\n"
-    with_global = Function.of(module(tmp_path, text.format("x = object()")).f)
+    with_global = UserFunction.of(module(tmp_path, text.format("x = object()")).f)
     assert with_global.is_whole and with_global.digest == digest(tmp_path, text.format(""))
 
 
@@ -266,12 +266,12 @@ def test_whole_attributes_of_a_function_can_change() -> None:
     def counted(row: object) -> object:
         return row
 
-    assert Function.of(counted).is_whole
+    assert UserFunction.of(counted).is_whole
     counted.rate = 3  # type: ignore[attr-defined]
-    assert not Function.of(counted).is_whole
+    assert not UserFunction.of(counted).is_whole
 
 
 def test_same_whole_numbers_of_any_length_and_no_others() -> None:
     """Python refuses to write down so many digits."""
     first, second, other = (adder(number) for number in (10**5_000, 10**5_000, 10**5_000 + 1))
-    assert Function.of(first).digest == Function.of(second).digest != Function.of(other).digest
+    assert UserFunction.of(first).digest == UserFunction.of(second).digest != UserFunction.of(other).digest

@@ -21,7 +21,7 @@ import msgpack
 import pytest
 
 from differential.errors import SchemaError
-from differential.plan.functions import Function
+from differential.plan.functions import UserFunction
 from differential.plan.travelling import FUNCTION_BYTES_MAX, packed_functions, unpacked_functions
 from timely.errors import MisuseError
 
@@ -43,13 +43,13 @@ Packed = list[list[list[object]]]
 
 
 def packed(function: object) -> Packed:
-    return cast("Packed", packed_functions([Function.of(function)]))
+    return cast("Packed", packed_functions([UserFunction.of(function)]))
 
 
 def there_and_back(function: object) -> Callable[..., object]:
     sent = msgpack.unpackb(msgpack.packb(packed(function)), strict_map_key=False)
     (found,) = unpacked_functions(sent, is_trusted=True)
-    assert found.digest == Function.of(function).digest and callable(found.function)
+    assert found.digest == UserFunction.of(function).digest and callable(found.function)
     return found.function
 
 
@@ -219,7 +219,7 @@ def test_law_what_many_use_is_sent_once() -> None:
 def test_law_functions_of_one_plan_share_what_they_use() -> None:
     scale = 7
     shared = lambda x: x * scale  # noqa: E731
-    functions = [Function.of(lambda x: shared(x) + 1), Function.of(lambda x: shared(x) + 2)]
+    functions = [UserFunction.of(lambda x: shared(x) + 1), UserFunction.of(lambda x: shared(x) + 2)]
     sent = cast("Packed", packed_functions(functions))
     assert len(sent[1]) == 3
     one, two = unpacked_functions(sent, is_trusted=True)

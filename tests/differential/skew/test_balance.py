@@ -11,7 +11,7 @@ import pytest
 from differential.errors import SchemaError
 from differential.kernels.rows.hashing import hashes_of
 from differential.skew.balance import Balance, Purpose
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from timely.errors import MisuseError
 
 SOME = [
@@ -44,7 +44,7 @@ def test_places_are_those_of_the_first_table_of_the_placement(balance: Balance) 
     hashes = hashes_of(words, keys), hashes_of(words, np.arange(3))
     first = balance.placement.first
     for side in (0, 1):
-        rows = Rows(*hashes, np.full(100, side))
+        rows = SideRows(*hashes, np.full(100, side))
         for purpose, wanted in (
             ("kept", balance.placement.stores(rows, first)),
             ("probing", balance.placement.probes(rows, first)),

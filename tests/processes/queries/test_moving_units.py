@@ -26,7 +26,7 @@ import timely
 from differential import col
 from timely.client.connection import RemoteWorkers
 from timely.limits import SILENCE_SECONDS_DEFAULT
-from timely.routing.announcement import EVERY, Changes, Place
+from timely.routing.announcement import EVERY, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 from timely.worker.launcher import Launcher
 from timely.worker.settings import WorkerSettings
@@ -66,7 +66,9 @@ def _feed(flow: timely.Flow, epoch: int) -> None:
     flow.input("left").remove([(epoch % KEYS, epoch)])
     flow.input("right").insert([(number, epoch) for number in range(0, KEYS, 7)])
     if epoch == MOVES_AT:
-        everything = Changes(None, {Place(EVERY, side, 0): Grid.split(range(8)) for side in (0, 1)})
+        everything = RoutingChanges(
+            None, {RoutingCell(EVERY, side, 0): Grid.split(range(8)) for side in (0, 1)}
+        )
         flow.input("routes").insert([tuple(row) for row in everything.announcements()])
     flow.seal()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from differential.skew.placements.placement import Placement, Rows, Visits
+from differential.skew.placements.placement import Placement, SideRows, Visits
 from timely.routing.table import RoutingTable
 
 
@@ -14,7 +14,7 @@ def units_by_row(visits: Visits, rows: int) -> list[list[int]]:
     return units
 
 
-def wrong_meetings(placement: Placement, rows: Rows, table: RoutingTable) -> list[str]:
+def wrong_meetings(placement: Placement, rows: SideRows, table: RoutingTable) -> list[str]:
     """All pairs of a left and a right row that may match and do not meet exactly once, either way."""
     count = len(rows.side)
     kept = units_by_row(placement.stores(rows, table), count)

@@ -23,7 +23,7 @@ from differential.kernels.rows.hashing import hash_of_key
 from differential.skew.running.units_vertex import UnitsVertex
 from timely.building.dataflow import Dataflow
 from timely.errors import MisuseError
-from timely.routing.announcement import BUCKET, EVERY, KEY, Announcement, Changes, Place
+from timely.routing.announcement import BUCKET, EVERY, KEY, Announcement, RoutingCell, RoutingChanges
 from timely.routing.grid import HASH_MAX, Grid
 from timely.wire.routing import BUCKETS
 
@@ -175,7 +175,7 @@ def _grid(rng: random.Random, units: int) -> Grid:
 
 
 def _announced(rng: random.Random, scheme: str, units: int) -> list[Announcement]:
-    said: dict[Place, Grid | None] = {}
+    said: dict[RoutingCell, Grid | None] = {}
     if scheme in ("JB", "matrix"):  # all keys of a side have one grid
         for side in (0,) if scheme == "matrix" else (0, 1):
             if scheme == "matrix":
@@ -183,16 +183,18 @@ def _announced(rng: random.Random, scheme: str, units: int) -> list[Announcement
                 flat = rng.sample(range(units), 8)
                 copies = 8 // shares
                 rows = [flat[share * copies : (share + 1) * copies] for share in range(shares)]
-                said[Place(EVERY, side, 0)] = Grid.even(rows)
+                said[RoutingCell(EVERY, side, 0)] = Grid.even(rows)
             else:
-                said[Place(EVERY, side, 0)] = _grid(rng, units)
-        return Changes(None, said).announcements()
+                said[RoutingCell(EVERY, side, 0)] = _grid(rng, units)
+        return RoutingChanges(None, said).announcements()
     more = rng.choice([None, None, None, units + 2, max(units - 1, 2)])
     units = units if more is None else more
     for side in (0, 1):
         for key in rng.sample(range(KEYS), rng.choice([0, 1, 3])):
             if rng.random() < 0.5:
-                said[Place(KEY, side, HASHES[key])] = rng.choice([None, _grid(rng, units), _grid(rng, units)])
+                said[RoutingCell(KEY, side, HASHES[key])] = rng.choice(
+                    [None, _grid(rng, units), _grid(rng, units)]
+                )
             else:
-                said[Place(BUCKET, side, HASHES[key] % BUCKETS)] = _grid(rng, units)
-    return Changes(more, said).announcements()
+                said[RoutingCell(BUCKET, side, HASHES[key] % BUCKETS)] = _grid(rng, units)
+    return RoutingChanges(more, said).announcements()

@@ -35,7 +35,7 @@ def wrap_all(current: Callable[[], Strikes]) -> None:
     _wrap(current, micro_batches._Follower, "__call__", _at(2), after="done")
     _wrap(current, feeding.Layout, "send", _chunk, after="sent")
     _wrap(current, timely.Flow, "seal", _sealed, before="arrived", after="sealed")
-    _wrap(current, following.Answers, "_hand_on", _at(1), before="answered")
+    _wrap(current, following.AnswerFeed, "_hand_on", _at(1), before="answered")
     _wrap(current, OutputFolder, "publish", _at(2), before="staged", after="committed")
     opens = timely.Cluster.append_target
 

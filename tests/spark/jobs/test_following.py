@@ -16,7 +16,7 @@ from differential.columns.symbols.packing import unpack
 from timely.spark.epochs import EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.jobs.columns import SparkForm
-from timely.spark.jobs.following import Answers, OneOutput, close_all, tell_last
+from timely.spark.jobs.following import AnswerFeed, OneOutput, close_all, tell_last
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.shown import Screen
 from timely.spark.stopping import Stopped
@@ -64,9 +64,9 @@ def form() -> SparkForm:
     return SparkForm("rows", {}, unpack)
 
 
-def answers_of(cluster: timely.Cluster, output: OneOutput, wants: int = 0) -> tuple[timely.Flow, Answers]:
+def answers_of(cluster: timely.Cluster, output: OneOutput, wants: int = 0) -> tuple[timely.Flow, AnswerFeed]:
     flow = cluster.install(passing)
-    return flow, Answers(flow, [output], Screen(False), wants, ["unread"])
+    return flow, AnswerFeed(flow, [output], Screen(False), wants, ["unread"])
 
 
 def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
@@ -118,7 +118,7 @@ def test_what_is_there_before_the_first_row_is_part_of_the_sum() -> None:
     sink = Listed(wants=3)
     with timely.connect(embedded=True) as cluster:
         flow = cluster.install(counted)
-        answers = Answers(flow, [OneOutput("rows", form(), [sink])], Screen(False), wants=3)  # type: ignore[list-item]
+        answers = AnswerFeed(flow, [OneOutput("rows", form(), [sink])], Screen(False), wants=3)  # type: ignore[list-item]
         flow.input("rows").append(pa.table({"k": [1, 2], "diff": [1, 1]}), epoch=2, writer="w", sequence=0)
         answers.seal(2, None, EpochSize(2, 0), [("rows", "w", 0)])
     held = Counter[int]()
@@ -171,7 +171,7 @@ def test_the_error_of_an_epoch_without_an_answer_says_how_the_job_goes_on() -> N
     sink = Listed()
     with timely.connect(embedded=True) as cluster:
         flow = cluster.install(divides)
-        answers = Answers(flow, [OneOutput("rows", form(), [sink])], Screen(False))  # type: ignore[list-item]
+        answers = AnswerFeed(flow, [OneOutput("rows", form(), [sink])], Screen(False))  # type: ignore[list-item]
         flow.input("rows").insert([(2,)])
         answers.seal(0, "a", EpochSize(1, 0), ())
         flow.input("rows").insert([(0,)])

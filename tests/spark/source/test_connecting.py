@@ -14,7 +14,7 @@ from timely.client.connection import RemoteWorkers
 from timely.errors import MisuseError, PeerError
 from timely.keys import new_client, new_cluster
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 
 
 def test_one_address_is_enough_to_find_the_dataflow_and_all_workers(cluster: timely.Cluster) -> None:
@@ -22,7 +22,7 @@ def test_one_address_is_enough_to_find_the_dataflow_and_all_workers(cluster: tim
         dd.input(dataflow, "rows", "n: int").output("rows")
 
     index = cluster.install(passed_on).index
-    named = Options.of({"cluster": cluster.addresses[1], "dataflow": str(index)})
+    named = SourceOptions.of({"cluster": cluster.addresses[1], "dataflow": str(index)})
     with flow_of(named) as (at, workers, flow):
         assert list(at.addresses) == workers.addresses == cluster.addresses
         assert flow.index == index and flow.name.endswith("passed_on")
@@ -41,13 +41,13 @@ def test_nobody_there_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.fail("nobody is there")
         with (
             pytest.raises(PeerError, match="is a cluster running there"),
-            flow_of(Options.of({"cluster": address})),
+            flow_of(SourceOptions.of({"cluster": address})),
         ):
             pytest.fail("nobody is there")
 
 
 def test_keys_are_read_on_the_driver_and_go_where_the_addresses_go(tmp_path: Path) -> None:
-    options = Options.of({"cluster": "127.0.0.1:9", "keys": str(tmp_path / "none")})
+    options = SourceOptions.of({"cluster": "127.0.0.1:9", "keys": str(tmp_path / "none")})
     with pytest.raises(MisuseError, match="none"), flow_of(options):
         pytest.fail("there are no keys")
     _, keys = new_client(new_cluster(), "spark")

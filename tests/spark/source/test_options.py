@@ -10,7 +10,7 @@ import pytest
 
 from timely.errors import MisuseError
 from timely.limits import HOLD_SECONDS_DEFAULT, REPLY_SECONDS_MAX
-from timely.spark.source.options import COLLECTION, SEALED, Options
+from timely.spark.source.options import COLLECTION, SEALED, SourceOptions
 
 
 class Flows:
@@ -26,31 +26,33 @@ class Flows:
         return f"flow {index}"
 
 
-def flow_in(options: Options, *specs: str) -> object:
+def flow_in(options: SourceOptions, *specs: str) -> object:
     return options.flow_in(Flows(*specs))  # type: ignore[arg-type]  # all that is asked of a cluster
 
 
 def test_meant_names_are_read_with_and_without_capitals_and_others_are_not_ours() -> None:
-    options = Options.of({"CLUSTER": " a:1, b:2 ,", "startingepoch": "3", "owner": "x", "columns": "a, b"})
+    options = SourceOptions.of(
+        {"CLUSTER": " a:1, b:2 ,", "startingepoch": "3", "owner": "x", "columns": "a, b"}
+    )
     assert options.cluster == ("a:1", "b:2")
     assert options.epoch("startingEpoch", COLLECTION, (COLLECTION,)) == 3
-    assert options.columns == ("a", "b") and Options.of({}).columns == ()
+    assert options.columns == ("a", "b") and SourceOptions.of({}).columns == ()
 
 
 def test_meant_without_a_word_are_the_sealed_epoch_and_the_usual_times() -> None:
-    options = Options.of({})
+    options = SourceOptions.of({})
     assert options.epoch("epoch", SEALED, (SEALED,)) == SEALED
     assert (options.hold_seconds, options.timeout_seconds) == (HOLD_SECONDS_DEFAULT, REPLY_SECONDS_MAX)
-    assert Options.of({"hold": "7", "timeout": "1.5"}).hold_seconds == 7
+    assert SourceOptions.of({"hold": "7", "timeout": "1.5"}).hold_seconds == 7
 
 
 def test_meant_is_the_dataflow_that_is_named_or_the_only_one() -> None:
-    assert flow_in(Options.of({"dataflow": "3"}), "a", "b") == "flow 3"
-    assert flow_in(Options.of({"dataflow": "mentions"})) == "flow mentions"
-    assert flow_in(Options.of({}), "only") == "flow 0"
+    assert flow_in(SourceOptions.of({"dataflow": "3"}), "a", "b") == "flow 3"
+    assert flow_in(SourceOptions.of({"dataflow": "mentions"})) == "flow mentions"
+    assert flow_in(SourceOptions.of({}), "only") == "flow 0"
     for specs, listed in (((), "none"), (("a", "b"), r"0 \(a\), 1 \(b\)")):
         with pytest.raises(MisuseError, match=f"'dataflow' says which .* there are {listed}"):
-            flow_in(Options.of({}), *specs)
+            flow_in(SourceOptions.of({}), *specs)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def test_meant_is_the_dataflow_that_is_named_or_the_only_one() -> None:
 )
 def test_refused_slips_are_told_what_was_meant(given: dict[str, str], said: str) -> None:
     with pytest.raises(MisuseError, match=said):
-        Options.of(given)
+        SourceOptions.of(given)
 
 
 @pytest.mark.parametrize("digits", [str((1 << 61) + 1), "9" * 30, "9" * 5_000, "0" * 5_000 + "9" * 20])
 def test_refused_numbers_that_are_too_large_name_their_option(digits: str) -> None:
-    options = Options.of(dict.fromkeys(["epoch", "lag", "dataflow"], digits))
+    options = SourceOptions.of(dict.fromkeys(["epoch", "lag", "dataflow"], digits))
     for name, ask in {
         "epoch": lambda: options.epoch("epoch", SEALED, (SEALED,)),
         "lag": lambda: options.count("lag", 8),
@@ -83,11 +85,11 @@ def test_refused_numbers_that_are_too_large_name_their_option(digits: str) -> No
             MisuseError, match=rf"'{name}' is a number of at most 23058\d+, not \d{{19,30}}…?$"
         ):
             ask()
-    assert Options.of({"lag": str(1 << 61)}).count("lag", 8) == 1 << 61
+    assert SourceOptions.of({"lag": str(1 << 61)}).count("lag", 8) == 1 << 61
 
 
 def test_refused_values_that_are_long_are_not_told_in_full() -> None:
-    options = Options.of(
+    options = SourceOptions.of(
         {"epoch": "x" * 5_000, "hold": "x" * 5_000, "lag": "x" * 5_000, "query": "x" * 5_000}
     )
     for ask in (
@@ -101,13 +103,13 @@ def test_refused_values_that_are_long_are_not_told_in_full() -> None:
     with pytest.raises(MisuseError, match="'query' is a name of at most 4,000 characters, not of 5,000"):
         _ = options.query
     assert (
-        Options.of({"query": "x" * 4_000, "lag": "007"}).query
-        and Options.of({"lag": "007"}).count("lag", 8) == 7
+        SourceOptions.of({"query": "x" * 4_000, "lag": "007"}).query
+        and SourceOptions.of({"lag": "007"}).count("lag", 8) == 7
     )
 
 
 def test_refused_values_name_their_option() -> None:
-    options = Options.of(
+    options = SourceOptions.of(
         {"epoch": "-1", "hold": "soon", "timeout": "-3", "cluster": " , ", "lag": "²", "query": "once/7"}
     )
     with pytest.raises(MisuseError, match="'epoch' is the number of an epoch or 'sealed', not '-1'"):
@@ -123,4 +125,4 @@ def test_refused_values_name_their_option() -> None:
     with pytest.raises(MisuseError, match="'cluster' is empty"):
         _ = options.cluster
     with pytest.raises(MisuseError, match=r"'cluster' is missing: write .option\('cluster', 'host:port'\)"):
-        _ = Options.of({}).cluster
+        _ = SourceOptions.of({}).cluster

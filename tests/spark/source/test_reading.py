@@ -22,7 +22,7 @@ from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, RequestError
 from timely.operators.inputs.names import place_of
 from timely.spark.source.connecting import Whereabouts, workers_at
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
 from timely.wire.task_requests import Hold
 
@@ -56,7 +56,7 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
 
 def rows_by_hand(flow: Flow, **more: object) -> list[tuple[object, ...]]:
     """The same without Spark."""
-    plan = plan_of(Options.of(options(flow, **more)))
+    plan = plan_of(SourceOptions.of(options(flow, **more)))
     reader = OutputReader(plan, plan.form)
     return sorted(
         tuple(row.values())
@@ -105,7 +105,7 @@ def test_epoch_of_a_cluster_that_was_started_anew_is_another_one(more: dict[str,
             flow = cluster.install(passed_on)
             flow.input("rows").insert([(len(plans), "")])
             flow.seal()
-            plans.append(plan_of(Options.of(options(flow, **more))))
+            plans.append(plan_of(SourceOptions.of(options(flow, **more))))
         assert len(OutputReader(plans[0], plans[0].form).partitions()) == 1
         exchanged = replace(plans[0], at=plans[1].at)
         with pytest.raises(MisuseError, match="output 'rows' of dataflow 0 was installed anew .* epoch 0"):
@@ -127,7 +127,8 @@ def test_epoch_of_a_frame_is_kept_from_when_it_is_made_and_the_earliest_is_the_f
     rows = flow.output("rows")
     rows.forget(2)
     plans = [
-        plan_of(Options.of(options(flow, **more))) for more in ({"epoch": 2}, {"startingEpoch": "earliest"})
+        plan_of(SourceOptions.of(options(flow, **more)))
+        for more in ({"epoch": 2}, {"startingEpoch": "earliest"})
     ]
     rows.forget(5)
     collection, changes = (OutputReader(plan, plan.form) for plan in plans)
@@ -137,7 +138,7 @@ def test_epoch_of_a_frame_is_kept_from_when_it_is_made_and_the_earliest_is_the_f
     ]
     assert [sorted(sum(numbers, [])) for numbers in found] == [[0, 1, 2], [3, 4]]
     with pytest.raises(ForgottenError):
-        plan_of(Options.of(options(flow, epoch=1)))
+        plan_of(SourceOptions.of(options(flow, epoch=1)))
 
 
 @pytest.mark.parametrize("more", [{}, {"startingEpoch": 0}])
@@ -153,7 +154,7 @@ def test_epoch_of_another_dataflow_is_not_kept_there_and_not_called_forgotten(
             for n in range(3):
                 flow.input("rows").insert([(n, "")])
                 flow.wait(flow.seal())
-        plan = plan_of(Options.of(options(flows[0], epoch=0, **more)))
+        plan = plan_of(SourceOptions.of(options(flows[0], epoch=0, **more)))
         assert len(OutputReader(plan, plan.form).partitions()) == 1
         exchanged = replace(plan, at=Whereabouts(tuple(flows[1]._workers.addresses)))
         for _ in range(2):  # before and after it is forgotten there, by who thinks that nobody needs it
@@ -247,7 +248,7 @@ def test_rows_of_a_view_are_asked_for_in_sql(session: SparkSession, flow: Flow) 
 
 
 def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
-    plan = plan_of(Options.of(options(flow)))
+    plan = plan_of(SourceOptions.of(options(flow)))
     wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
     with workers_at(plan.at) as workers:
         whole = [
@@ -275,7 +276,7 @@ def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
 
 
 def test_rows_of_a_cluster_that_was_exchanged_under_running_tasks_are_refused(flow: Flow) -> None:
-    plan = plan_of(Options.of(options(flow)))
+    plan = plan_of(SourceOptions.of(options(flow)))
     wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
     with workers_at(plan.at) as workers:
         there = hold_everywhere(workers, Hold(flow.index, "rows", "", 0, 0.0))

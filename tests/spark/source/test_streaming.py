@@ -30,7 +30,7 @@ from timely.errors import ForgottenError, MisuseError, RequestError
 from timely.operators.inputs.names import place_of
 from timely.spark.source import streaming
 from timely.spark.source.data_source import NaiadSource
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 from timely.spark.source.reading import OutputPartition, OutputReader, plan_of
 from timely.spark.source.streaming import StreamReader
 from timely.wire.task_requests import Hold
@@ -67,7 +67,7 @@ def options(flow: Flow, **more: object) -> dict[str, str]:
 
 
 def reader_of(flow: Flow, epochs_max: int = 0, may_be_another: bool = False, **more: object) -> StreamReader:
-    plan = plan_of(Options.of(options(flow, **more)))
+    plan = plan_of(SourceOptions.of(options(flow, **more)))
     return StreamReader(plan, plan.form, epochs_max, may_be_another)
 
 
@@ -440,10 +440,10 @@ def test_stream_goes_on_where_it_was(session: SparkSession, flow: Flow, tmp_path
 def test_refused_streams_say_from_where_to_begin_and_frames_where_that_is(flow: Flow) -> None:
     with pytest.raises(MisuseError, match="a stream of an output is its changes: say from where"):
         reader_of(flow)
-    latest = plan_of(Options.of(options(flow, startingEpoch="latest")))
+    latest = plan_of(SourceOptions.of(options(flow, startingEpoch="latest")))
     with pytest.raises(MisuseError, match="'latest', which is for streams"):
         OutputReader(latest, latest.form)
-    earliest = plan_of(Options.of(options(flow, startingEpoch="earliest")))
+    earliest = plan_of(SourceOptions.of(options(flow, startingEpoch="earliest")))
     frame = OutputReader(earliest, earliest.form)
     batches = [batch for partition in frame.partitions() for batch in frame.read(partition)]
     assert sum(batch.num_rows for batch in batches) == len(CHANGES)

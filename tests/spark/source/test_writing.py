@@ -36,7 +36,7 @@ from timely.spark.delivering import BatchDelivery, Staged
 from timely.spark.source import writing
 from timely.spark.source.connecting import workers_at
 from timely.spark.source.data_source import NaiadSource
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 from timely.spark.source.writing import BatchWriter, StreamWriter, _stage, plan_of_write
 from timely.wire.requests import Decide, Missing, Reply, Request, Wait
 from timely.wire.task_requests import Value
@@ -102,13 +102,13 @@ class Dying(NaiadSource):
         return "dying"
 
     def writer(self, schema: T.StructType, overwrite: bool) -> BatchWriter:
-        plan = plan_of_write(Options.of(self.options), schema, overwrite)
+        plan = plan_of_write(SourceOptions.of(self.options), schema, overwrite)
         writer = DyingBatch(replace(plan, rows_per_part=1))
         writer.mark = self.options["mark"]
         return writer
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter:
-        plan = plan_of_write(Options.of(self.options), schema, overwrite)
+        plan = plan_of_write(SourceOptions.of(self.options), schema, overwrite)
         writer = DyingStream(replace(plan, rows_per_part=1))
         writer.mark = self.options["mark"]
         return writer
@@ -156,7 +156,9 @@ def test_batch_rows_are_one_epoch_as_often_as_their_diff_says(session: SparkSess
 def test_batch_with_a_name_counts_once(flow: Flow) -> None:
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
     for query in ("load 7", "load 7", "load 8", "", ""):
-        writer = BatchWriter(plan_of_write(Options.of(options(flow, query=query)), SCHEMA, overwrite=False))
+        writer = BatchWriter(
+            plan_of_write(SourceOptions.of(options(flow, query=query)), SCHEMA, overwrite=False)
+        )
         writer.commit([writer.write(iter([batch]))])
     assert epochs(flow) == [Counter([1, 2])] * 4, "and without one as often as it is written"
 
@@ -182,7 +184,7 @@ def test_stream_into_another_dataflow_than_before_is_refused(flow: Flow) -> None
     """What comes of a checkpoint that is used again, whose last batch was 1."""
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     refusing, allowing = (
-        plan_of_write(Options.of(options(flow, query="q", gap=gap)), SCHEMA, overwrite=False)
+        plan_of_write(SourceOptions.of(options(flow, query="q", gap=gap)), SCHEMA, overwrite=False)
         for gap in ("refuse", "allow")
     )
     with pytest.raises(MisuseError, match="batch 2 of query q comes before batches 0 to 1, which"):
@@ -210,7 +212,7 @@ def test_killed_python_workers_leave_nothing_that_counts(
 
 def test_killed_between_a_batch_and_its_commit_the_batch_is_written_anew(flow: Flow) -> None:
     """What Spark's processes do, step by step, with a driver that is gone after the tasks are done."""
-    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, overwrite=False)
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
     first = BatchWriter(plan)
     staged = [first.write(iter([batch.slice(1)])), first.write(iter([batch.slice(0, 1)]))]
@@ -229,7 +231,7 @@ def test_killed_between_a_batch_and_its_commit_the_batch_is_written_anew(flow: F
 
 def test_refused_is_a_batch_with_the_number_of_another_one(flow: Flow) -> None:
     """The checkpoint is a new one or an older copy, or two streams have one name."""
-    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    plan = replace(plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
     writer = StreamWriter(plan)
     for number in range(3):
@@ -287,7 +289,7 @@ def test_refused_is_a_stream_that_is_started_again_with_an_older_copy_of_its_che
 
 def test_killed_or_slower_runs_of_a_task_that_ran_twice_at_once_do_not_count(flow: Flow) -> None:
     """Whichever comes first to its end; the other one has staged rows before, between and after."""
-    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    plan = replace(plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], "text": ["a", None]})
     writer, messages = BatchWriter(plan), []
 
@@ -309,7 +311,7 @@ def test_refused_is_a_batch_of_more_tasks_than_one_commit_can_name(
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a request with too long a header the worker could not even say that, and was waited for."""
-    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, overwrite=False)
     names = [f"{task:06d}/{'a' * 32}" for task in range(65_537)]
     messages = [Staged("q", 0, name, (1, 0), 1) for name in names]
     with pytest.raises(MisuseError, match=r"of 65,537 tasks with rows.* coalesce\(65536\)"):
@@ -321,7 +323,7 @@ def test_refused_is_a_batch_of_more_tasks_than_one_commit_can_name(
 def test_batch_parts_of_wide_rows_fit_a_request(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     """131,072 rows of 2 KiB do not, and nobody who writes a DataFrame can say how many are sent at once."""
     monkeypatch.setattr(writing, "APPEND_BYTES_MAX", 1_000)
-    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, overwrite=False)
     sizes = []
 
     def with_diff(table: pa.Table, diff: str | None) -> pa.Table:
@@ -343,7 +345,7 @@ def test_batch_parts_begin_at_another_worker_for_each_partition(
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Most partitions have one part: all of these would be the first worker's."""
-    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    plan = replace(plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     parts = []
     for partition in range(3):
@@ -357,7 +359,7 @@ def test_refused_is_a_batch_whose_number_another_one_takes_just_before_its_commi
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two that write at the same time under one name: each finds that none is committed."""
-    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False)
+    plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, False)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     first, second = [_stage(plan, "q", 0, iter([batch] * 3))], [_stage(plan, "q", 0, iter([batch] * 5))]
     look = BatchDelivery.look
@@ -399,7 +401,7 @@ def test_killed_is_no_part_of_a_batch_whose_commit_is_late_and_made_all_the_same
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark gives it up: what the commit names has to stay, on all workers."""
-    plan = replace(plan_of_write(Options.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
+    plan = replace(plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, False), rows_per_part=1)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     stream = StreamWriter(plan)
     messages = [_stage(plan, "q", 0, iter([batch] * 3))]
@@ -424,7 +426,7 @@ def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
     flow: Flow, monkeypatch: pytest.MonkeyPatch, is_asked: bool
 ) -> None:
     """Worker 0 has refused it, or was never asked: 6 hours are long to wait for that."""
-    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, overwrite=False)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     messages = [_stage(plan, "q", 1, iter([batch]))]
     if not is_asked:
@@ -441,7 +443,7 @@ def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
 
 
 def test_killed_batches_are_let_go_of(flow: Flow) -> None:
-    plan = plan_of_write(Options.of(options(flow, query="q")), SCHEMA, overwrite=False)
+    plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, overwrite=False)
     batch = pa.RecordBatch.from_pydict({"n": [1], "text": ["a"]})
     writer = BatchWriter(plan)
     messages = [writer.write(iter([batch]))]
@@ -471,11 +473,11 @@ def test_refused_columns_are_told_one_by_one(flow: Flow) -> None:
         r"\(string\) is missing; 'm' is not one of them"
     )
     with pytest.raises(MisuseError, match=said):
-        plan_of_write(Options.of(options(flow, diff="times")), asked, overwrite=False)
+        plan_of_write(SourceOptions.of(options(flow, diff="times")), asked, overwrite=False)
     with pytest.raises(MisuseError, match="has no input 'row'"):
-        plan_of_write(Options.of(options(flow, input="row")), asked, overwrite=False)
+        plan_of_write(SourceOptions.of(options(flow, input="row")), asked, overwrite=False)
     narrow = T.StructType().add("n", "short").add("text", "string")
-    assert plan_of_write(Options.of(options(flow)), narrow, overwrite=False).input == "rows"
+    assert plan_of_write(SourceOptions.of(options(flow)), narrow, overwrite=False).input == "rows"
 
 
 def test_refused_diffs_that_are_null_are_told_in_one_line(session: SparkSession, flow: Flow) -> None:
@@ -492,7 +494,7 @@ def test_refused_for_the_reason_that_a_task_had_though_the_batch_cannot_be_let_g
     flow: Flow,
 ) -> None:
     """Where the cluster has gone both fail, and Spark tells the second with 150 lines of Java."""
-    plan = plan_of_write(Options.of(options(flow)), SCHEMA, overwrite=False)
+    plan = plan_of_write(SourceOptions.of(options(flow)), SCHEMA, overwrite=False)
     gone = replace(plan, dataflow=99)
     batch, stream = BatchWriter(gone), StreamWriter(replace(gone, query="q"))
     with pytest.raises(MisuseError, match="no dataflow 99"):

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from strategies_routing import changes
 
 from timely.errors import MisuseError
-from timely.routing.announcement import BUCKET, EVERY, HOME, KEY, UNITS, Announcement, Changes, Place
+from timely.routing.announcement import (
+    BUCKET,
+    EVERY,
+    HOME,
+    KEY,
+    UNITS,
+    Announcement,
+    RoutingCell,
+    RoutingChanges,
+)
 from timely.routing.grid import HASH_MAX, Grid
 
 ALONE = Announcement(KEY, 0, 42, 0, 0, HASH_MAX, HASH_MAX, 1)
@@ -22,18 +31,18 @@ ALONE = Announcement(KEY, 0, 42, 0, 0, HASH_MAX, HASH_MAX, 1)
 
 
 @given(changes(7), st.randoms(use_true_random=False))
-def test_back_rows_in_any_order_and_twice_say_the_same(said: Changes, order: random.Random) -> None:
+def test_back_rows_in_any_order_and_twice_say_the_same(said: RoutingChanges, order: random.Random) -> None:
     rows = said.announcements()
     rows += order.sample(rows, len(rows) // 2)
     order.shuffle(rows)
-    heard = Changes.of(rows)
+    heard = RoutingChanges.of(rows)
     assert heard.units == said.units
     assert heard.grids == said.grids
 
 
 def test_back_a_row_is_eight_integers() -> None:
     grid = Grid.split([3, 4], [10, HASH_MAX])
-    rows = Changes(5, {Place(BUCKET, 1, 9): grid, Place(KEY, 0, 42): None}).announcements()
+    rows = RoutingChanges(5, {RoutingCell(BUCKET, 1, 9): grid, RoutingCell(KEY, 0, 42): None}).announcements()
     assert [tuple(row) for row in rows] == [
         (UNITS, 0, 0, 0, 0, 0, 0, 5),
         (BUCKET, 1, 9, 0, 0, 10, HASH_MAX, 3),
@@ -66,4 +75,4 @@ def test_back_a_row_is_eight_integers() -> None:
 )
 def test_refused_what_contradicts_itself_or_is_no_change(rows: list[Announcement], said: str) -> None:
     with pytest.raises(MisuseError, match=said):
-        Changes.of(rows)
+        RoutingChanges.of(rows)

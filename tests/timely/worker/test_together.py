@@ -139,7 +139,7 @@ def test_one_of_who_begins_and_who_looks_hears_of_the_other_however_they_meet(
             asked.append(f"who works, while it is {process.said}")
             return super().__len__()
 
-    class Process(together._Process):
+    class Process(together._GroupRegister):
         said = False
 
         @property

@@ -37,7 +37,7 @@ from .shown import Screen
 from .sinks import FolderSink, Kept, Sink, sink_of
 
 __all__ = [
-    "Answers",
+    "AnswerFeed",
     "Job",
     "OneOutput",
     "answers_of",
@@ -70,7 +70,7 @@ class OneOutput:
 
 
 @dataclass
-class Answers:
+class AnswerFeed:
     """What the dataflow `flow` answers goes from here to all that asked for it.
 
     `wants`: epochs before need not be handed over. `unread`: outputs that nobody asked for.
@@ -181,11 +181,11 @@ def close_all(outputs: Iterable[OneOutput], is_failing: bool) -> None:
         raise failure
 
 
-def answers_of(flow: timely.Flow, opened: Sequence[OneOutput], screen: Screen, wants: int) -> Answers:
+def answers_of(flow: timely.Flow, opened: Sequence[OneOutput], screen: Screen, wants: int) -> AnswerFeed:
     """What goes from `flow` to those of `opened` that somebody asked for."""
     asked_for = [output for output in opened if output.sinks or output.callbacks]
     unread = [output.name for output in opened if output not in asked_for]
-    return Answers(flow, asked_for, screen, wants, unread)
+    return AnswerFeed(flow, asked_for, screen, wants, unread)
 
 
 def first_wanted(opened: Sequence[OneOutput]) -> int:
@@ -197,7 +197,7 @@ def _wants(output: OneOutput) -> list[int]:
     return [0] if output.callbacks else [sink.wants for sink in output.sinks] or [1 << 62]
 
 
-def follow(layout: Layout, answers: Answers, target: TargetFactory, calendar: Calendar) -> None:
+def follow(layout: Layout, answers: AnswerFeed, target: TargetFactory, calendar: Calendar) -> None:
     """Send, seal and answer all epochs that are laid out."""
     values = calendar.values()
     for chunk in layout.chunks():
@@ -286,7 +286,7 @@ def _call(spark: SparkSession, target: ToCallback) -> Callable[[Epoch, pa.Table]
     return lambda epoch, changes: function(epoch, frame_of(spark, changes))
 
 
-def tell_last(told: Sequence[Answers]) -> None:
+def tell_last(told: Sequence[AnswerFeed]) -> None:
     """Call back for what has been committed on the way out."""
     for answers in told:
         answers.tell()

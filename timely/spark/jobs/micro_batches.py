@@ -41,7 +41,7 @@ from timely.spark.frames import quoted, read_folders, same_in_spark
 from timely.spark.lost import quiet_about_lost_java, spark_lost, spark_said
 
 from .feeding import lay_out
-from .following import Answers, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
+from .following import AnswerFeed, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
 from .outputs import Target
 from .querying import Query, installed
 from .shown import Screen
@@ -119,7 +119,7 @@ class _Follower:
     frames: Mapping[str, DataFrame]
     fields: Mapping[str, T.StructType]
     diff: str | None
-    answers: Answers
+    answers: AnswerFeed
     outputs: list[OneOutput]
     target: TargetFactory
     written: Path | None
@@ -215,7 +215,7 @@ def follow_stream(
             f"input {stream!r} has the columns {same[0]!r} and {same[1]!r}, which Spark takes for one where "
             "it writes the rows of a stream. Rename one: toDF('a', 'b', …)"
         )
-    told: list[Answers] = []
+    told: list[AnswerFeed] = []
     with ExitStack() as stack:
         stack.callback(tell_last, told)
         job = Job(spark, query, _Batches(stream))

@@ -24,7 +24,7 @@ from timely.user_code.short_traces import told_shortly
 
 from .calendar import calendar_of
 from .feeding import Layout, lay_out
-from .following import Answers, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
+from .following import AnswerFeed, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
 from .micro_batches import MicroBatches, follow_stream, stream_of
 from .outputs import Target, targets_of
 from .querying import installed, query_of
@@ -118,7 +118,7 @@ def _follow_frames(
     workers: int | timely.Cluster,
     screen: Screen,
 ) -> Result:
-    calendar, told = job.calendar, list[Answers]()
+    calendar, told = job.calendar, list[AnswerFeed]()
     with ExitStack() as stack:
         stack.callback(tell_last, told)  # after the sinks below have committed what they had
         opened = stack.enter_context(opened_outputs(job, targets))

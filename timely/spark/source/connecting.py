@@ -16,7 +16,7 @@ from timely.client.connection import RemoteWorkers, discover
 from timely.client.session import Flow
 from timely.keys import ClientKeys
 from timely.limits import SILENCE_SECONDS_DEFAULT
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 
 __all__ = ["Whereabouts", "connected_to", "flow_of", "workers_at"]
 
@@ -37,7 +37,7 @@ class Whereabouts:
 
 
 @contextmanager
-def flow_of(options: Options) -> Iterator[tuple[Whereabouts, RemoteWorkers, Flow]]:
+def flow_of(options: SourceOptions) -> Iterator[tuple[Whereabouts, RemoteWorkers, Flow]]:
     """The dataflow that the options name, and the workers of the cluster that they name."""
     keys = options.keys()
     found = discover(options.cluster, keys, options.timeout_seconds)

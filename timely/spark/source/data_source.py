@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource
 
 from timely.errors import TimelyError
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 from timely.spark.source.plainly import plainly
 from timely.spark.source.reading import OutputReader, ReadPlan, place_name, plan_of
 from timely.spark.source.streaming import RefusedStream, StreamReader
@@ -59,7 +59,7 @@ class NaiadSource(DataSource):
         raised here PySpark 4.3 tells that its own variable `reader` has no value.
         """
         try:
-            options = Options.of(self.options)
+            options = SourceOptions.of(self.options)
             may_be_another = options.choice("restarted", ("refuse", "allow")) == "allow"
             epochs_max = options.count("epochsPerBatch", 0)
             # Two queries over one frame are not at the same place, though its plan is the same.
@@ -71,13 +71,13 @@ class NaiadSource(DataSource):
     def writer(self, schema: T.StructType, overwrite: bool) -> BatchWriter:
         """For `df.write`."""
         with plainly():
-            return BatchWriter(plan_of_write(Options.of(self.options), schema, overwrite))
+            return BatchWriter(plan_of_write(SourceOptions.of(self.options), schema, overwrite))
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter | RefusedWriter:
         """For `df.writeStream`: when a batch begins, and once more when it ends."""
         with plainly():
             try:
-                return StreamWriter(plan_of_write(Options.of(self.options), schema, overwrite))
+                return StreamWriter(plan_of_write(SourceOptions.of(self.options), schema, overwrite))
             except TimelyError as error:
                 if any(_ENDS_BATCHES in word for word in sys.argv):
                     return RefusedWriter(error)
@@ -86,7 +86,7 @@ class NaiadSource(DataSource):
     def _planned(self) -> ReadPlan:
         if self._plan is None:
             with plainly():
-                self._plan = plan_of(Options.of(self.options))
+                self._plan = plan_of(SourceOptions.of(self.options))
         return self._plan
 
 

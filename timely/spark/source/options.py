@@ -49,7 +49,7 @@ from timely.limits import HOLD_SECONDS_DEFAULT, NAME_CHARS_MAX, READER_SECONDS_M
 from timely.spark.source.where import Conditions, conditions
 from timely.wire.task_requests import WRITES_ONCE
 
-__all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "Options"]
+__all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "SourceOptions"]
 
 SEALED: Final = "sealed"
 COLLECTION: Final = "collection"
@@ -91,13 +91,13 @@ _ELSEWHERE: Final = {
 
 
 @dataclass(frozen=True)
-class Options:
+class SourceOptions:
     """The options of one reader or writer, by name in small letters; each is checked when it is asked for."""
 
     given: Mapping[str, str]
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Options:
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """Those that were given; `MisuseError` for a name that is most likely a slip, or another source's."""
         given = {str(name).lower(): str(value) for name, value in options.items()}
         known = {name.lower(): name for name in _KNOWN}

@@ -31,7 +31,7 @@ from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
-from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SNAPSHOT, Options
+from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SNAPSHOT, SourceOptions
 from timely.spark.source.plainly import plainly
 from timely.spark.source.where import Conditions
 from timely.wire.arrow import int64_array, int64s_of
@@ -88,7 +88,7 @@ class OutputPartition(InputPartition):
         self.epoch = epoch
 
 
-def plan_of(options: Options) -> ReadPlan:
+def plan_of(options: SourceOptions) -> ReadPlan:
     """What the options ask for, as it is now; from now on it is kept. Raises what is wrong with them."""
     with flow_of(options) as (at, workers, flow):
         output = flow.output(options.text("output", "components"))
@@ -117,7 +117,7 @@ def plan_of(options: Options) -> ReadPlan:
         return replace(plan, origin=there.origin)
 
 
-def place_name(options: Options) -> str:
+def place_name(options: SourceOptions) -> str:
     """By which name workers know the place of a reader: that of its query, or one that nobody else has."""
     return f"spark/{options.query or uuid.uuid4().hex}"
 

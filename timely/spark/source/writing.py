@@ -26,7 +26,7 @@ from timely.limits import APPEND_BYTES_MAX
 from timely.spark.delivering import BatchDelivery, Staged
 from timely.spark.source.columns import check_written, with_diff
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
-from timely.spark.source.options import Options
+from timely.spark.source.options import SourceOptions
 from timely.spark.source.plainly import plainly
 from timely.wire.task_requests import WRITES_ONCE
 
@@ -66,7 +66,7 @@ class WritePlan:
         )
 
 
-def plan_of_write(options: Options, schema: T.StructType, overwrite: bool) -> WritePlan:
+def plan_of_write(options: SourceOptions, schema: T.StructType, overwrite: bool) -> WritePlan:
     """What the options ask for; raises what is wrong with them, or with the columns of the DataFrame."""
     if overwrite:
         raise MisuseError(

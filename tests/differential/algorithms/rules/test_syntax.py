@@ -13,13 +13,13 @@ from differential.algorithms.rules.syntax import (
     Atom,
     Comparison,
     Constant,
-    Variable,
+    RuleVariable,
     parse,
     variables_of,
 )
 from differential.errors import RuleError
 
-X, Y = Variable("x"), Variable("y")
+X, Y = RuleVariable("x"), RuleVariable("y")
 
 
 def test_read_atoms_negations_and_comparisons() -> None:
@@ -48,7 +48,7 @@ def test_read_constants_of_all_kinds() -> None:
 def test_read_names_like_words_and_relations_as_variables() -> None:
     (rule,) = parse("not_p(Über, nothing) :- q(Über, nothing), nothing < q.")
     assert variables_of(rule.head) == ("Über", "nothing")
-    assert rule.body[1] == Comparison(Variable("nothing"), "<", Variable("q"))
+    assert rule.body[1] == Comparison(RuleVariable("nothing"), "<", RuleVariable("q"))
 
 
 def test_read_numbers_rules_and_lines_and_passes_over_remarks() -> None:

@@ -26,7 +26,7 @@ from differential.errors import SchemaError
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.errors import GraphError
-from timely.routing.announcement import KEY, Changes, Place
+from timely.routing.announcement import KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 from timely.running.instance import Instance
 
@@ -341,7 +341,7 @@ def test_where_a_key_is_spoken_of_by_its_hash() -> None:
 
     cluster = Cluster(build)
     cluster.change("a", [((name, 3, 5), 1) for name in ("x", "y", "z")])
-    said = Changes(None, {Place(KEY, 0, dd.key_hash(["y", 3], schema)): Grid.alone(3)})
+    said = RoutingChanges(None, {RoutingCell(KEY, 0, dd.key_hash(["y", 3], schema)): Grid.alone(3)})
     cluster.change("routes", [(tuple(row), 1) for row in said.announcements()])
     cluster.seal(4)
     cluster.run()

@@ -10,7 +10,7 @@ from reference.words import Row, as_words, rows_of
 from strategies_words import rows
 from words_seen import Seen
 
-from differential.columns.packed.block import Block, Column
+from differential.columns.packed.block import Block, PackedColumn
 from timely.dictionaries import Mark
 
 
@@ -99,7 +99,7 @@ def test_columns_that_lie_elsewhere_are_read_there_and_nothing_beside_them(
 def test_a_column_that_begins_before_its_memory_or_ends_behind_it_is_refused(width: int) -> None:
     memory = memoryview(bytes(range(5 * width + 2)))
     for at in (0, 1):
-        block = Block.within(5, [Column(at, width, -7)], memory)
+        block = Block.within(5, [PackedColumn(at, width, -7)], memory)
         wanted = [
             int.from_bytes(memory[at + width * row : at + width * (row + 1)], "little") - 7
             for row in range(5)
@@ -107,22 +107,22 @@ def test_a_column_that_begins_before_its_memory_or_ends_behind_it_is_refused(wid
         assert block.words()[0].tolist() == wanted
     for at in (-1, 2, -(2**63), 2**63 - 1):
         with pytest.raises(ValueError, match=f"5 values of {width} bytes from byte {at} on"):
-            Block.within(5, [Column(at, width, 0)], memory)
+            Block.within(5, [PackedColumn(at, width, 0)], memory)
 
 
 @pytest.mark.parametrize("width", [-1, 5, 6, 7, 9, 2**62])
 def test_a_column_of_no_width_that_there_is_is_refused(width: int) -> None:
     with pytest.raises(ValueError, match="bytes for a value"):
-        Block.within(1, [Column(0, width, 0)], memoryview(bytes(100)))
+        Block.within(1, [PackedColumn(0, width, 0)], memoryview(bytes(100)))
 
 
 @pytest.mark.parametrize("at", [0, -1, -(2**63), 2**63 - 1])
 def test_where_a_column_lies_that_takes_nothing_is_of_no_interest(at: int) -> None:
-    block = Block.within(2, [Column(at, 0, -5)], memoryview(b"x"))
+    block = Block.within(2, [PackedColumn(at, 0, -5)], memoryview(b"x"))
     assert block.words().tolist() == [[-5, -5]]
 
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_block_without_rows_is_refused(count: int) -> None:
     with pytest.raises(ValueError, match="rows"):
-        Block.within(count, [Column(0, 0, 3)], memoryview(b"x"))
+        Block.within(count, [PackedColumn(0, 0, 3)], memoryview(b"x"))

@@ -16,7 +16,7 @@ import timely
 from differential import col, lit, when
 from differential.errors import ExpressionError
 from differential.expressions.expression import Expr
-from differential.expressions.functions.refusals import ExprText, Refusals, check_no_bool
+from differential.expressions.functions.refusals import ExprRefusals, ExprText, check_no_bool
 
 HERE = r"\(.*test_refusals\.py:\d+\)"
 ROWS = dd.input(timely.Dataflow("refusals"), "rows", "x: int, s: string")
@@ -101,6 +101,6 @@ def test_an_expression_is_printed_as_before() -> None:
     print(col.x + 1, [col.x], file=(out := io.StringIO()))
     assert out.getvalue() == "col.x + 1 [col.x]\n"
     assert repr(col.x) == str(col.x) == f"{col.x!r}" == "col.x"
-    assert isinstance(str(col.x), ExprText) and isinstance(col.x, Refusals)
+    assert isinstance(str(col.x), ExprText) and isinstance(col.x, ExprRefusals)
     with pytest.raises(AssertionError, match=r"col.x > 1"):
         assert [col.x > 1] == []

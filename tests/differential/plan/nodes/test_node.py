@@ -25,7 +25,7 @@ from differential.columns.schema import Schema
 from differential.errors import SchemaError
 from differential.operators.ordered.layout import Turn
 from differential.plan import nodes as n
-from differential.plan.functions import Function
+from differential.plan.functions import UserFunction
 from differential.plan.nodes.node import Leaf
 from differential.skew.running.schedule import ANNOUNCED
 from timely.own_files import ROOT
@@ -60,11 +60,11 @@ MAKERS = {
     "filter": lambda: n.Filter(AB, col.a > 1),
     "negate": lambda: n.Negate(AB),
     "not_null": lambda: n.NotNull(THERE, ("a",)),
-    "map": lambda: n.Apply(AB, "map", Function.of(double), AB.schema),
+    "map": lambda: n.Apply(AB, "map", UserFunction.of(double), AB.schema),
     "concat": lambda: n.Concat((AB, n.Negate(AB))),
     "join": lambda: n.Join(AB, CD, (("a", "c"),)),
     "half join": lambda: n.HalfJoin(AB, CD, (("a", "c"),)),
-    "place": lambda: n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=4)),
+    "place": lambda: n.PlaceOnUnits(AB, ("a",), 0, "kept", dd.Balance("JB", units=4)),
     "spread": lambda: n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 2),
     "spread loads": lambda: n.SpreadLoads(
         n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 2)
@@ -72,9 +72,9 @@ MAKERS = {
     "join_all": lambda: n.JoinAll((AB, BC), ("b",)),
     "reduce": lambda: n.Reduce(AB, ("a",), (("low", dd.min("b")), ("top", dd.max("b")))),
     "accumulate": lambda: n.Accumulate(
-        (AB, n.Negate(AB)), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))
+        (AB, n.Negate(AB)), ("a",), 1, (n.AddedColumn("n", 0, dd.count()), n.AddedColumn("x", 1, dd.sum("b")))
     ),
-    "reduce_function": lambda: n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int")),
+    "reduce_function": lambda: n.ReduceFunction(AB, ("a",), UserFunction.of(double), Schema.of("x: int")),
     "top_k": lambda: n.TopK(AB, ("a",), (n.OrderBy("b"),), 3),
     "distinct": lambda: n.Distinct(AB),
     "keys": lambda: n.Keys(AB, ("a",)),
@@ -82,9 +82,9 @@ MAKERS = {
     "delay": lambda: n.Delay(AB, 2),
     "provided": lambda: n.Provided(AB, n.AssertEmpty(AB, "nothing is there")),
     "assert_empty": lambda: n.AssertEmpty(AB, "nothing is there"),
-    "guarded": lambda: n.Guarded(AB, (n.Apply(AB, "map", Function.of(double), AB.schema),), "good"),
+    "guarded": lambda: n.Guarded(AB, (n.Apply(AB, "map", UserFunction.of(double), AB.schema),), "good"),
     "answered": lambda: n.Answered(
-        n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int"), collects=True),
+        n.ReduceFunction(AB, ("a",), UserFunction.of(double), Schema.of("x: int"), collects=True),
         "reduce(double)",
     ),
     "consolidate": lambda: n.Consolidate(AB),
@@ -93,7 +93,7 @@ MAKERS = {
     "during": lambda: n.During(n.Select(AB, (("a", col.a), ("x", col.b), ("y", col.b + 1)))),
     "on_time": lambda: n.OnTime(AB, "on time"),
     "sweep": lambda: n.Sweep(ABC, ("a",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
-    "inspect": lambda: n.Inspect(AB, Function.of(double), 0),
+    "inspect": lambda: n.Inspect(AB, UserFunction.of(double), 0),
     "output": lambda: n.Output(AB, "out"),
     "export": lambda: n.Export(AB, "out", ("a",)),
     "import": lambda: n.Import(AB.schema, "owner", "out"),
@@ -157,8 +157,8 @@ CHANGED = [
     n.Select(CD, (("x", col.c + 1),)),
     n.Filter(AB, col.a >= 1),
     n.NotNull(THERE, ("b",)),
-    n.Apply(AB, "map", Function.of(triple), AB.schema),
-    n.Apply(AB, "flat_map", Function.of(double), AB.schema),
+    n.Apply(AB, "map", UserFunction.of(triple), AB.schema),
+    n.Apply(AB, "flat_map", UserFunction.of(double), AB.schema),
     n.Concat((n.Negate(AB), AB)),
     n.Join(AB, CD, (("b", "c"),)),
     n.Join(AB, CD, (("a", "c"),), null_safe=True),
@@ -169,12 +169,12 @@ CHANGED = [
     n.Spread(AB, CD, SAID, (("a", "c"),), True, dd.Balance("JB", units=4), 2),
     n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=5), 2),
     n.Spread(AB, CD, SAID, (("a", "c"),), False, dd.Balance("JB", units=4), 3),
-    n.Place(AB, ("b",), 0, "kept", dd.Balance("JB", units=4)),
-    n.Place(AB, ("a",), 1, "kept", dd.Balance("JB", units=4)),
-    n.Place(AB, ("a",), 0, "probing", dd.Balance("JB", units=4)),
-    n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=5)),
-    n.Place(AB, ("a",), 0, "kept", dd.Balance("D-JB", units=4)),
-    n.Place(AB, ("a",), 0, "kept", dd.Balance("JB", units=4, groups=2)),
+    n.PlaceOnUnits(AB, ("b",), 0, "kept", dd.Balance("JB", units=4)),
+    n.PlaceOnUnits(AB, ("a",), 1, "kept", dd.Balance("JB", units=4)),
+    n.PlaceOnUnits(AB, ("a",), 0, "probing", dd.Balance("JB", units=4)),
+    n.PlaceOnUnits(AB, ("a",), 0, "kept", dd.Balance("JB", units=5)),
+    n.PlaceOnUnits(AB, ("a",), 0, "kept", dd.Balance("D-JB", units=4)),
+    n.PlaceOnUnits(AB, ("a",), 0, "kept", dd.Balance("JB", units=4, groups=2)),
     n.JoinAll((BC, AB), ("b",)),
     n.JoinAll((AB, BC), ("b",), fewest=True),
     n.JoinAll((AB, AB), ("a", "b")),
@@ -182,18 +182,24 @@ CHANGED = [
     n.Keys(AB, ("b", "a")),
     n.Weigh(AB, "b"),
     n.Delay(AB, 3),
-    n.Delay(AB, 2, Function.of(double)),
+    n.Delay(AB, 2, UserFunction.of(double)),
     n.AssertEmpty(AB, "nothing else"),
-    n.Guarded(AB, (n.Apply(AB, "map", Function.of(double), AB.schema),), "errors"),
-    n.Guarded(AB, (n.Apply(AB, "map", Function.of(triple), AB.schema),), "good"),
-    n.ReduceFunction(AB, ("a",), Function.of(double), Schema.of("x: int"), collects=True),
+    n.Guarded(AB, (n.Apply(AB, "map", UserFunction.of(double), AB.schema),), "errors"),
+    n.Guarded(AB, (n.Apply(AB, "map", UserFunction.of(triple), AB.schema),), "good"),
+    n.ReduceFunction(AB, ("a",), UserFunction.of(double), Schema.of("x: int"), collects=True),
     n.Reduce(AB, ("a",), (("low", dd.min("b")), ("top", dd.min("b")))),
     n.Reduce(AB, ("b",), (("low", dd.min("a")), ("top", Aggregate("max", "a")))),
-    n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 0, dd.sum("b")))),
-    n.Accumulate((AB, AB), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))),
-    n.Accumulate((AB, AB), ("a",), 2, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.sum("b")))),
-    n.Accumulate((AB, AB), ("a",), 1, (n.Added("n", 0, dd.count()), n.Added("x", 1, dd.avg("b")))),
-    n.ReduceFunction(AB, ("a",), Function.of(triple), Schema.of("x: int")),
+    n.Accumulate((AB,), ("a",), 1, (n.AddedColumn("n", 0, dd.count()), n.AddedColumn("x", 0, dd.sum("b")))),
+    n.Accumulate(
+        (AB, AB), ("a",), 1, (n.AddedColumn("n", 0, dd.count()), n.AddedColumn("x", 1, dd.sum("b")))
+    ),
+    n.Accumulate(
+        (AB, AB), ("a",), 2, (n.AddedColumn("n", 0, dd.count()), n.AddedColumn("x", 1, dd.sum("b")))
+    ),
+    n.Accumulate(
+        (AB, AB), ("a",), 1, (n.AddedColumn("n", 0, dd.count()), n.AddedColumn("x", 1, dd.avg("b")))
+    ),
+    n.ReduceFunction(AB, ("a",), UserFunction.of(triple), Schema.of("x: int")),
     n.TopK(AB, (), (n.OrderBy("b"),), 3),
     n.TopK(AB, ("a",), (), 3),
     n.TopK(AB, ("a",), (n.OrderBy("b", Turn(descending=True)),), 3),
@@ -203,7 +209,7 @@ CHANGED = [
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "rank")),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "dense")),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("s", "rank")),
-    n.Inspect(AB, Function.of(double), 1),
+    n.Inspect(AB, UserFunction.of(double), 1),
     n.Output(AB, "other"),
     n.Export(AB, "other", ("a",)),
     n.Export(AB, "out", ("a", "b")),
@@ -237,7 +243,7 @@ NOT_READ = n.Sweep(ABC, ("a",), "sessions", (0, 0, -1, 0, 1, 0), Schema.of("x: i
 
 def reads(node: n.Node, data: list[object] | None = None) -> n.Node | None:
     """What is read of `data`, or of what a node has written."""
-    functions = {repr(each.identity): each for each in (Function.of(double), Function.of(triple))}
+    functions = {repr(each.identity): each for each in (UserFunction.of(double), UserFunction.of(triple))}
     sent = msgpack.unpackb(msgpack.packb(node.data() if data is None else data), strict_map_key=False)
     return type(node).read(sent, node.children, lambda identity: functions[repr(identity)])
 
@@ -260,14 +266,14 @@ def test_read_is_nothing_of_more_fields_or_other_children(name: str) -> None:
             assert reads(node, odd) is None
     for children in ((), (AB,) * 9):
         if not isinstance(node, Leaf | n.Concat | n.JoinAll | n.Accumulate | n.LetRec):
-            assert type(node).read(node.data(), children, lambda identity: Function.of(double)) is None
+            assert type(node).read(node.data(), children, lambda identity: UserFunction.of(double)) is None
 
 
 def test_read_every_field_that_is_a_function_or_an_expression_is_named() -> None:
     """What a plan may hold is counted, and functions are sent, by these."""
     for node in (make() for make in MAKERS.values()):
         fields = [getattr(node, field.name) for field in dataclasses.fields(node)]
-        assert [each for each in fields if isinstance(each, Function)] in ([], list(node.functions))
+        assert [each for each in fields if isinstance(each, UserFunction)] in ([], list(node.functions))
         assert all(each in node.expressions for each in fields if isinstance(each, dd.Expr))
     select = MAKERS["select"]()
     assert [expr.describe() for expr in select.expressions] == ["col.a + 1"]

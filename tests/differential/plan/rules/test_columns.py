@@ -47,7 +47,7 @@ def test_a_join_is_given_what_is_needed_and_no_more() -> None:
 def test_a_select_keeps_a_column_where_none_is_needed() -> None:
     """Rows without columns could not be told from none by what counts them."""
     counted = n.Accumulate(
-        (n.Select(AB, (("p", col.a), ("q", col.b))),), (), 1, (n.Added("n", 0, dd.count()),)
+        (n.Select(AB, (("p", col.a), ("q", col.b))),), (), 1, (n.AddedColumn("n", 0, dd.count()),)
     )
     needs = needed_columns([n.Output(counted, "out")])
     made = with_needed_only(counted.sources[0], (AB,), needs)

@@ -62,7 +62,7 @@ def test_parts_that_can_raise_stay_where_rows_are_told_apart_by_less() -> None:
 
 
 def test_only_keys_go_below_a_reduce() -> None:
-    counts = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
+    counts = n.Accumulate((AB,), ("a",), 1, (n.AddedColumn("n", 0, dd.count()),))
     assert pushed(counts, (col.a > 1) & (col.n > 1)) == (
         "filter(col.n > 1) of [group by a: n=count() of [filter(col.a > 1) of [input ab]]]"
     )
@@ -82,10 +82,10 @@ def test_nothing_goes_to_a_side_that_somebody_has_arranged() -> None:
 
 
 def test_nothing_goes_below_functions_effects_loops_or_inputs() -> None:
-    from differential.plan.functions import Function
+    from differential.plan.functions import UserFunction
 
-    looked = n.Inspect(AB, Function.of(print), 0)
-    mapped = n.Apply(AB, "map", Function.of(len), AB.schema)
+    looked = n.Inspect(AB, UserFunction.of(print), 0)
+    mapped = n.Apply(AB, "map", UserFunction.of(len), AB.schema)
     looped = n.Leave(n.LetRec("loop", 1, (AB,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0)
     assert {pushed(below, col.a > 1) for below in (AB, looked, mapped, looped)} == {"stays"}
 

@@ -13,7 +13,7 @@ ONCE = n.Distinct(AB)
 
 def test_a_distinct_of_a_set_is_that_set() -> None:
     assert drop_distinct(n.Distinct(ONCE)) is ONCE
-    sums = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
+    sums = n.Accumulate((AB,), ("a",), 1, (n.AddedColumn("n", 0, dd.count()),))
     assert drop_distinct(n.Distinct(sums)) is sums
 
 
@@ -39,7 +39,7 @@ def test_whether_there_is_a_row_at_all_is_still_asked() -> None:
 
 def test_inside_a_loop_keys_of_a_group_are_still_asked() -> None:
     """Without the other columns of the group its corrections cancel, and would go round for ever."""
-    counts = n.Accumulate((n.Variable(AB.schema, 1, 0),), ("a",), 1, (n.Added("n", 0, dd.count()),))
+    counts = n.Accumulate((n.Variable(AB.schema, 1, 0),), ("a",), 1, (n.AddedColumn("n", 0, dd.count()),))
     assert drop_distinct(n.Keys(counts, ("a",))) is None
-    outside = n.Accumulate((AB,), ("a",), 1, (n.Added("n", 0, dd.count()),))
+    outside = n.Accumulate((AB,), ("a",), 1, (n.AddedColumn("n", 0, dd.count()),))
     assert drop_distinct(n.Keys(outside, ("a",))) is not None

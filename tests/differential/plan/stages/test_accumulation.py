@@ -7,14 +7,14 @@ from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.kernels.sums import accumulated as a
 from differential.kernels.sums import components as c
-from differential.plan.nodes import Accumulate, Added, Input
+from differential.plan.nodes import Accumulate, AddedColumn, Input
 from differential.plan.stages.accumulation import Plans, accumulation_of
 
 SOURCE = Input(Schema.of("k: int, v: int, x: float?, b: bool, d: decimal(9, 2)"), "rows")
 
 
 def _plans(*aggregates: Aggregate) -> Plans:
-    added = tuple(Added(f"a{index}", 0, aggregate) for index, aggregate in enumerate(aggregates))
+    added = tuple(AddedColumn(f"a{index}", 0, aggregate) for index, aggregate in enumerate(aggregates))
     node = Accumulate((SOURCE,), ("k",), 1, added)
     return accumulation_of(node, [SOURCE.schema])
 

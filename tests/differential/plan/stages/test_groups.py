@@ -10,8 +10,8 @@ from differential.columns.schema import Schema
 from differential.linear.chain import LinearChain
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction
 from differential.operators.table_io import TableIn
-from differential.plan.functions import Function
-from differential.plan.nodes import Accumulate, Added, Distinct, Input, Reduce, ReduceFunction
+from differential.plan.functions import UserFunction
+from differential.plan.nodes import Accumulate, AddedColumn, Distinct, Input, Reduce, ReduceFunction
 from differential.plan.stages.groups import Grouping, GroupStage, stage_of
 from differential.plan.stages.terms import Lowered, Term
 from timely.building.dataflow import Dataflow
@@ -35,12 +35,12 @@ def test_keeps_the_keys_and_the_column_of_what_is_chosen_and_no_others() -> None
 
 
 def test_keeps_keys_alone_for_a_count() -> None:
-    stage = _stage(Accumulate((SOURCE,), ("b",), 1, (Added("n", 0, count()),)))
+    stage = _stage(Accumulate((SOURCE,), ("b",), 1, (AddedColumn("n", 0, count()),)))
     assert (str(stage.source.schema), stage.widths) == ("b: int?", (2, 0))
 
 
 def test_keeps_components_of_what_is_added_up() -> None:
-    node = Accumulate((SOURCE,), ("b",), 1, (Added("n", 0, count()), Added("total", 0, sum("c"))))
+    node = Accumulate((SOURCE,), ("b",), 1, (AddedColumn("n", 0, count()), AddedColumn("total", 0, sum("c"))))
     stage = _stage(node)
     assert str(stage.source.schema) == "b: int?, (component): int"
     assert isinstance(stage.aggregate, Accumulation) and stage.widths == (2, 1)
@@ -48,7 +48,7 @@ def test_keeps_components_of_what_is_added_up() -> None:
 
 
 def test_keeps_every_column_for_a_function_and_says_which_function_it_is() -> None:
-    function = Function.of(lambda key, rows: [len(rows)])
+    function = UserFunction.of(lambda key, rows: [len(rows)])
     stage = _stage(ReduceFunction(SOURCE, ("c",), function, Schema.of("n: int")))
     assert stage.widths == (1, 4) and isinstance(stage.aggregate, GroupFunction)
     assert function.digest in stage.detail

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from strategies_routing import row_columns
 
 from differential.skew.placements.biclique import biclique, halves
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from timely.errors import MisuseError
 from timely.routing.grid import HASH_MAX
 
 
 @given(st.integers(1, 128).map(lambda half: 2 * half), row_columns())
-def test_a_row_costs_one_message_and_half_of_all_units(units: int, rows: Rows) -> None:
+def test_a_row_costs_one_message_and_half_of_all_units(units: int, rows: SideRows) -> None:
     """1 + J/2, exactly and for each row."""
     placement = biclique(units)
     count = len(rows.side)
@@ -29,7 +29,7 @@ def test_an_odd_unit_is_the_left_sides() -> None:
 
 def test_rows_of_one_key_are_spread_evenly_over_their_half() -> None:
     placement = biclique(16)
-    rows = Rows(
+    rows = SideRows(
         np.zeros(8_000, np.int64),
         np.random.default_rng(1).integers(0, HASH_MAX, 8_000),
         np.ones(8_000, np.int64),

@@ -7,13 +7,13 @@ import pytest
 
 from differential.skew.placements.biclique import biclique
 from differential.skew.placements.groups import grouped
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from timely.errors import MisuseError
 
 
-def _of_all_buckets(side: int) -> Rows:
+def _of_all_buckets(side: int) -> SideRows:
     """One row for each bucket, so that an average over keys is exact."""
-    return Rows(np.arange(1_024), np.arange(1_024) << 52, np.full(1_024, side))
+    return SideRows(np.arange(1_024), np.arange(1_024) << 52, np.full(1_024, side))
 
 
 @pytest.mark.parametrize("units", [12, 16, 24, 32, 48, 64, 72])

@@ -7,12 +7,12 @@ from hypothesis import given
 from strategies_routing import row_columns
 
 from differential.skew.placements.hash import hash_placement, home_table
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from timely.errors import MisuseError
 
 
 @given(row_columns())
-def test_a_row_is_kept_and_visits_where_its_bucket_is(rows: Rows) -> None:
+def test_a_row_is_kept_and_visits_where_its_bucket_is(rows: SideRows) -> None:
     placement = hash_placement(6)
     for visits in (placement.stores(rows, placement.first), placement.probes(rows, placement.first)):
         assert visits.row.tolist() == list(range(len(rows.side)))

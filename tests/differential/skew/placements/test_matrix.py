@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from strategies_routing import row_columns
 
 from differential.skew.placements.matrix import fitting_grid, input_load, matrix, matrix_table
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from timely.errors import MisuseError
 
 
 @given(st.sampled_from([1, 2, 4, 8]), row_columns())
-def test_a_row_is_kept_once_per_cell_of_its_row_or_column(shares: int, rows: Rows) -> None:
+def test_a_row_is_kept_once_per_cell_of_its_row_or_column(shares: int, rows: SideRows) -> None:
     placement = matrix(8, shares)
     kept = placement.stores(rows, placement.first)
     left, right = int((rows.side == 0).sum()), int((rows.side == 1).sum())

@@ -19,9 +19,9 @@ from differential.skew.placements.groups import grouped
 from differential.skew.placements.hash import hash_placement
 from differential.skew.placements.hybrid import hybrid
 from differential.skew.placements.matrix import matrix, matrix_table
-from differential.skew.placements.placement import Placement, Rows
+from differential.skew.placements.placement import Placement, SideRows
 from timely.errors import MisuseError
-from timely.routing.announcement import EVERY, KEY, Changes, Place
+from timely.routing.announcement import EVERY, KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 from timely.routing.table import RoutingTable
 
@@ -38,7 +38,7 @@ BY_KEY = st.sampled_from(["hash", "JB6", "D-JB"])
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(units=UNITS, rows=row_columns())
-def test_law_two_rows_that_may_match_meet_once_to_begin_with(scheme: str, units: int, rows: Rows) -> None:
+def test_law_two_rows_that_may_match_meet_once_to_begin_with(scheme: str, units: int, rows: SideRows) -> None:
     placement = SCHEMES[scheme](units)
     assert placement.name == scheme
     assert wrong_meetings(placement, rows, placement.first) == []
@@ -46,20 +46,22 @@ def test_law_two_rows_that_may_match_meet_once_to_begin_with(scheme: str, units:
 
 @given(BY_KEY, tables(7), row_columns())
 def test_law_two_rows_of_a_key_meet_once_whatever_the_table(
-    scheme: str, table: RoutingTable, rows: Rows
+    scheme: str, table: RoutingTable, rows: SideRows
 ) -> None:
     assert wrong_meetings(SCHEMES[scheme](7), rows, table) == []
 
 
 @given(st.sampled_from(["JB", "matrix"]), st.data(), row_columns())
-def test_law_any_two_rows_meet_once_whatever_the_grids(scheme: str, data: st.DataObject, rows: Rows) -> None:
+def test_law_any_two_rows_meet_once_whatever_the_grids(
+    scheme: str, data: st.DataObject, rows: SideRows
+) -> None:
     """Those that the scheme allows: one for all keys of a side."""
     placement = SCHEMES[scheme](8)
     grid = matrix_table(8, data.draw(st.sampled_from([1, 2, 4, 8]))).buckets[0][0]
-    said: dict[Place, Grid | None] = {Place(EVERY, 0, 0): grid}
+    said: dict[RoutingCell, Grid | None] = {RoutingCell(EVERY, 0, 0): grid}
     if scheme == "JB":
-        said = {Place(EVERY, side, 0): data.draw(grids(8)) for side in (0, 1)}
-    table = placement.changed(placement.first, Changes(None, said).announcements())
+        said = {RoutingCell(EVERY, side, 0): data.draw(grids(8)) for side in (0, 1)}
+    table = placement.changed(placement.first, RoutingChanges(None, said).announcements())
     assert placement.meets_all
     assert wrong_meetings(placement, rows, table) == []
 
@@ -68,13 +70,13 @@ def test_law_a_judge_that_sees_meetings_sees_wrong_ones() -> None:
     """A grid of two shares and two copies with one unit everywhere, which no announcement can make."""
     wrong = Grid(((0, 1), (1, 0)), Grid.split([0, 1]).share_ends, Grid.split([0, 1]).share_ends)
     table = RoutingTable.of(2, [wrong], [wrong])
-    rows = Rows(np.array([5, 5]), np.array([0, 0]), np.array([0, 1]))
+    rows = SideRows(np.array([5, 5]), np.array([0, 0]), np.array([0, 1]))
     assert wrong_meetings(hybrid(2), rows, table) != []
 
 
 @given(st.sampled_from(["hash", "D-JB"]), tables(7), st.data(), row_columns())
 def test_moves_put_all_kept_rows_where_the_new_version_wants_them(
-    scheme: str, old: RoutingTable, data: st.DataObject, rows: Rows
+    scheme: str, old: RoutingTable, data: st.DataObject, rows: SideRows
 ) -> None:
     placement = SCHEMES[scheme](7)
     new = placement.changed(old, data.draw(changes(7)).announcements())
@@ -92,7 +94,7 @@ def test_moves_put_all_kept_rows_where_the_new_version_wants_them(
 
 
 @given(tables(7), row_columns())
-def test_moves_are_none_where_nothing_changes(table: RoutingTable, rows: Rows) -> None:
+def test_moves_are_none_where_nothing_changes(table: RoutingTable, rows: SideRows) -> None:
     moves = hybrid(7).moves(rows, table, table)
     assert moves.arrivals.row.size == moves.sources.size == moves.drops.row.size == 0
 
@@ -101,11 +103,13 @@ def test_moves_of_a_changed_split_are_the_difference_only() -> None:
     """Half of a key's rows lay on unit 0, now two thirds do: a sixth of them moves, in one direction."""
     placement = hybrid(4)
     count = 6_000
-    rows = Rows(
+    rows = SideRows(
         np.full(count, 9), np.linspace(0, 2**63 - 2**12, count).astype(np.int64), np.zeros(count, np.int64)
     )
     half, third = (
-        placement.first.changed(Changes(None, {Place(KEY, 0, 9): Grid.split(units)}).announcements())
+        placement.first.changed(
+            RoutingChanges(None, {RoutingCell(KEY, 0, 9): Grid.split(units)}).announcements()
+        )
         for units in ([0, 1], [0, 0, 1])
     )
     moves = placement.moves(rows, half, third)
@@ -114,19 +118,28 @@ def test_moves_of_a_changed_split_are_the_difference_only() -> None:
     assert set(moves.sources.tolist()) == {1}
 
 
-def _refused(placement: Placement, place: Place, grid: Grid, said: str) -> None:
+def _refused(placement: Placement, place: RoutingCell, grid: Grid, said: str) -> None:
     with pytest.raises(MisuseError, match=f"^{placement.name}: {said}"):
-        placement.changed(placement.first, Changes(None, {place: grid}).announcements())
+        placement.changed(placement.first, RoutingChanges(None, {place: grid}).announcements())
 
 
 def test_refused_a_key_of_its_own_where_any_two_rows_meet() -> None:
     _refused(
-        biclique(8), Place(KEY, 0, 9), Grid.alone(3), "any two rows meet, so all keys of a side have one"
+        biclique(8),
+        RoutingCell(KEY, 0, 9),
+        Grid.alone(3),
+        "any two rows meet, so all keys of a side have one",
     )
-    _refused(matrix(8), Place(KEY, 0, 9), Grid.alone(3), "any two rows meet, so all keys of a side have one")
-    _refused(biclique(8), Place(0, 1, 9), Grid.alone(3), "any two rows meet, so all keys of a side have one")
+    _refused(
+        matrix(8), RoutingCell(KEY, 0, 9), Grid.alone(3), "any two rows meet, so all keys of a side have one"
+    )
+    _refused(
+        biclique(8), RoutingCell(0, 1, 9), Grid.alone(3), "any two rows meet, so all keys of a side have one"
+    )
 
 
 def test_refused_a_grid_of_cells_that_is_no_power_of_two() -> None:
-    _refused(matrix(8), Place(EVERY, 0, 0), Grid.even([[0, 1], [2, 3], [4, 5]]), "a grid has a power of two")
-    _refused(matrix(8), Place(EVERY, 0, 0), Grid.even([[0, 1, 2]]), "a grid has a power of two")
+    _refused(
+        matrix(8), RoutingCell(EVERY, 0, 0), Grid.even([[0, 1], [2, 3], [4, 5]]), "a grid has a power of two"
+    )
+    _refused(matrix(8), RoutingCell(EVERY, 0, 0), Grid.even([[0, 1, 2]]), "a grid has a power of two")

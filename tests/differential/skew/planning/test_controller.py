@@ -22,11 +22,11 @@ from differential.skew.placements.hash import hash_placement
 from differential.skew.placements.hybrid import hybrid
 from differential.skew.placements.matrix import input_load, matrix
 from differential.skew.placements.placement import Placement
-from differential.skew.planning.controller import Plan, PlanSettings, halves_of, plan, plan_grid
-from differential.skew.planning.draft import Draft
-from differential.skew.planning.loads import Counts, Loads, imbalance
+from differential.skew.planning.controller import PlanSettings, RoutingPlan, halves_of, plan, plan_grid
+from differential.skew.planning.draft import RoutingDraft
+from differential.skew.planning.loads import LoadCounts, Loads, imbalance
 from timely.errors import MisuseError
-from timely.routing.announcement import BUCKET, KEY, Place
+from timely.routing.announcement import BUCKET, KEY, RoutingCell
 from timely.routing.table import RoutingTable
 
 
@@ -34,17 +34,17 @@ def some_loads(seed: int = 3) -> Loads:
     """A few rows in each bucket, and some heavy keys."""
     generator = np.random.default_rng(seed)
     counts = {
-        Place(BUCKET, side, bucket): Counts(int(rows), 3, 5)
+        RoutingCell(BUCKET, side, bucket): LoadCounts(int(rows), 3, 5)
         for side in (0, 1)
         for bucket, rows in enumerate(generator.integers(0, 20, 1_024))
     }
     for key in range(5):
-        counts[Place(KEY, 0, key)] = Counts(6_000 // (key + 1), 50, 3_000)
+        counts[RoutingCell(KEY, 0, key)] = LoadCounts(6_000 // (key + 1), 50, 3_000)
     return Loads(counts, 1_000)
 
 
 def loads_of(placement: Placement, table: RoutingTable, loads: Loads, settings: PlanSettings) -> list[int]:
-    return Draft(table, placement.first, loads, settings.measure, placement.is_cells).loads
+    return RoutingDraft(table, placement.first, loads, settings.measure, placement.is_cells).loads
 
 
 @pytest.mark.parametrize("make", [hybrid, hash_placement])
@@ -68,14 +68,14 @@ def test_plan_says_what_its_announcements_do(
 
 
 def test_plan_is_the_same_for_the_same_loads() -> None:
-    def once() -> Plan | None:
+    def once() -> RoutingPlan | None:
         return plan(hybrid(8), hybrid(8).first, some_loads(), PlanSettings())
 
     assert once() == once()
 
 
 def test_plan_of_balanced_loads_is_none() -> None:
-    even = {Place(BUCKET, side, bucket): Counts(10) for side in (0, 1) for bucket in range(1_024)}
+    even = {RoutingCell(BUCKET, side, bucket): LoadCounts(10) for side in (0, 1) for bucket in range(1_024)}
     assert plan(hybrid(8), hybrid(8).first, Loads(even, 10), PlanSettings()) is None
     assert plan(hybrid(8), hybrid(8).first, Loads({}, 10), PlanSettings()) is None
 

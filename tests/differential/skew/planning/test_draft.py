@@ -13,30 +13,30 @@ import pytest
 from differential.skew.placements.hash import home_table
 from differential.skew.placements.hybrid import hybrid
 from differential.skew.planning.cost import Costs
-from differential.skew.planning.draft import Draft, Item, costs_of
-from differential.skew.planning.loads import Counts, Loads, Measure
+from differential.skew.planning.draft import Item, RoutingDraft, costs_of
+from differential.skew.planning.loads import LoadCounts, Loads, Measure
 from timely.errors import MisuseError
-from timely.routing.announcement import BUCKET, KEY, Changes, Place
+from timely.routing.announcement import BUCKET, KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import HASH_MAX, Grid
 from timely.routing.table import RoutingTable
 
-K = Place(KEY, 0, 8)
-B = Place(BUCKET, 0, 8)
+K = RoutingCell(KEY, 0, 8)
+B = RoutingCell(BUCKET, 0, 8)
 TABLE = home_table(4)
 """Bucket 8, and with it key 8, is at home on unit 0."""
 
 
 def draft_of(
-    counts: dict[Place, Counts],
+    counts: dict[RoutingCell, LoadCounts],
     table: RoutingTable = TABLE,
     measure: Measure = "stored",
     is_cells: bool = False,
-) -> Draft:
-    return Draft(table, TABLE, Loads(counts, 100), measure, is_cells)
+) -> RoutingDraft:
+    return RoutingDraft(table, TABLE, Loads(counts, 100), measure, is_cells)
 
 
-def with_grid(place: Place, grid: Grid) -> RoutingTable:
-    return TABLE.changed(Changes(None, {place: grid}).announcements())
+def with_grid(place: RoutingCell, grid: Grid) -> RoutingTable:
+    return TABLE.changed(RoutingChanges(None, {place: grid}).announcements())
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def with_grid(place: Place, grid: Grid) -> RoutingTable:
     ],
 )
 def test_load_of_a_key_in_all_forms(measure: Measure, grid: Grid, loads: list[int]) -> None:
-    draft = draft_of({K: Counts(60, 30, 90)}, with_grid(K, grid), measure)
+    draft = draft_of({K: LoadCounts(60, 30, 90)}, with_grid(K, grid), measure)
     assert draft.loads == loads
     assert draft.items[K].grid() == grid
 
 
 def test_load_in_cells_is_of_both_sides_and_without_pairs_if_rows_are_what_counts() -> None:
-    counts = {K: Counts(60, 30, 90)}
+    counts = {K: LoadCounts(60, 30, 90)}
     assert draft_of(counts, is_cells=True).loads == [90, 0, 0, 0]
     assert draft_of(counts, measure="work", is_cells=True).loads == [180, 0, 0, 0]
     assert len(draft_of(counts, is_cells=True).items) == 1_024 + 1
@@ -68,7 +68,7 @@ def test_load_in_cells_is_of_both_sides_and_without_pairs_if_rows_are_what_count
 def test_load_of_known_hashes_is_exact() -> None:
     hashes = np.array([1, 2, 3, HASH_MAX])
     grid = Grid.split([0, 1], [2, HASH_MAX])
-    draft = Draft(with_grid(K, grid), TABLE, Loads({K: Counts(4)}, 9, {K: hashes}), "stored")
+    draft = RoutingDraft(with_grid(K, grid), TABLE, Loads({K: LoadCounts(4)}, 9, {K: hashes}), "stored")
     assert draft.loads == [2, 2, 0, 0]
     draft.move(draft.items[K], 1, 3, 1)
     assert draft.loads == [2, 1, 0, 1]
@@ -77,7 +77,7 @@ def test_load_of_known_hashes_is_exact() -> None:
 
 def test_load_of_rows_of_one_hash_cannot_be_divided() -> None:
     hashes = np.full(5, HASH_MAX)
-    draft = Draft(TABLE, TABLE, Loads({K: Counts(5)}, 9, {K: hashes}), "stored")
+    draft = RoutingDraft(TABLE, TABLE, Loads({K: LoadCounts(5)}, 9, {K: hashes}), "stored")
     item = draft.items[K]
     draft.move(item, 0, 1, 2)
     assert sum(draft.loads) == 5
@@ -85,7 +85,7 @@ def test_load_of_rows_of_one_hash_cannot_be_divided() -> None:
 
 
 def test_load_moves_there_and_back() -> None:
-    draft = draft_of({K: Counts(60), B: Counts(5)})
+    draft = draft_of({K: LoadCounts(60), B: LoadCounts(5)})
     item = draft.items[K]
     draft.move(item, 0, 2, 20)
     assert draft.loads == [45, 0, 20, 0]
@@ -95,15 +95,15 @@ def test_load_moves_there_and_back() -> None:
 
 
 def test_follow_a_key_goes_with_its_bucket() -> None:
-    draft = draft_of({K: Counts(60), B: Counts(5)})
+    draft = draft_of({K: LoadCounts(60), B: LoadCounts(5)})
     draft.move(draft.items[B], 0, 3)
     assert draft.loads == [0, 0, 0, 65]
-    assert draft.changes() == Changes(None, {B: Grid.alone(3)})
+    assert draft.changes() == RoutingChanges(None, {B: Grid.alone(3)})
     assert draft.items[K].home == 3
 
 
 def test_follow_a_key_that_was_taken_out_stays_and_can_be_called_home() -> None:
-    draft = draft_of({K: Counts(60), B: Counts(5)})
+    draft = draft_of({K: LoadCounts(60), B: LoadCounts(5)})
     key, bucket = draft.items[K], draft.items[B]
     assert draft.load_on(bucket, 0) == 65
     draft.free(key)
@@ -117,7 +117,7 @@ def test_follow_a_key_that_was_taken_out_stays_and_can_be_called_home() -> None:
 
 
 def test_follow_a_bucket_that_is_called_home_brings_its_keys() -> None:
-    draft = draft_of({K: Counts(60), B: Counts(5)}, with_grid(B, Grid.alone(2)))
+    draft = draft_of({K: LoadCounts(60), B: LoadCounts(5)}, with_grid(B, Grid.alone(2)))
     assert draft.loads == [0, 0, 65, 0]
     draft.call_home(draft.items[B])
     assert draft.loads == [65, 0, 0, 0]
@@ -125,7 +125,7 @@ def test_follow_a_bucket_that_is_called_home_brings_its_keys() -> None:
 
 
 def test_follow_keys_of_a_divided_bucket_become_exceptions() -> None:
-    draft = draft_of({K: Counts(60), B: Counts(10)})
+    draft = draft_of({K: LoadCounts(60), B: LoadCounts(10)})
     bucket = draft.items[B]
     draft.move(bucket, 0, 1, 5)
     assert draft.loads == [65, 5, 0, 0]
@@ -135,17 +135,17 @@ def test_follow_keys_of_a_divided_bucket_become_exceptions() -> None:
 
 def test_say_nothing_where_nothing_changed() -> None:
     table = with_grid(K, Grid.split([0, 1]))
-    assert draft_of({K: Counts(60)}, table).changes() == Changes(None, {})
+    assert draft_of({K: LoadCounts(60)}, table).changes() == RoutingChanges(None, {})
 
 
 def test_say_that_an_exception_is_forgotten() -> None:
-    draft = draft_of({K: Counts(60)}, with_grid(K, Grid.split([1, 2])))
+    draft = draft_of({K: LoadCounts(60)}, with_grid(K, Grid.split([1, 2])))
     draft.call_home(draft.items[K])
-    assert draft.changes() == Changes(None, {K: None})
+    assert draft.changes() == RoutingChanges(None, {K: None})
     assert costs_of(draft, draft.duplicates()).migrated == 60
 
 
-def _costs(draft: Draft, change: Item, how: Grid) -> Costs:
+def _costs(draft: RoutingDraft, change: Item, how: Grid) -> Costs:
     before = draft.duplicates()
     draft.divide_by(change, "copies" if how.copies > 1 else "shares")
     for unit in how.all_units - {0}:
@@ -155,11 +155,11 @@ def _costs(draft: Draft, change: Item, how: Grid) -> Costs:
 
 def test_say_what_shares_and_copies_cost() -> None:
     """Shares: what moves, and each probe once more per share; copies: rows kept once more per copy."""
-    draft = draft_of({K: Counts(60, 30, 90)}, measure="work")
+    draft = draft_of({K: LoadCounts(60, 30, 90)}, measure="work")
     assert _costs(draft, draft.items[K], Grid.split([0, 1, 2])) == Costs(3, 2 * 30, 40)
-    draft = draft_of({K: Counts(60, 30, 90)}, measure="work")
+    draft = draft_of({K: LoadCounts(60, 30, 90)}, measure="work")
     assert _costs(draft, draft.items[K], Grid.copied([0, 1, 2])) == Costs(3, 2 * 60, 2 * 60)
-    draft = draft_of({K: Counts(60, 30, 90)}, is_cells=True)
+    draft = draft_of({K: LoadCounts(60, 30, 90)}, is_cells=True)
     assert _costs(draft, draft.items[K], Grid.split([0, 1, 2])) == Costs(3, 2 * 30, 40 + 2 * 30)
 
 
@@ -170,5 +170,7 @@ def test_say_that_grids_of_shares_and_copies_are_not_planned() -> None:
 
 def test_say_which_places_are_on_a_unit_heaviest_first() -> None:
     first = hybrid(4).first
-    draft = Draft(first, first, Loads({K: Counts(60), Place(KEY, 0, 6): Counts(70)}, 9), "stored")
-    assert [item.place for item in draft.on(0)][:2] == [Place(BUCKET, 0, 6), Place(KEY, 0, 6)]
+    draft = RoutingDraft(
+        first, first, Loads({K: LoadCounts(60), RoutingCell(KEY, 0, 6): LoadCounts(70)}, 9), "stored"
+    )
+    assert [item.place for item in draft.on(0)][:2] == [RoutingCell(BUCKET, 0, 6), RoutingCell(KEY, 0, 6)]

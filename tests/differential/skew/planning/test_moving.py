@@ -12,30 +12,30 @@ from hypothesis import strategies as st
 
 from differential.skew.placements.hash import home_table
 from differential.skew.planning.cost import Weights
-from differential.skew.planning.draft import Draft
-from differential.skew.planning.loads import Counts, Loads, Measure
+from differential.skew.planning.draft import RoutingDraft
+from differential.skew.planning.loads import LoadCounts, Loads, Measure
 from differential.skew.planning.moving import Bounds, Mover, bounds_of
-from timely.routing.announcement import KEY, Changes, Place
+from timely.routing.announcement import KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 
 FIRST = home_table(4)
 WEIGHTS = Weights()
 
 
-def key(number: int) -> Place:
-    return Place(KEY, 0, number)
+def key(number: int) -> RoutingCell:
+    return RoutingCell(KEY, 0, number)
 
 
 def mover(
-    counts: dict[int, Counts],
+    counts: dict[int, LoadCounts],
     grids: dict[int, Grid] | None = None,
     measure: Measure = "stored",
     weights: Weights = WEIGHTS,
 ) -> Mover:
-    changes = Changes(None, {key(number): grid for number, grid in (grids or {}).items()})
+    changes = RoutingChanges(None, {key(number): grid for number, grid in (grids or {}).items()})
     table = FIRST.changed(changes.announcements())
     loads = Loads({key(number): each for number, each in counts.items()}, 100)
-    return Mover(Draft(table, FIRST, loads, measure), weights)
+    return Mover(RoutingDraft(table, FIRST, loads, measure), weights)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 64), st.floats(0, 2), st.floats(0, 1))
@@ -51,20 +51,20 @@ def test_bounds_are_in_order_and_around_the_mean(
 
 
 def test_h1_moves_whole_keys_if_these_are_enough() -> None:
-    moved = mover({4: Counts(10), 8: Counts(10), 12: Counts(10), 1: Counts(10)})
+    moved = mover({4: LoadCounts(10), 8: LoadCounts(10), 12: LoadCounts(10), 1: LoadCounts(10)})
     moved.move_out(0, [0, 1, 2, 3], bounds_of(40, 4, 0.0, 0.5))
     assert moved.draft.loads == [10, 10, 10, 10]
     assert [line[:2] for line in moved.said] == ["H1", "H1"]
 
 
 def test_h2_splits_the_heaviest_key_and_leaves_the_light_ones() -> None:
-    moved = mover({4: Counts(25), 8: Counts(5), 1: Counts(10)})
+    moved = mover({4: LoadCounts(25), 8: LoadCounts(5), 1: LoadCounts(10)})
     moved.move_out(0, [0, 1], bounds_of(40, 2, 0.0, 0.5))
     assert moved.said == ["H2: 10 of 25 of key 4 of side 0 from unit 0 to 1"]
 
 
 def test_h2_copies_where_a_single_row_takes_all_probes() -> None:
-    moved = mover({4: Counts(1, 100, 100)}, measure="work")
+    moved = mover({4: LoadCounts(1, 100, 100)}, measure="work")
     moved.move_out(0, [0, 1, 2, 3], bounds_of(201, 4, 0.2, 0.5))
     assert max(moved.draft.loads) <= 61
     grid = moved.draft.changes().grids[key(4)]
@@ -75,7 +75,13 @@ def test_h2_copies_where_a_single_row_takes_all_probes() -> None:
 @pytest.mark.parametrize(("probes", "rule"), [(100, "H1"), (0, "H2")])
 def test_h1_or_h2_whichever_costs_less(probes: int, rule: str) -> None:
     """Three light keys leave, which is announced three times, or a part of the heavy one, announced twice."""
-    counts = {4: Counts(30, probes), 8: Counts(4), 12: Counts(3), 16: Counts(3), 1: Counts(20)}
+    counts = {
+        4: LoadCounts(30, probes),
+        8: LoadCounts(4),
+        12: LoadCounts(3),
+        16: LoadCounts(3),
+        1: LoadCounts(20),
+    }
     moved = mover(counts, weights=Weights(0.5, 0.5, 0))
     moved.move_out(0, [0, 1], Bounds(30, 30, 30, 30))
     assert moved.draft.loads[:2] == [30, 30]
@@ -83,7 +89,7 @@ def test_h1_or_h2_whichever_costs_less(probes: int, rule: str) -> None:
 
 
 def test_h3_brings_home_what_belongs_there_before_anything_is_split() -> None:
-    moved = mover({4: Counts(25), 1: Counts(50)}, {4: Grid.split([0, 1])})
+    moved = mover({4: LoadCounts(25), 1: LoadCounts(50)}, {4: Grid.split([0, 1])})
     before = list(moved.draft.loads)
     assert before[0] < 25
     moved.move_in(0, [0, 1], bounds_of(75, 2, 0.4, 1.0))
@@ -92,13 +98,13 @@ def test_h3_brings_home_what_belongs_there_before_anything_is_split() -> None:
 
 
 def test_h3_leaves_away_what_would_be_too_much_at_home() -> None:
-    moved = mover({4: Counts(80), 8: Counts(10), 1: Counts(10)}, {4: Grid.alone(1)})
+    moved = mover({4: LoadCounts(80), 8: LoadCounts(10), 1: LoadCounts(10)}, {4: Grid.alone(1)})
     moved.call_home(0, Bounds(0, 50, 50, 50))
     assert moved.said == []
 
 
 def test_h3_leaves_away_what_another_unit_would_then_have_too_little_of() -> None:
-    moved = mover({4: Counts(40), 8: Counts(10), 1: Counts(10)}, {4: Grid.alone(1)})
+    moved = mover({4: LoadCounts(40), 8: LoadCounts(10), 1: LoadCounts(10)}, {4: Grid.alone(1)})
     moved.call_home(0, Bounds(20, 60, 60, 60))
     assert moved.said == []
     moved.call_home(0, Bounds(10, 60, 60, 60))
@@ -107,7 +113,7 @@ def test_h3_leaves_away_what_another_unit_would_then_have_too_little_of() -> Non
 
 def test_pull_fills_a_unit_that_nobody_else_would() -> None:
     """Nobody has too much, one has nothing: the seed's MoveIn would leave it so."""
-    moved = mover({4: Counts(12), 1: Counts(12), 2: Counts(12)})
+    moved = mover({4: LoadCounts(12), 1: LoadCounts(12), 2: LoadCounts(12)})
     bounds = bounds_of(36, 4, 0.4, 1.0)
     assert max(moved.draft.loads) <= bounds.high
     moved.move_in(3, range(4), bounds)
@@ -116,7 +122,9 @@ def test_pull_fills_a_unit_that_nobody_else_would() -> None:
 
 
 def test_retire_takes_everything_from_a_unit() -> None:
-    moved = mover({4: Counts(12), 8: Counts(3), 1: Counts(2), 2: Counts(9)}, {4: Grid.split([0, 1])})
+    moved = mover(
+        {4: LoadCounts(12), 8: LoadCounts(3), 1: LoadCounts(2), 2: LoadCounts(9)}, {4: Grid.split([0, 1])}
+    )
     moved.empty(0, [1, 2, 3])
     assert moved.draft.loads[0] == 0
     assert moved.draft.on(0) == []
@@ -125,6 +133,6 @@ def test_retire_takes_everything_from_a_unit() -> None:
 
 @pytest.mark.parametrize("measure", ["stored", "work"])
 def test_nobody_has_room_and_nothing_happens(measure: Measure) -> None:
-    moved = mover({4: Counts(10, 5, 5)}, measure=measure)
+    moved = mover({4: LoadCounts(10, 5, 5)}, measure=measure)
     moved.move_out(0, [0], bounds_of(40, 4, 0.0, 0.5))
     assert moved.said == []

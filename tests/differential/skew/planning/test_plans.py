@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from reference.skew.exact_plan import cheapest, cost_of, is_balanced
 
 from differential.skew.placements.hybrid import hybrid
-from differential.skew.placements.placement import Rows
+from differential.skew.placements.placement import SideRows
 from differential.skew.planning.cost import Weights
-from differential.skew.planning.draft import Draft
-from differential.skew.planning.loads import Counts, Loads, Measure
+from differential.skew.planning.draft import RoutingDraft
+from differential.skew.planning.loads import LoadCounts, Loads, Measure
 from differential.skew.planning.moving import Mover
 from differential.skew.planning.plans import balance, ism, s2sm
-from timely.routing.announcement import KEY, Place
+from timely.routing.announcement import KEY, RoutingCell
 from timely.routing.grid import HASH_MAX, Grid
 from timely.routing.table import RoutingTable
 
@@ -31,21 +31,26 @@ def counted(keys: Mapping[tuple[int, int], int], seed: int = 0) -> Loads:
     """So many rows of each (side, key), with random hashes."""
     generator = np.random.default_rng(seed)
     return Loads(
-        {Place(KEY, *key): Counts(rows) for key, rows in keys.items()},
+        {RoutingCell(KEY, *key): LoadCounts(rows) for key, rows in keys.items()},
         sum(keys.values()),
-        {Place(KEY, *key): np.sort(generator.integers(0, HASH_MAX, rows)) for key, rows in keys.items()},
+        {
+            RoutingCell(KEY, *key): np.sort(generator.integers(0, HASH_MAX, rows))
+            for key, rows in keys.items()
+        },
     )
 
 
 def mover_of(table: RoutingTable, first: RoutingTable, loads: Loads, measure: Measure = "stored") -> Mover:
-    return Mover(Draft(table, first, loads, measure), Weights())
+    return Mover(RoutingDraft(table, first, loads, measure), Weights())
 
 
 def kept(table: RoutingTable, loads: Loads) -> list[int]:
     """Rows on each unit, by placing them."""
     rows = [(place.key, int(each), place.side) for place, hashes in loads.hashes.items() for each in hashes]
     columns = np.array(rows, np.int64).reshape(len(rows), 3).T
-    stores = hybrid(table.units).stores(Rows(*(np.ascontiguousarray(column) for column in columns)), table)
+    stores = hybrid(table.units).stores(
+        SideRows(*(np.ascontiguousarray(column) for column in columns)), table
+    )
     return np.bincount(stores.unit, minlength=table.units).tolist()
 
 
@@ -58,7 +63,7 @@ def test_example_ism_splits_k1_and_later_brings_it_home_and_splits_k4() -> None:
     ism(mover, [0, 1], theta_max=0)
     assert mover.draft.loads == [20, 20]
     changes = mover.draft.changes()
-    assert set(changes.grids) == {Place(KEY, 0, k1)}
+    assert set(changes.grids) == {RoutingCell(KEY, 0, k1)}
     split = first.changed(changes.announcements())
     assert kept(split, loads) == [20, 20]
     assert mover.said == [f"H2: 10 of 25 of key {k1} of side 0 from unit 0 to 1"]
@@ -69,8 +74,8 @@ def test_example_ism_splits_k1_and_later_brings_it_home_and_splits_k4() -> None:
     ism(mover, [0, 1], theta_max=0)
     assert mover.draft.loads == [40, 40]
     changes = mover.draft.changes()
-    assert changes.grids[Place(KEY, 0, k1)] is None
-    assert changes.grids[Place(KEY, 0, k4)] is not None
+    assert changes.grids[RoutingCell(KEY, 0, k1)] is None
+    assert changes.grids[RoutingCell(KEY, 0, k4)] is not None
     assert len(changes.grids) == 2
     assert kept(split.changed(changes.announcements()), later) == [40, 40]
     assert mover.said[0].startswith(f"H3: key {k1} of side 0 comes home to unit 0")
@@ -88,7 +93,7 @@ def test_example_s2sm_splits_the_first_key_of_each_heavy_unit() -> None:
     s2sm(mover, ([0, 1], [2, 3]), theta_max=0)
     assert mover.draft.loads == [20, 20, 20, 20]
     changes = mover.draft.changes()
-    assert set(changes.grids) == {Place(KEY, 1, k1), Place(KEY, 1, k3)}
+    assert set(changes.grids) == {RoutingCell(KEY, 1, k1), RoutingCell(KEY, 1, k3)}
     assert kept(first.changed(changes.announcements()), loads) == [20, 20, 20, 20]
     assert mover.said == [
         f"H2: 10 of 25 of key {k1} of side 1 from unit 2 to 0",
@@ -182,7 +187,7 @@ def test_exact_plans_are_as_balanced_and_cost_little_more() -> None:
         best = cheapest(before, probes, theta_max, Weights(), plain.traffic)
         assert is_balanced(mover.draft.loads, theta_max) == (best is not None)
         if best:
-            items = [mover.draft.items[Place(KEY, 0, key)] for key in keys]
+            items = [mover.draft.items[RoutingCell(KEY, 0, key)] for key in keys]
             after = [tuple(item.of_unit.get(unit, 0) for unit in range(3)) for item in items]
             ratios.append(Weights().cost(cost_of(before, after, probes), plain.traffic) / best)
     assert len(ratios) > 50

@@ -6,7 +6,7 @@ from reference.dataflow import Cluster
 from reference.skew.spread_runs import HASHES, SpreadRun, seal_apart
 
 from differential.skew.running.router import UnitRouterVertex
-from timely.routing.announcement import KEY, Changes, Place
+from timely.routing.announcement import KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 
 NAME = "join on k: left to units"
@@ -39,7 +39,7 @@ def test_versions_are_forgotten_as_they_come_when_there_will_be_no_rows() -> Non
     cluster = Cluster(SpreadRun(0, "D-JB", lead=1).build)
     cluster.instances[0].input("a").close()
     for epoch in range(20):
-        moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(epoch % 5)})
+        moved = RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(epoch % 5)})
         cluster.change("routes", [(tuple(row), 1) for row in moved.announcements()], epoch)
         for name in ("b", "routes"):
             cluster.instances[0].input(name).seal(epoch)
@@ -53,7 +53,7 @@ def test_rows_of_one_message_go_by_the_version_of_the_epoch_of_each() -> None:
     for epoch in range(4):
         cluster.change("a", [((0, epoch), 1)], epoch)
     for epoch, unit in ((0, 3), (1, 4), (2, 0)):
-        moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(unit)})
+        moved = RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(unit)})
         cluster.change("routes", [(tuple(row), 1) for row in moved.announcements()], epoch)
     cluster.seal(3)
     cluster.run()

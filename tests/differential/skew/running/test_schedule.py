@@ -13,7 +13,7 @@ from differential.skew.running.schedule import ANNOUNCED, Change, Schedule
 from progress.times.anchor import Anchor, Rebase
 from timely.errors import MisuseError
 from timely.operators.capture import FOREVER
-from timely.routing.announcement import KEY, Announcement, Changes, Place
+from timely.routing.announcement import KEY, Announcement, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 
 SHIFT = 4
@@ -25,7 +25,7 @@ def _said(rows: list[Announcement], epoch: int, diff: int = 1) -> Int64s:
 
 
 def _moved(key: int, unit: int) -> list[Announcement]:
-    return Changes(None, {Place(KEY, 0, key): Grid.alone(unit)}).announcements()
+    return RoutingChanges(None, {RoutingCell(KEY, 0, key): Grid.alone(unit)}).announcements()
 
 
 def test_columns_are_those_of_an_announcement() -> None:
@@ -50,7 +50,7 @@ def test_versions_hold_from_lead_epochs_after_their_own_on_and_are_known_before(
 
 def test_what_comes_in_parts_and_twice_counts_together_and_once() -> None:
     schedule = Schedule(PLACEMENT, 0, SHIFT)
-    rows = Changes(None, {Place(KEY, 1, 9): Grid.split([0, 1, 3])}).announcements()
+    rows = RoutingChanges(None, {RoutingCell(KEY, 1, 9): Grid.split([0, 1, 3])}).announcements()
     for part in (rows[:1], rows[1:], rows[:2]):
         schedule.note(_said(part, 0))
     (change,) = schedule.complete(1)

@@ -23,10 +23,10 @@ from differential.kernels.rows.ranges import rows_of_keys
 from differential.skew.running import units
 from differential.skew.running.router import UnitRouterVertex
 from differential.skew.running.schedule import Change, Schedule
-from differential.skew.running.units import Frontiers, Shape, ToTheFirst, Units, _losing
+from differential.skew.running.units import Shape, SideFrontiers, ToTheFirst, Units, _losing
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeLayout
-from timely.routing.announcement import BUCKET, KEY, Changes, Place
+from timely.routing.announcement import BUCKET, KEY, RoutingCell, RoutingChanges
 from timely.routing.grid import HASH_MAX, Grid
 from timely.wire.routing import BUCKETS
 
@@ -105,7 +105,9 @@ def _moved_far_behind() -> Rows:
     cluster.run()
     for worker in (0, 1):
         cluster.compact(worker)
-    moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3), Place(KEY, 1, HASHES[0]): Grid.alone(1)})
+    moved = RoutingChanges(
+        None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(3), RoutingCell(KEY, 1, HASHES[0]): Grid.alone(1)}
+    )
     cluster.change("routes", [(tuple(row), 1) for row in moved.announcements()], 1)
     seal_apart(cluster, 6, 6)
     cluster.run()
@@ -137,20 +139,20 @@ def test_meaning_where_rows_that_probe_are_further_than_announcements(are_noted:
     spot = HASHES[0] % BUCKETS * BUCKETS
     before, after = ((spot, 0, 1, (epoch << shift) + 1, 1) for epoch in (0, 7))
     there.keep(0, np.array([before, after], np.int64).T.copy())
-    moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)})
-    old = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)})
+    moved = RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(3)})
+    old = RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(0)})
     rows = np.array([(10 << shift) + 1])
     for epoch, said in ((0, old), (5, moved)):
         announced = [(*row, epoch << shift, 1) for row in said.announcements()]
         if are_noted:
             there.note(np.array(announced, np.int64).T.copy())
         behind = np.array([epoch << shift]), np.array([(epoch << shift) + 1])
-        there.advance(Frontiers([rows] * 2, [rows] * 2, [behind[1]] * 2, behind[0]))
+        there.advance(SideFrontiers([rows] * 2, [rows] * 2, [behind[1]] * 2, behind[0]))
         for trace in there.traces:
             trace.compact()
         if not are_noted:
             there.note(np.array(announced, np.int64).T.copy())
-    there.advance(Frontiers([rows] * 2, [rows] * 2, [rows] * 2, rows))
+    there.advance(SideFrontiers([rows] * 2, [rows] * 2, [rows] * 2, rows))
     (left,) = there.moved
     assert left.words[[0, 1, 2, -1]].T.tolist() == [[spot + 3, 0, 1, 1]]
 
@@ -170,12 +172,12 @@ def test_one_right_is_held_however_many_versions_are_to_come() -> None:
     there, shift = _units(lead=1_000)
     assert there.capabilities() == []
     for epoch in range(2, 7):
-        moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(epoch % 3)})
+        moved = RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(epoch % 3)})
         announced = [(*row, epoch << shift, 1) for row in moved.announcements()]
         there.note(np.array(announced, np.int64).T.copy())
     assert there.capabilities() == [1_002 << shift], "a wide one: there are words of 127 epochs"
     before = np.array([5 << shift])
-    there.advance(Frontiers([before] * 2, [before] * 2, [before + 1] * 2, before))
+    there.advance(SideFrontiers([before] * 2, [before] * 2, [before + 1] * 2, before))
     assert there.capabilities() == [1_002 << shift]
 
 
@@ -184,11 +186,11 @@ def test_nothing_leaves_at_a_time_of_which_there_are_no_words_though_nothing_els
     ((home,),) = SCHEMES["D-JB"].placement.first.grid_of(0, HASHES[0]).units
     spot = HASHES[0] % BUCKETS * BUCKETS
     there.keep(0, np.array([[spot + home], [0], [1], [(1 << shift) + 1], [1]]))
-    moved = Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)})
+    moved = RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(3)})
     announced = [(*row, 126 << shift, 1) for row in moved.announcements()]  # the last epoch of seven bits
     there.note(np.array(announced, np.int64).T.copy())
     nothing = np.empty(0, np.int64)
-    ended = Frontiers([nothing] * 2, [nothing] * 2, [nothing] * 2, nothing)
+    ended = SideFrontiers([nothing] * 2, [nothing] * 2, [nothing] * 2, nothing)
     there.advance(ended)
     assert not there.moved and there.capabilities() == [127 << shift]
     for trace in there.traces:
@@ -205,7 +207,8 @@ def test_moving_looks_at_a_bucket_whose_shares_end_elsewhere_on_the_same_units()
     split = Grid.split([0, 1])
     uneven = Grid.split([0, 1], (HASH_MAX // 4, HASH_MAX))
     tables = [
-        before.changed(Changes(None, {Place(BUCKET, 0, 3): grid}).announcements()) for grid in (split, uneven)
+        before.changed(RoutingChanges(None, {RoutingCell(BUCKET, 0, 3): grid}).announcements())
+        for grid in (split, uneven)
     ]
     assert _losing(*tables, 0).tolist() == [3 * BUCKETS, 3 * BUCKETS + 1]
     assert _losing(*tables, 1).tolist() == _losing(tables[0], tables[0], 0).tolist() == []
@@ -227,7 +230,7 @@ def test_moving_looks_at_nothing_but_what_lies_in_buckets_that_go_elsewhere(
     bucket = HASHES[0] % BUCKETS
     hashes = hashes_of(np.arange(3_000).reshape(1, -1), np.arange(1))
     there = int((hashes % BUCKETS == bucket).sum())
-    said = Changes(None, {Place(BUCKET, 0, bucket): Grid.alone(4)})
+    said = RoutingChanges(None, {RoutingCell(BUCKET, 0, bucket): Grid.alone(4)})
     cluster.change("routes", [(tuple(row), 1) for row in said.announcements()], 1)
     cluster.seal(5)
     cluster.run()
@@ -268,14 +271,14 @@ def _fails(
 
 
 def test_mutants_that_move_before_old_epochs_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_once(self: Units, start: int, frontiers: Frontiers) -> bool:
+    def at_once(self: Units, start: int, frontiers: SideFrontiers) -> bool:
         return True
 
     assert _fails(monkeypatch, "_may_leave", at_once)
 
 
 def test_mutants_that_move_while_somebody_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def when_all_came(self: Units, start: int, frontiers: Frontiers) -> bool:
+    def when_all_came(self: Units, start: int, frontiers: SideFrontiers) -> bool:
         rows = [*frontiers.kept, *frontiers.probing]
         return not any(len(frontier) and int(frontier.min()) < start for frontier in rows)
 
@@ -298,14 +301,14 @@ def test_mutants_that_route_by_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mutants_that_do_not_wait_for_what_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Units._bound
 
-    def without(self: Units, side: int, frontiers: Frontiers) -> int | None:
+    def without(self: Units, side: int, frontiers: SideFrontiers) -> int | None:
         return bound(self, side, frontiers._replace(arriving=[np.empty(0, np.int64)] * 2))
 
     assert _fails(monkeypatch, "_bound", without)
 
 
 def test_mutants_that_compact_to_the_frontier(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hold_back(self: Units, frontiers: Frontiers) -> None:
+    def hold_back(self: Units, frontiers: SideFrontiers) -> None:
         for side in (0, 1):
             own = frontiers.kept if self._schedule.placement.is_cells else frontiers.probing
             self.stores[side].set_hold(own[1 - side])

@@ -12,7 +12,7 @@ from differential.skew.running.units import ARRIVED, KEPT_ROWS
 from differential.skew.running.units_vertex import UnitsVertex
 from progress.times.anchor import EPOCH_MAX
 from timely.errors import MisuseError
-from timely.routing.announcement import KEY, Announcement, Changes, Place
+from timely.routing.announcement import KEY, Announcement, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid
 
 NAME = "join on k in units"
@@ -28,15 +28,15 @@ def _rows(cluster: Cluster) -> list[int]:
     return [vertex.counters()["trace_rows"] for vertex in _vertices(cluster)]
 
 
-def _announce(cluster: Cluster, changes: Changes, epoch: int) -> None:
+def _announce(cluster: Cluster, changes: RoutingChanges, epoch: int) -> None:
     cluster.change("routes", [(tuple(row), 1) for row in changes.announcements()], epoch)
 
 
 def test_rows_go_to_the_worker_of_their_new_unit_and_nothing_stays_behind() -> None:
     cluster = Cluster(SpreadRun(0, "D-JB").build, 2)
     cluster.change("a", [((0, value), 1) for value in range(10)], 0)
-    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)}), 0)
-    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(1)}), 3)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(0)}), 0)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(1)}), 3)
     for epoch, wanted in ((2, [10, 0]), (3, [10, 0]), (5, [0, 10])):
         cluster.seal(epoch)
         cluster.run()
@@ -61,7 +61,7 @@ def test_ends_when_inputs_close_before_a_version_of_which_there_are_no_words_yet
 ) -> None:
     cluster = Cluster(SpreadRun(0, "D-JB", lead, bits=3).build, workers)
     cluster.change("a", [((0, 1), 1)], 0)
-    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)}), 2)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(3)}), 2)
     cluster.seal(1)
     cluster.run()
     cluster.change("b", [((0, 7), 1)], 3)
@@ -79,7 +79,7 @@ def test_a_version_for_which_there_will_never_be_rows_holds_nothing() -> None:
     cluster.change("a", [((0, 1), 1)], 0)
     cluster.seal(EPOCH_MAX - 999)
     cluster.run()
-    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(3)}), EPOCH_MAX - 998)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(3)}), EPOCH_MAX - 998)
     cluster.seal(EPOCH_MAX - 998)
     cluster.run()
     assert cluster.instances[0].epochs_done() == EPOCH_MAX - 997
@@ -91,13 +91,13 @@ def test_a_version_for_which_there_will_never_be_rows_holds_nothing() -> None:
 def test_loads_say_what_moves_when_the_other_side_is_closed_already() -> None:
     cluster = Cluster(SpreadRun(0, "D-JB", 1).build, 2)
     cluster.change("a", [((0, value), 1) for value in range(10)], 0)
-    _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(0)}), 0)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(0)}), 0)
     cluster.seal(0)
     for instance in cluster.instances:
         instance.input("b").close()
     cluster.run()
     for epoch, unit in ((2, 1), (4, 2)):
-        _announce(cluster, Changes(None, {Place(KEY, 0, HASHES[0]): Grid.alone(unit)}), epoch)
+        _announce(cluster, RoutingChanges(None, {RoutingCell(KEY, 0, HASHES[0]): Grid.alone(unit)}), epoch)
         for instance in cluster.instances:
             for name in ("a", "routes"):
                 instance.input(name).seal(epoch + 1)
@@ -121,8 +121,8 @@ def test_texts_of_rows_that_have_moved_are_known_where_they_are() -> None:
 
     cluster = Cluster(build, 2, own_symbols=True)
     cluster.change("a", [(("key", f"value {n}"), 1) for n in range(8)], 0, 1)
-    _announce(cluster, Changes(None, {Place(2, 0, 0): Grid.alone(0)}), 0)
-    _announce(cluster, Changes(None, {Place(2, 0, 0): Grid.alone(1)}), 1)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(2, 0, 0): Grid.alone(0)}), 0)
+    _announce(cluster, RoutingChanges(None, {RoutingCell(2, 0, 0): Grid.alone(1)}), 1)
     cluster.seal(5)
     cluster.run()
     cluster.change("b", [(("key", "other"), 1)], 6)
@@ -161,7 +161,7 @@ def test_epochs_may_go_as_far_as_anywhere_and_what_was_kept_is_found(workers: in
         for turn in range(1, 4):
             flow.input("a").insert([(1, turn)])
             flow.input("b").insert([(1, -turn)])
-            moved = Changes(None, {Place(KEY, 0, dd.key_hash([1], "k: int")): Grid.alone(turn)})
+            moved = RoutingChanges(None, {RoutingCell(KEY, 0, dd.key_hash([1], "k: int")): Grid.alone(turn)})
             flow.input("routes").insert([tuple(row) for row in moved.announcements()])
             flow.seal(through=turn << 40)
             pairs += [(1, turn, -other) for other in range(1, turn)]
