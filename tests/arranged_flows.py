@@ -22,7 +22,7 @@ from differential.linear.chain import LinearChain
 from differential.linear.transform import LinearTransform
 from differential.operators.arrange import Arranged, arrange, join_stage
 from differential.operators.reduce import Aggregates, GroupFunction
-from differential.operators.reduce_stage import Reduced, reduce_stage
+from differential.operators.reduce_stage import ReduceStreams, reduce_stage
 from timely.building.loop import Loop
 from timely.building.stream import Feed, Stream
 
@@ -91,13 +91,13 @@ def joined(
     return collected(like, join_stage(left, right), PAIRS)
 
 
-def reduced(source: Arranged | Collection, kind: str, shares: bool = True) -> Reduced:
+def reduced(source: Arranged | Collection, kind: str, shares: bool = True) -> ReduceStreams:
     """A reduce, by its name in `REDUCES`, of an arrangement by k or of rows that it keeps itself."""
     given = source.feeds(0, ["k"]) if isinstance(source, Collection) else source
     return reduce_stage(given, (1, 1), REDUCES[kind], shares=shares, name=f"reduce {kind}", detail=kind)
 
 
-def answers_of(like: Collection, made: Reduced, kind: str) -> Collection:
+def answers_of(like: Collection, made: ReduceStreams, kind: str) -> Collection:
     """The answers as (k, v)."""
     if kind == "distinct":
         return collected(like, made.rows, KEYS).select(k=col.k, v=0)

@@ -2,13 +2,16 @@
 
 declared_*    `__all__` against what the file binds
 importable_*  the names really come out of an import, without Spark being imported on the way
+unique_*      no two classes of the packages have one name
 late_*        those that are imported when they are first asked for are names like all others
 """
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import defaultdict
 from functools import cache
 
 import pytest
@@ -48,6 +51,16 @@ def test_declared_are_all_public_names() -> None:
         for module in declared()
         for name in (module.defined_names or module.reexported_names) - set(module.declared_names or ())
     )
+
+
+def test_unique_no_two_classes_have_one_name() -> None:
+    """A reader who finds a name in two files has to look which one is meant. Private classes count, too."""
+    where = defaultdict(list)
+    for module in OURS:
+        for part in ast.walk(module.tree):
+            if isinstance(part, ast.ClassDef):
+                where[part.name].append(module.where(part.lineno))
+    report(f"{name}: {', '.join(lines)}" for name, lines in where.items() if len(lines) > 1)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -18,7 +18,7 @@ from ..expressions.expression import Expr, ExprLike, as_expr, col
 from ..operators.loops.priority import ITERATIONS_TO_COME_IN
 from ..other_spellings import written_as
 from ..plan.building import OpenLoop, Plan
-from ..plan.nodes import ByPriority, Empty, Leave, LetRec, Node, NotNull, Select, Variable
+from ..plan.nodes import ByPriority, Empty, LeaveLoop, LetRec, Node, NotNull, Select, Variable
 from ..plan.rewriting import beneath
 from .handle import Handle
 
@@ -251,7 +251,7 @@ def _loop(
     by_hand = tuple(each for each in place if isinstance(each, Loop))
     inside = next((each.place for each in reversed(around) if each.depth == needed), by_hand)
     return {
-        key: replace(like, node=plan.add(Leave(closed, index)), place=inside)
+        key: replace(like, node=plan.add(LeaveLoop(closed, index)), place=inside)
         for index, key in enumerate(starts)
     }
 

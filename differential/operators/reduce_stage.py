@@ -16,10 +16,10 @@ from differential.operators.timed.sweep import SweepFunction
 from differential.operators.vertices import Components, MachineVertex, show_schema
 from timely.building.stream import Feed, Stream
 
-__all__ = ["Reduced", "Shown", "reduce_stage"]
+__all__ = ["DisplaySchemas", "ReduceStreams", "reduce_stage"]
 
 
-class Reduced(NamedTuple):
+class ReduceStreams(NamedTuple):
     """What a reduce gives: the changes of its answers, their arrangement, if it was to be one, and its
     failures, if there may be any.
     """
@@ -29,7 +29,7 @@ class Reduced(NamedTuple):
     failures: Stream | None
 
 
-class Shown(NamedTuple):
+class DisplaySchemas(NamedTuple):
     """What messages of a reduce need to know: the columns of keys, rows and answers, names of aggregates."""
 
     key: Schema
@@ -42,12 +42,12 @@ def reduce_stage(
     source: Arranged | Sequence[Feed],
     widths: tuple[int, int],
     aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder,
-    shown: Shown | None = None,
+    shown: DisplaySchemas | None = None,
     *,
     shares: bool,
     name: str = "",
     detail: str = "",
-) -> Reduced:
+) -> ReduceStreams:
     """The answer of each group, kept right; `shares`: the answers are an arrangement, too.
 
     source   an arrangement; or feeds to port 0 (rows key first, routed by key), which the reduce keeps itself
@@ -94,4 +94,4 @@ def reduce_stage(
         detail=f"{kw} key and {vw} value words, {detail or aggregate}",
     )
     answers = Arranged(outputs[1], kw, aggregate.words, answer) if shares else None
-    return Reduced(outputs[0], answers, outputs[-1] if fails else None)
+    return ReduceStreams(outputs[0], answers, outputs[-1] if fails else None)

@@ -14,7 +14,7 @@ from .nodes import (
     Join,
     JoinAll,
     Keys,
-    Leave,
+    LeaveLoop,
     LetRec,
     Negate,
     Node,
@@ -88,7 +88,7 @@ def goes_straight(loop: LetRec) -> bool:
             return True
         if node.is_linear:
             waiting.extend(node.children)
-        elif isinstance(node, Leave):
+        elif isinstance(node, LeaveLoop):
             waiting.extend((*node.loop.initials, *node.loop.bodies))
     return False
 

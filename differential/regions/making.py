@@ -77,7 +77,7 @@ from differential.regions.steps import (
     OtherStep,
     TransformStep,
 )
-from differential.regions.tables import Leaving, Out, Parts, Routed
+from differential.regions.tables import EdgeRoute, Leaving, Out, Parts
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from progress.compiled.arrays import Int64s
@@ -284,7 +284,7 @@ class _Maker:
             self._parts.add_edge(raw, self._width(stage), carrying, None)
             self._suspects.append(FailingStep(stage, raw, link.transform, failing))
 
-    def _routed(self, slot: int, route: object | None) -> Routed | None:
+    def _routed(self, slot: int, route: object | None) -> EdgeRoute | None:
         """How the rows for a slot are divided between workers; None if they stay."""
         site, parts = self._site, self._parts
         if site.workers == 1 or not isinstance(route, KeyRoute | UnitRoute):
@@ -299,7 +299,7 @@ class _Maker:
         parts.symbol_words.setdefault(slot, set()).update(route.symbol_words)
         kind, by = (BY_KEY, route.kw) if isinstance(route, KeyRoute) else (BY_UNIT, route.at)
         assert site.routing.versions == 1, "only a stage that is no part of a region moves keys"
-        return Routed(kind, by, site.routing.owners, self._divided[slot])
+        return EdgeRoute(kind, by, site.routing.owners, self._divided[slot])
 
     def _add_steps(self, member: Member) -> None:
         vertex, stage = member.vertex, member.stage

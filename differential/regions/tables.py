@@ -49,7 +49,7 @@ from progress.compiled.arrays import Int64s
 from timely.operators.compiled_loop import LinkUse
 from timely.operators.vertex import Vertex
 
-__all__ = ["Leaving", "Out", "Parts", "Routed", "Rows"]
+__all__ = ["EdgeRoute", "GrowingTable", "Leaving", "Out", "Parts"]
 
 
 class Out(NamedTuple):
@@ -65,7 +65,7 @@ class Out(NamedTuple):
     target: int
 
 
-class Routed(NamedTuple):
+class EdgeRoute(NamedTuple):
     """How an edge divides its rows between workers.
 
     kind     `BY_KEY` or `BY_UNIT`; by: words of the key, or which word says the bucket
@@ -94,7 +94,7 @@ class Leaving(NamedTuple):
     way: Literal["summed", "as they are", "made"] = "summed"
 
 
-class Rows:
+class GrowingTable:
     """A table that grows by lines."""
 
     def __init__(self, width: int) -> None:
@@ -121,9 +121,9 @@ class Parts:
     fields: Int64s
     epoch_shift: int
     traces: Traces = field(default_factory=Traces)
-    step_rows: Rows = field(default_factory=lambda: Rows(STEP))
-    match_rows: Rows = field(default_factory=lambda: Rows(MATCH))
-    edge_rows: Rows = field(default_factory=lambda: Rows(EDGE))
+    step_rows: GrowingTable = field(default_factory=lambda: GrowingTable(STEP))
+    match_rows: GrowingTable = field(default_factory=lambda: GrowingTable(MATCH))
+    edge_rows: GrowingTable = field(default_factory=lambda: GrowingTable(EDGE))
     uses: dict[int, LinkUse] = field(default_factory=dict)
     gates: dict[int, Gate] = field(default_factory=dict)
     others: dict[int, Step] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Parts:
         words: int,
         carrying: Carrying | None,
         use: LinkUse | None,
-        routed: Routed | None = None,
+        routed: EdgeRoute | None = None,
     ) -> int:
         """A line for an edge; without `carrying` rows arrive as they are, with so many words."""
         line = self.edge_rows.add()

@@ -20,7 +20,7 @@ from reference.expressions import NoValue, value_in_row
 from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.expressions.expression import Expr
-from differential.operators.ordered.layout import Turn
+from differential.operators.ordered.layout import SortDirection
 from differential.plan import nodes as n
 from differential.plan.rewriting import beneath
 
@@ -65,7 +65,7 @@ class _Interpreter:
             return plainly.collection([(1,)])
         if isinstance(node, n.Variable):
             return self._variables[node.depth][node.index]
-        if isinstance(node, n.Leave):
+        if isinstance(node, n.LeaveLoop):
             return self.loop(node.loop)[node.index]
         if isinstance(node, n.Provided):
             self.rows(node.claim)
@@ -195,7 +195,7 @@ class _Interpreter:
 def _top_k(node: n.TopK, rows: Rows) -> Rows:
     """Rows that are equal in the order come in that of their other columns."""
     turns = [each.turn for each in node.order]
-    turns += [Turn()] * (len(node.rows) - len(node.keys) - len(turns))
+    turns += [SortDirection()] * (len(node.rows) - len(node.keys) - len(turns))
 
     def order(row: Row) -> list[tuple[int, int]]:
         return [_place(value, turn) for value, turn in zip(row, turns, strict=True)]
@@ -205,7 +205,7 @@ def _top_k(node: n.TopK, rows: Rows) -> Rows:
     return plainly.top_k(rows, order, span, len(node.keys), kind, lambda row: row[: len(node.order)])
 
 
-def _place(value: object, turn: Turn) -> tuple[int, int]:
+def _place(value: object, turn: SortDirection) -> tuple[int, int]:
     """Where a whole number, or null, comes in an order."""
     if value is None:
         return (1 if turn.nulls_last else -1, 0)

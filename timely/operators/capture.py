@@ -24,7 +24,7 @@ from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
 from .failures import FAILURES_PORT, FailureLog
 from .pieces import Cut, Wanted
-from .places import Places
+from .places import ReaderPositions
 from .vertex import Vertex
 
 
@@ -262,7 +262,7 @@ class CaptureVertex(Vertex):
         self._ports = 1 if failures is None else 2
         self.failures = failures
         """Which epochs have no answer, and why; None: all have one."""
-        self.places = Places()
+        self.places = ReaderPositions()
         self._complete_before = 0
 
     def on_start(self) -> None:

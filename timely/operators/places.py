@@ -15,22 +15,22 @@ from dataclasses import dataclass
 from ..errors import MisuseError
 from ..limits import READER_SECONDS_MAX, READERS_MAX
 
-__all__ = ["Places"]
+__all__ = ["ReaderPositions"]
 
 
 @dataclass
-class _Place:
+class _ReaderPosition:
     epoch: int
     seen: float
     seconds: float = READER_SECONDS_MAX
 
 
-class Places:
+class ReaderPositions:
     """The places of all clients in one output on one worker."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _ReaderPosition] = {}
         self._forgotten = 0
         self._dropped = 0
 
@@ -56,7 +56,7 @@ class Places:
                     f"{READERS_MAX:,} clients have places in this output already: let go of one with "
                     "output.leave(), or read changes(start, stop), which takes no place"
                 )
-        self._places[reader] = _Place(epoch, self._clock(), seconds)
+        self._places[reader] = _ReaderPosition(epoch, self._clock(), seconds)
 
     def hear(self, reader: str) -> None:
         """A client is where it was, and has been heard of."""

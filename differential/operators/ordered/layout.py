@@ -29,11 +29,11 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS, beginnings, ranks
 from differential.operators.reduce import FirstRows, RankKind
 
-__all__ = ["InOrder", "Turn"]
+__all__ = ["InOrder", "SortDirection"]
 
 
 @dataclass(frozen=True)
-class Turn:
+class SortDirection:
     """How a column takes part in an order."""
 
     descending: bool = False
@@ -64,7 +64,7 @@ class InOrder:
 
     schema: Schema
     keys: int
-    turns: tuple[Turn, ...]
+    turns: tuple[SortDirection, ...]
     limit: int
     offset: int = 0
     rank: RankKind | None = None

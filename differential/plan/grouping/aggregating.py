@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...aggregates import ADDED, CHOSEN, Aggregate
 from ...expressions.expression import ColumnRef, Expr
-from ...operators.ordered.layout import Turn
+from ...operators.ordered.layout import SortDirection
 from ...skew.balance import Balance
 from ..nodes import Accumulate, AddedColumn, Distinct, Filter, Node, OrderBy, Reduce, Select, check_order
 from .choosing import best_value, first_value
@@ -99,7 +99,7 @@ def _chosen(
 
 def _best(column: str, descending: bool) -> OrderBy:
     """The least first, or the greatest; where there is nothing to compare by last."""
-    return OrderBy(column, Turn(descending, nulls_last=True))
+    return OrderBy(column, SortDirection(descending, nulls_last=True))
 
 
 def _read(add: _Add, source: Node, keys: Sequence[str], column: str, balance: Balance | None) -> Node:

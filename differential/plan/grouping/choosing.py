@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...expressions.expression import ColumnRef, Expr, when
-from ...operators.ordered.layout import Turn
+from ...operators.ordered.layout import SortDirection
 from ...skew.balance import Balance
 from ..nodes import Node, OrderBy, Select, TopK
 from .dividing import divided
@@ -65,7 +65,7 @@ def _first(
 ) -> Node:
     whole = [each for each in order if each.column not in keys]
     if source.schema[value].type.has_order and value not in (*keys, *(each.column for each in whole)):
-        whole.append(OrderBy(value, Turn(nulls_last=True)))
+        whole.append(OrderBy(value, SortDirection(nulls_last=True)))
     names = dict.fromkeys((*keys, *(each.column for each in whole), value))
     rows = add(Select(source, tuple((name, ColumnRef(name)) for name in names)))
     return divided(add, TopK(rows, keys, tuple(whole), 1), balance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...expressions.expression import ColumnRef, Expr, Ordering
-from ...operators.ordered.layout import Turn
+from ...operators.ordered.layout import SortDirection
 from ..nodes import Node, OrderBy, Select
 
 __all__ = ["order_of", "with_columns"]
@@ -37,5 +37,5 @@ def order_of(add: _Add, source: Node, by: Sequence[Ordering]) -> tuple[Node, lis
     order: list[OrderBy] = []
     for each in by:
         name = each.expr.name if isinstance(each.expr, ColumnRef) else next(computed)
-        order.append(OrderBy(name, Turn(each.descending, each.nulls_last)))
+        order.append(OrderBy(name, SortDirection(each.descending, each.nulls_last)))
     return source, order

@@ -5,7 +5,7 @@ from .groups import Accumulate, AddedColumn
 from .guarded import Answered, Guarded, Provided
 from .leaves import FromStream, Import, Input, OneRow, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, PlaceOnUnits, Select, Weigh
-from .loops import ByPriority, Empty, Leave, LetRec
+from .loops import ByPriority, Empty, LeaveLoop, LetRec
 from .node import Node
 from .ordered import ALL_ROWS, OrderBy, TopK, check_order
 from .patterns import JoinAll, Spread, SpreadLoads
@@ -40,7 +40,7 @@ __all__ = [
     "Join",
     "JoinAll",
     "Keys",
-    "Leave",
+    "LeaveLoop",
     "LetRec",
     "Negate",
     "Node",

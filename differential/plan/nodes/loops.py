@@ -14,14 +14,14 @@ from ..functions import UserFunctions
 from .leaves import Variable
 from .node import LOOPS_MAX, Leaf, Node, Unary, same
 
-__all__ = ["ByPriority", "Empty", "Leave", "LetRec"]
+__all__ = ["ByPriority", "Empty", "LeaveLoop", "LetRec"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LetRec(Node):
     """A loop: variable number i of `depth` begins as `initials[i]` and is then, again and again, `bodies[i]`.
 
-    It has several results, which `Leave` names. It ends when nothing changes any more. More than
+    It has several results, which `LeaveLoop` names. It ends when nothing changes any more. More than
     `iterations_max` iterations are an error; if it `stops`, it ends after exactly so many. `effects` are
     looked at by users inside the loop and need not lead to a result.
     """
@@ -117,7 +117,7 @@ def _check_variables(parts: tuple[Node, ...], depth: int, initials: tuple[Node, 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Leave(Node):
+class LeaveLoop(Node):
     """What variable number `index` of a loop has become when nothing changes any more."""
 
     kind: ClassVar[str] = "leave"

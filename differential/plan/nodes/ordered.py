@@ -10,7 +10,7 @@ from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
 from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import ColumnRef, Ordering
-from ...operators.ordered.layout import Turn
+from ...operators.ordered.layout import SortDirection
 from ...operators.reduce import RankKind
 from ..expressions import texts_of
 from ..functions import UserFunctions
@@ -27,7 +27,7 @@ class OrderBy:
     """A column of an order."""
 
     column: str
-    turn: Turn = Turn()
+    turn: SortDirection = SortDirection()
 
     def describe(self) -> str:
         """As it would be written."""
@@ -113,5 +113,5 @@ class TopK(Unary):
 def _order_of(data: object) -> OrderBy:
     match data:
         case [str(column), bool(descending), bool(nulls_last)]:
-            return OrderBy(column, Turn(descending, nulls_last))
+            return OrderBy(column, SortDirection(descending, nulls_last))
     raise SchemaError(f"{data!r:.200} is no column of an order")

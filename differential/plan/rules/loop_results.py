@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ..nodes import ByPriority, Consolidate, JoinAll, Leave, LetRec, Node, Pairs, Variable
+from ..nodes import ByPriority, Consolidate, JoinAll, LeaveLoop, LetRec, Node, Pairs, Variable
 from ..rewriting import beneath
 
 __all__ = ["consolidated_result", "joined_results"]
@@ -55,7 +55,7 @@ def joined_results(roots: Sequence[Node]) -> frozenset[bytes]:
         elif isinstance(node, Variable):
             # Loops beside one another may have equal variables; then those of all of them count as joined.
             waiting.extend(initials[node.depth, node.index])
-        elif isinstance(node, Leave) and node.free:
+        elif isinstance(node, LeaveLoop) and node.free:
             results.add(node.digest)
     return frozenset(results)
 

@@ -14,7 +14,7 @@ from ...columns.schema import Column, Schema
 from ...linear.chain import COMPONENT
 from ...operators.ordered.layout import InOrder
 from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
-from ...operators.reduce_stage import Shown
+from ...operators.reduce_stage import DisplaySchemas
 from ...operators.reducing.group_functions import UserGroupFunction, on_words
 from ...operators.timed.sweep import SweepFunction
 from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, Sweep, TopK
@@ -40,7 +40,7 @@ class GroupStage(NamedTuple):
     source: Lowered
     widths: tuple[int, int]
     aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | InOrder
-    shown: Shown
+    shown: DisplaySchemas
     detail: str
 
 
@@ -76,7 +76,7 @@ def _reduce(node: Reduce, source: Lowered, arrangement: SharedArrangement | None
         assert aggregate.kind in ("min", "max") and aggregate.column is not None, "others are no reduces"
         wanted.append((aggregate.kind, kept.offset(aggregate.column) - key_words))
     names = tuple(aggregate.describe() for _, aggregate in node.aggregates)
-    shown = Shown(kept.picked(node.keys), kept, node.schema, names)
+    shown = DisplaySchemas(kept.picked(node.keys), kept, node.schema, names)
     widths = (key_words, kept.width - key_words)
     return GroupStage(source, widths, Aggregates(tuple(wanted)), shown, f"({kept}) → ({node.schema})")
 
@@ -90,7 +90,7 @@ def _count(node: Accumulate, source: Lowered, arrangement: SharedArrangement | N
         kept = columns_as_read(node, arrangement)
     names = tuple(aggregate.describe() for _, _, aggregate in node.added)
     parts = Aggregates((("count", -1),) * len(names))
-    shown = Shown(kept, kept, node.schema, names)
+    shown = DisplaySchemas(kept, kept, node.schema, names)
     return GroupStage(source, (kept.width, 0), parts, shown, f"({kept}) → ({node.schema})")
 
 
@@ -107,7 +107,7 @@ def _accumulate(node: Accumulate, sources: Sequence[Lowered]) -> GroupStage:
     keys = layouts[0].picked(node.keys)
     kept = Schema((*keys, Column(COMPONENT, integer)))
     together = replace(sources[0], schema=kept, terms=tuple(terms))
-    shown = Shown(keys, kept, node.schema, plans.names)
+    shown = DisplaySchemas(keys, kept, node.schema, plans.names)
     given = " and ".join(f"({layout})" for layout in layouts)
     detail = f"{given} → ({node.schema}) {plans.makers} {plans.accumulation}"
     return GroupStage(together, (keys.width, 1), plans.accumulation, shown, detail)
@@ -122,7 +122,9 @@ def _function(node: ReduceFunction, source: Lowered, sites: Sites) -> GroupStage
     stage = node.describe() if node.collects else None
     function = on_words(call, keys, rest, node.columns, site, stage)
     detail = f"({over}) → ({node.schema}) {node.function.digest}"
-    return GroupStage(source, (keys.width, rest.width), function, Shown(keys, over, node.schema), detail)
+    return GroupStage(
+        source, (keys.width, rest.width), function, DisplaySchemas(keys, over, node.schema), detail
+    )
 
 
 def _top_k(node: TopK, source: Lowered) -> GroupStage:
@@ -133,7 +135,7 @@ def _top_k(node: TopK, source: Lowered) -> GroupStage:
     kind = None if node.rank is None else node.rank[1]
     in_order = InOrder(kept, len(node.keys), turns, node.limit, node.offset, kind)
     widths = (in_order.key_words, kept.width - in_order.key_words)
-    shown = Shown(kept.picked(node.keys), kept, node.schema)
+    shown = DisplaySchemas(kept.picked(node.keys), kept, node.schema)
     return GroupStage(source, widths, in_order, shown, in_order.describe())
 
 
@@ -143,14 +145,18 @@ def _sweep(node: Sweep, source: Lowered) -> GroupStage:
     function = SweepFunction(node.rule, node.options, node.columns.width)
     detail = f"({over}) → ({node.schema}) {node.rule} {node.options}"
     return GroupStage(
-        source, (keys.width, over.width - keys.width), function, Shown(keys, over, node.schema), detail
+        source,
+        (keys.width, over.width - keys.width),
+        function,
+        DisplaySchemas(keys, over, node.schema),
+        detail,
     )
 
 
 def _distinct(source: Lowered) -> GroupStage:
     """A distinct is a reduce whose key is the whole row."""
     schema = source.schema
-    shown = Shown(schema, schema, schema)
+    shown = DisplaySchemas(schema, schema, schema)
     return GroupStage(source, (schema.width, 0), Aggregates(()), shown, f"({schema})")
 
 
@@ -160,5 +166,5 @@ def _keys(node: Keys, source: Lowered, arrangement: SharedArrangement | None) ->
     if arrangement is None:
         source = narrowed(source, kept)
     width = node.schema.width
-    shown = Shown(kept.picked(kept.names[: len(node.keys)]), kept, node.schema)
+    shown = DisplaySchemas(kept.picked(kept.names[: len(node.keys)]), kept, node.schema)
     return GroupStage(source, (width, kept.width - width), Aggregates(()), shown, f"({kept})")

@@ -45,7 +45,7 @@ from ..nodes import (
     Inspect,
     Join,
     JoinAll,
-    Leave,
+    LeaveLoop,
     Negate,
     Node,
     NotNull,
@@ -114,7 +114,7 @@ class Lowering(PatternLowering):
 
     def _parts(self, node: Node) -> Sequence[Node]:
         """What is made before `node`."""
-        if isinstance(node, Leave):
+        if isinstance(node, LeaveLoop):
             return node.loop.initials
         if isinstance(node, Join):
             sides = (self._kept(node, 0), self._kept(node, 1))
@@ -154,7 +154,7 @@ class Lowering(PatternLowering):
             if special is not None:
                 return self._input(node, stream, special)
             return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), loops)
-        if isinstance(node, Leave):
+        if isinstance(node, LeaveLoop):
             return self._loop(node.loop)[node.index]
         if isinstance(node, Concat):
             parts = self._together([self._lower(source) for source in node.sources])

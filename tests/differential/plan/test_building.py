@@ -15,7 +15,7 @@ import pytest
 import differential as dd
 from differential import Collection, col
 from differential.plan.building import Plan
-from differential.plan.nodes import Leave, LetRec, Node
+from differential.plan.nodes import LeaveLoop, LetRec, Node
 from differential.plan.rewriting import beneath
 from progress.errors import GraphError
 from timely.building.dataflow import Dataflow
@@ -121,7 +121,7 @@ def test_loop_in_a_loop_in_a_loop_follows_what_it_depends_on() -> None:
     loops = loops_beneath(edges.iterate(body, name="outer").node)
     assert {name: loop.depth for name, loop in loops.items()} == {"inner": 2, "middle": 1, "outer": 1}
     same = edges.iterate(middle, name="middle")
-    assert isinstance(same.node, Leave) and same.node.loop is loops["middle"], "equal loops are one"
+    assert isinstance(same.node, LeaveLoop) and same.node.loop is loops["middle"], "equal loops are one"
 
 
 def test_loop_that_is_used_in_another_that_comes_one_level_up_stays_as_it_is() -> None:

@@ -32,7 +32,7 @@ def test_consolidated_is_what_an_operator_with_state_sends(node: n.Node) -> None
         n.Filter(AB, col.a > 1),
         n.Concat((ONCE, SUMS_AB := n.Select(SUMS, (("a", col.a), ("b", col.n))))),
         n.Join(ONCE, n.Select(AB, (("a", col.a), ("c", col.b))), (("a", "a"),)),
-        n.Leave(n.LetRec("loop", 1, (ONCE,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0),
+        n.LeaveLoop(n.LetRec("loop", 1, (ONCE,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0),
     ],
 )
 def test_consolidated_is_not_what_can_repeat_or_cancel(node: n.Node) -> None:

@@ -7,7 +7,7 @@ import zmq
 from timely.keys import ClientKeys, new_client, new_cluster
 from timely.wire.allowed import AllowList
 from timely.wire.transport.curve import lock_client, lock_server, new_pair
-from timely.wire.transport.door import Door
+from timely.wire.transport.door import SocketGuard
 
 CLUSTER, ADA = new_client(new_cluster(), "ada")
 
@@ -18,7 +18,7 @@ def is_heard(keys: ClientKeys | None, *, is_closed: bool = False) -> bool:
     """
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     server, client = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
-    door = Door(context, server, AllowList(CLUSTER))
+    door = SocketGuard(context, server, AllowList(CLUSTER))
     if is_closed:
         door.close()
     ended = client.get_monitor_socket(zmq.EVENT_DISCONNECTED)
@@ -62,7 +62,7 @@ def test_a_lock_whose_door_is_closed_opens_to_nobody() -> None:
 def test_what_was_bound_before_the_lock_stays_open() -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     server, client = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
-    door = Door(context, server, AllowList(CLUSTER))
+    door = SocketGuard(context, server, AllowList(CLUSTER))
     try:
         port = server.bind_to_random_port("tcp://127.0.0.1")
         lock_server(server, CLUSTER)

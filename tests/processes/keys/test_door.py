@@ -19,7 +19,7 @@ from timely.keys import ClientKeys, ClusterKeys, new_client, new_cluster
 from timely.limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX
 from timely.wire.transport import curve
 from timely.wire.transport import door as module
-from timely.wire.transport.door import Door, _host_of
+from timely.wire.transport.door import SocketGuard, _host_of
 from timely.wire.transport.server_socket import ServerSocket
 from timely.wire.transport.zeromq import ClientSockets
 
@@ -132,7 +132,7 @@ def test_bounded_a_number_that_is_another_connection_s_by_now_counts_once(
 ) -> None:
     peers: list[object] = [("10.0.0.1", 1), ("10.0.0.2", 2), None]
     monkeypatch.setattr(module, "peer_of", lambda number: peers.pop(0))
-    door = Door.__new__(Door)  # without its thread: what that does is done here
+    door = SocketGuard.__new__(SocketGuard)  # without its thread: what that does is done here
     door._callers, door._by_host = {}, {}
     for _ in range(3):
         door._come(7)

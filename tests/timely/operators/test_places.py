@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from timely import MisuseError
 from timely.limits import READER_SECONDS_MAX, READERS_MAX
-from timely.operators.places import Places
+from timely.operators.places import ReaderPositions
 
 
 class Clock:
@@ -33,7 +33,7 @@ def test_bound_is_the_first_place_of_all_and_never_beyond_what_was_forgotten(
     steps: list[tuple[str, str, int]],
 ) -> None:
     clock = Clock()
-    places = Places(clock)
+    places = ReaderPositions(clock)
     plain: dict[str, tuple[int, float]] = {}
     forgotten = dropped = 0
     for what, reader, number in steps:
@@ -60,7 +60,7 @@ def test_bound_is_the_first_place_of_all_and_never_beyond_what_was_forgotten(
 
 
 def test_bound_waits_for_the_slowest_client() -> None:
-    places = Places(Clock())
+    places = ReaderPositions(Clock())
     places.come("slow", 2)
     places.come("fast", 9)
     assert places.forget(9) == 2
@@ -72,7 +72,7 @@ def test_bound_waits_for_the_slowest_client() -> None:
 
 
 def test_bound_is_not_held_back_by_who_asks_for_what_is_dropped() -> None:
-    places = Places(Clock())
+    places = ReaderPositions(Clock())
     assert places.forget(5) == 5
     places.come("late", 4)
     assert len(places) == 0 and places.forget(6) == 6
@@ -83,7 +83,7 @@ def test_bound_is_not_held_back_by_who_asks_for_what_is_dropped() -> None:
 
 def test_silent_clients_hold_nothing_back_after_an_hour() -> None:
     clock = Clock()
-    places = Places(clock)
+    places = ReaderPositions(clock)
     places.come("silent", 1)
     places.come("heard", 3)
     clock.now += READER_SECONDS_MAX
@@ -95,7 +95,7 @@ def test_silent_clients_hold_nothing_back_after_an_hour() -> None:
 
 def test_room_is_made_by_those_who_fell_silent_and_otherwise_refused() -> None:
     clock = Clock()
-    places = Places(clock)
+    places = ReaderPositions(clock)
     for reader in range(READERS_MAX):
         places.come(str(reader), 0)
     with pytest.raises(MisuseError, match="4,096 clients have places in this output already: let go of one"):
@@ -108,7 +108,7 @@ def test_room_is_made_by_those_who_fell_silent_and_otherwise_refused() -> None:
 
 def test_silent_a_client_may_ask_for_less_time_and_be_heard_of_where_it_is() -> None:
     clock = Clock()
-    places = Places(clock)
+    places = ReaderPositions(clock)
     places.come("tasks", 2, 60.0)
     for _ in range(3):
         clock.now += 50

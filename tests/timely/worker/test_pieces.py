@@ -20,7 +20,7 @@ from differential.operators.table_io import TableLog
 from timely import ForgottenError, RequestError
 from timely.client.session import Flow
 from timely.operators.capture import CaptureVertex
-from timely.operators.places import Places
+from timely.operators.places import ReaderPositions
 from timely.wire.requests import Forget, Reply, Request
 from timely.wire.task_requests import Hold, Piece
 from timely.worker.tasks.pieces import hold, piece
@@ -63,7 +63,7 @@ def test_hold_ends_when_nobody_was_heard_of_for_so_long_whatever_was_asked(asked
     """A piece that is asked for is heard."""
     now = [0.0]
     capture = CaptureVertex(TableLog(Schema.of("n: int")))
-    capture.places = Places(lambda: now[0])
+    capture.places = ReaderPositions(lambda: now[0])
     hold(capture, Hold(0, "rows", "us", 0, asked))
     now[0] = kept
     assert capture.places.forget(5) == 0

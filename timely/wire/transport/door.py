@@ -1,7 +1,7 @@
 """Who comes in at a locked socket, and how much may those cost who do not?
 
 A connection is *at the door* from the moment the host accepts it until both sides have proved their keys. A
-`Door` is a thread beside one locked socket that
+`SocketGuard` is a thread beside one locked socket that
 
     judges     whom the list of clients (`AllowList`) names is let in, under the public key as user id;
     bounds     so many may be at the door at once, and so many bytes may each have sent: who is beyond is
@@ -37,7 +37,7 @@ from ..keys import shown_key
 from .arrivals import has_come
 from .tcp import hang_up, peer_of, traffic
 
-__all__ = ["Door"]
+__all__ = ["SocketGuard"]
 
 _log = logging.getLogger("timely")
 _ZAP: Final = "inproc://zeromq.zap.01"
@@ -61,7 +61,7 @@ class _Caller:
     """Address and port of the other side: of no two connections at a time the same."""
 
 
-class Door:
+class SocketGuard:
     """Guards `socket`, which must be locked (`curve.lock_server`) and not be bound yet.
 
     Args:

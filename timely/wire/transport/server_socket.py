@@ -28,7 +28,7 @@ from ..keys import ClusterKeys
 from ..refusals import taken_away
 from .arrivals import has_come
 from .direct import DirectDoor, direct_path
-from .door import Door
+from .door import SocketGuard
 from .socket_options import LINGER_MS, LOCK_BYTES, listen_all, prepare, send
 from .tcp import hang_up, peer_of
 
@@ -64,7 +64,7 @@ class ServerSocket:
         keys: ClusterKeys | None = None,
         silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     ) -> None:
-        self._door: Door | None = None
+        self._door: SocketGuard | None = None
         self._direct: DirectDoor | None = None
         self._holders: OrderedDict[bytes, _Holder] = OrderedDict()  # those that were heard of last
         self._hang_up_at: dict[bytes, float] = {}
@@ -158,7 +158,7 @@ class ServerSocket:
             self._direct.close()
         self._context.destroy(linger=LINGER_MS)
 
-    def _note(self, door: Door, client: zmq.Frame) -> None:
+    def _note(self, door: SocketGuard, client: zmq.Frame) -> None:
         """Remember which key the client has; it is asked at the first message of a connection only."""
         known = client.bytes
         if known in self._holders:

@@ -17,7 +17,7 @@ from ..allowed import AllowList
 from ..batch import Frame
 from ..keys import ClusterKeys
 from .curve import lock_server
-from .door import Door
+from .door import SocketGuard
 from .tcp import IS_COUNTED
 
 __all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "listen_all", "prepare", "send"]
@@ -96,7 +96,7 @@ def listen_all(
     mend: str,
     keys: ClusterKeys | None,
     silence_seconds: float = SILENCE_SECONDS_DEFAULT,
-) -> tuple[list[str], Door | None]:
+) -> tuple[list[str], SocketGuard | None]:
     """Listen at `addresses`, of which port 0 is any that is free; behind a door at those of tcp, if there are
     keys, which is to be closed before the context. Returns what is listened at, in that order, with its port.
     Raises `MisuseError` if one is taken, saying `mend`.
@@ -110,7 +110,7 @@ def listen_all(
     door = None
     if keys is not None and locked:
         lock_server(socket, keys)
-        door = Door(context, socket, AllowList(keys))
+        door = SocketGuard(context, socket, AllowList(keys))
     try:
         bound |= {address: _listen(socket, address, mend, silence_seconds) for address in locked}
     except BaseException:

@@ -48,7 +48,7 @@ from . import Lent
 from .arrivals import has_come
 from .curve import lock_client
 from .direct_lines import DirectLines
-from .door import Door
+from .door import SocketGuard
 from .neighbours import Neighbours
 from .server_socket import ServerSocket
 from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, listen_all, prepare, send
@@ -219,7 +219,7 @@ class WorkerMesh:
         self.index = index
         self._keys = keys
         self._silence_seconds = silence_seconds
-        self._door: Door | None = None
+        self._door: SocketGuard | None = None
         self._peers: dict[int, str] = {}
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._poller = Poller()

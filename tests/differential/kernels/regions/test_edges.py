@@ -29,7 +29,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.kernels.regions.run import remember, undo
 from differential.regions.carrying import Carrying
-from differential.regions.tables import Parts, Routed
+from differential.regions.tables import EdgeRoute, Parts
 from timely.wire.routing import Routing
 
 NO_TESTS = np.zeros((0, 4), np.int64)
@@ -87,7 +87,7 @@ def _divided(workers: int, kind: int, by: int, kept: int = 0) -> Parts:
     """An edge whose rows are divided between the slots of so many workers."""
     parts = Parts(np.zeros((2, 1), np.int64), 0)
     slots = [parts.slots.add(4) for _ in range(workers)]
-    routed = Routed(kind, by, Routing.default(workers).owners, slots)
+    routed = EdgeRoute(kind, by, Routing.default(workers).owners, slots)
     parts.add_edge(slots[kept], 2, Carrying(-1, 1, None, 1, NO_TESTS, (0, 0, FAR), True), None, routed)
     parts.close()
     return parts

@@ -10,7 +10,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.rows import decode_rows, encode_rows
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
-from differential.operators.ordered.layout import InOrder, Turn
+from differential.operators.ordered.layout import InOrder, SortDirection
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS
 
 SCHEMA = Schema.of("k: int, a: int?, s: string?, f: float, rest: string")
@@ -24,7 +24,7 @@ ROWS = st.lists(
     ),
     max_size=12,
 )
-TURN = st.builds(Turn, st.booleans(), st.booleans())
+TURN = st.builds(SortDirection, st.booleans(), st.booleans())
 
 
 def _words(rows: list[tuple[object, ...]]) -> Int64s:
@@ -36,7 +36,7 @@ def _words(rows: list[tuple[object, ...]]) -> Int64s:
 
 @given(ROWS, st.tuples(TURN, TURN, TURN))
 def test_layout_words_have_the_order_of_values_and_come_back(
-    rows: list[tuple[object, ...]], turns: tuple[Turn, Turn, Turn]
+    rows: list[tuple[object, ...]], turns: tuple[SortDirection, SortDirection, SortDirection]
 ) -> None:
     order = InOrder(SCHEMA, 1, turns, 3)
     encoded = order.encode(_words(rows))
@@ -53,7 +53,7 @@ def test_layout_words_have_the_order_of_values_and_come_back(
                 assert words[1:-3] < its[1:-3]
 
 
-def _less(a: tuple[object, ...], b: tuple[object, ...], turns: tuple[Turn, ...]) -> bool:
+def _less(a: tuple[object, ...], b: tuple[object, ...], turns: tuple[SortDirection, ...]) -> bool:
     for left, right, turn in zip(a, b, turns, strict=True):
         if left == right:
             continue
@@ -64,7 +64,7 @@ def _less(a: tuple[object, ...], b: tuple[object, ...], turns: tuple[Turn, ...])
 
 
 def test_layout_says_which_words_are_symbols_and_which_decide_of_a_rank() -> None:
-    first = InOrder(SCHEMA, 1, (Turn(), Turn(descending=True)), 3, 1, "rank").first_rows()
+    first = InOrder(SCHEMA, 1, (SortDirection(), SortDirection(descending=True)), 3, 1, "rank").first_rows()
     symbol = 2 + 1 + BEGINNING_WORDS
     assert (first.symbols, first.ordered) == (((symbol, -1),), symbol + 1)
     assert (first.limit, first.offset, first.rank, first.words) == (3, 1, "rank", first.width + 1)
@@ -72,6 +72,6 @@ def test_layout_says_which_words_are_symbols_and_which_decide_of_a_rank() -> Non
 
 def test_layout_of_what_is_in_order_already_costs_nothing() -> None:
     schema = Schema.of("k: int, a: int?, b: timestamp, c: string")
-    order = InOrder(schema, 1, (Turn(), Turn()), 3)
+    order = InOrder(schema, 1, (SortDirection(), SortDirection()), 3)
     words = np.zeros((schema.width + 2, 5), np.int64)
     assert order.encode(words) is words and order.decode(words) is words

@@ -14,7 +14,7 @@ from differential import col
 from differential.columns.schema import Schema
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import MultiplicityOverflowError
-from differential.operators.ordered.layout import InOrder, Turn
+from differential.operators.ordered.layout import InOrder, SortDirection
 from differential.operators.reduce import ReduceMachine
 from timely.building.dataflow import Dataflow
 
@@ -53,7 +53,7 @@ def test_nothing_is_kept_of_what_has_gone() -> None:
 
 def test_a_copy_goes_its_own_way() -> None:
     schema = Schema.of("k: int, s: string")
-    order = InOrder(schema, 1, (Turn(),), 1)
+    order = InOrder(schema, 1, (SortDirection(),), 1)
     first = order.first_rows()
     machine = ReduceMachine(1, first.width, 1 << 62, first)
     words = np.ones((4, 1), np.int64)

@@ -12,7 +12,7 @@ from reference.plan import meaning
 from differential import col
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
-from differential.operators.ordered.layout import Turn
+from differential.operators.ordered.layout import SortDirection
 from differential.plan import nodes as n
 from differential.plan.grouping.choosing import best_value, first_value
 from differential.plan.grouping.computing import order_of
@@ -47,7 +47,7 @@ def _nulls_last(value: int | None) -> tuple[bool, int]:
 @given(ROWS, st.booleans())
 def test_least_and_greatest_of_values_that_may_be_null(rows: Found, descending: bool) -> None:
     node = best_value(
-        _same, SOURCE, ("k",), "found", "x", n.OrderBy("x", Turn(descending, nulls_last=True)), None
+        _same, SOURCE, ("k",), "found", "x", n.OrderBy("x", SortDirection(descending, nulls_last=True)), None
     )
     want = {}
     for k, group in _groups(rows, 1).items():
@@ -59,7 +59,7 @@ def test_least_and_greatest_of_values_that_may_be_null(rows: Found, descending: 
 @given(ROWS, st.booleans())
 def test_what_stands_beside_the_least_and_the_greatest(rows: Found, descending: bool) -> None:
     node = best_value(
-        _same, SOURCE, ("k",), "found", "v", n.OrderBy("x", Turn(descending, nulls_last=True)), None
+        _same, SOURCE, ("k",), "found", "v", n.OrderBy("x", SortDirection(descending, nulls_last=True)), None
     )
     want = {}
     for k, group in _groups(rows, 2).items():
@@ -85,4 +85,4 @@ def test_first_value_in_an_order_of_an_expression(rows: Found) -> None:
 def test_refused_values_without_an_order() -> None:
     source = n.Input(Schema.of("k: int, x: any, v: int"), "rows")
     with pytest.raises(ExpressionError, match="no order"):
-        _ = first_value(_same, source, ("k",), "found", "v", [n.OrderBy("x", Turn())], None).schema
+        _ = first_value(_same, source, ("k",), "found", "v", [n.OrderBy("x", SortDirection())], None).schema

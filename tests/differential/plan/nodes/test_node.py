@@ -23,7 +23,7 @@ from differential import col
 from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.errors import SchemaError
-from differential.operators.ordered.layout import Turn
+from differential.operators.ordered.layout import SortDirection
 from differential.plan import nodes as n
 from differential.plan.functions import UserFunction
 from differential.plan.nodes.node import Leaf
@@ -101,7 +101,7 @@ MAKERS = {
     "one row": lambda: n.OneRow(),
     "empty": lambda: n.Empty(Schema.of("a: int, b: int")),
     "by priority": lambda: n.ByPriority(AB, col.b, 1),
-    "leave": lambda: n.Leave(loop(), 0),
+    "leave": lambda: n.LeaveLoop(loop(), 0),
 }
 
 
@@ -202,8 +202,8 @@ CHANGED = [
     n.ReduceFunction(AB, ("a",), UserFunction.of(triple), Schema.of("x: int")),
     n.TopK(AB, (), (n.OrderBy("b"),), 3),
     n.TopK(AB, ("a",), (), 3),
-    n.TopK(AB, ("a",), (n.OrderBy("b", Turn(descending=True)),), 3),
-    n.TopK(AB, ("a",), (n.OrderBy("b", Turn(nulls_last=True)),), 3),
+    n.TopK(AB, ("a",), (n.OrderBy("b", SortDirection(descending=True)),), 3),
+    n.TopK(AB, ("a",), (n.OrderBy("b", SortDirection(nulls_last=True)),), 3),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 4),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 1),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "rank")),
@@ -289,11 +289,11 @@ def test_same_names_with_colons_are_not_taken_for_types() -> None:
 def test_free_is_what_no_loop_beneath_binds() -> None:
     variable = n.Variable(AB.schema, 1, 0)
     assert variable.free == {1} and n.Negate(variable).free == {1} and AB.free == frozenset()
-    assert loop().free == frozenset() and n.Leave(loop(), 0).free == frozenset()
+    assert loop().free == frozenset() and n.LeaveLoop(loop(), 0).free == frozenset()
     assert n.ByPriority(variable, col.a, 2).free == {1, 2}
     inner = loop(2, body=n.Distinct(n.Concat((n.Variable(AB.schema, 2, 0), variable))))
     assert inner.free == {1}
-    assert n.LetRec("outer", 1, (AB,), (n.Leave(inner, 0),), 9).free == frozenset()
+    assert n.LetRec("outer", 1, (AB,), (n.LeaveLoop(inner, 0),), 9).free == frozenset()
     assert n.LetRec("outer", 1, (variable,), (AB,), 9).free == {1}, "what it begins with is outside of it"
 
 

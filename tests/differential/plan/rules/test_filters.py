@@ -86,7 +86,7 @@ def test_nothing_goes_below_functions_effects_loops_or_inputs() -> None:
 
     looked = n.Inspect(AB, UserFunction.of(print), 0)
     mapped = n.Apply(AB, "map", UserFunction.of(len), AB.schema)
-    looped = n.Leave(n.LetRec("loop", 1, (AB,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0)
+    looped = n.LeaveLoop(n.LetRec("loop", 1, (AB,), (n.Distinct(n.Variable(AB.schema, 1, 0)),), 9), 0)
     assert {pushed(below, col.a > 1) for below in (AB, looked, mapped, looped)} == {"stays"}
 
 

@@ -31,7 +31,7 @@ from differential import Collection, col
 from differential.plan import improving
 from differential.plan.building import Plan
 from differential.plan.improving import Improved, improve
-from differential.plan.nodes import Consolidate, Leave, Node
+from differential.plan.nodes import Consolidate, LeaveLoop, Node
 from differential.plan.rewriting import beneath
 from differential.plan.rules.loop_results import joined_results
 from timely.building.dataflow import Dataflow
@@ -53,7 +53,7 @@ def fired(body: Body) -> int:
     """How many results are consolidated, and that they are just these."""
     found = improved(body)
     made = [node for node in beneath(found.roots) if isinstance(node, Consolidate)]
-    assert all(isinstance(_below(node), Leave) for node in made)
+    assert all(isinstance(_below(node), LeaveLoop) for node in made)
     assert len(made) == found.fired["loop result consolidated"]
     return len(made)
 
