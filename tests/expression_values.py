@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
+
+from differential.columns.column_types import Int64s
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
-from differential.expressions.evaluation import evaluate
+from differential.expressions.evaluation import Compiler
 from differential.expressions.expression import Expr
 
-__all__ = ["EVERY", "NOON", "ROWS", "values_of"]
+__all__ = ["EVERY", "NOON", "ROWS", "evaluate", "values_of"]
 
 NOON = dt.datetime(2024, 2, 29, 12, 34, 56, 789, tzinfo=dt.UTC)
 EVERY = Schema.of(
@@ -24,6 +27,14 @@ ROWS: list[Row] = [
     (-3, 2, -2.5, NOON, dt.date(1969, 12, 31), dt.date(2000, 1, 1), Decimal("-0.05"), None, "émile zola",
      "zz", {"k": "v"}, b"\xff", False),
 ]  # fmt: skip
+
+
+def evaluate(expr: Expr, words: Int64s, schema: Schema, symbols: SymbolTable | None = None) -> Int64s:
+    """The words of `expr` in every row of `words`, int64[schema.width or more, n]: int64[type.words, n]."""
+    compiled = Compiler(schema, None, symbols).compile(expr)
+    out = np.empty((compiled.type.words, words.shape[1]), dtype=np.int64)
+    compiled.writer()(words, out)
+    return out
 
 
 def values_of(expr: Expr, rows: list[Row] | None = None, schema: Schema = EVERY) -> list[object]:

@@ -53,7 +53,7 @@ from differential.expressions.projection import CONSTANT, Projection
 from differential.expressions.types import constants_of, type_of
 from differential.kernels.overflow import INT64_MIN
 
-__all__ = ["OTHERS_LENGTH_MAX", "Compiler", "evaluate"]
+__all__ = ["OTHERS_LENGTH_MAX", "Compiler"]
 
 OTHERS_LENGTH_MAX: Final = 300
 """Characters that are shown of the columns of a failing row that the expression does not read."""
@@ -406,14 +406,3 @@ def _folded(compiled: CompiledExpression) -> CompiledExpression:
         # It fails in every row that reaches it, which a `when` may see to is none.
         return compiled
     return constant(compiled.type, values.reshape(()), None if valid is None else valid.reshape(()))
-
-
-def evaluate(expr: Expr, words: Int64s, schema: Schema, symbols: SymbolTable | None = None) -> Int64s:
-    """The words of `expr` in every row of `words`, int64[schema.width or more, n]: int64[type.words, n].
-
-    Compiles anew at each call: for tests and small jobs. Raises ExpressionError and RowError.
-    """
-    compiled = Compiler(schema, None, symbols).compile(expr)
-    out = np.empty((compiled.type.words, words.shape[1]), dtype=np.int64)
-    compiled.writer()(words, out)
-    return out

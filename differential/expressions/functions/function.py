@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -32,20 +32,17 @@ __all__ = [
     "Arrow",
     "Function",
     "Gives",
-    "How",
     "Numpy",
     "Param",
     "Python",
     "Values",
     "always",
-    "same",
 ]
 
 Values: TypeAlias = Int64s | Floats | Bools
 Argument: TypeAlias = object
 """An array (numpy's or Arrow's), or the Python value of a constant."""
 
-How: TypeAlias = Literal["numpy", "arrow", "python"]
 Numpy: TypeAlias = Callable[
     [Sequence[Values], Sequence[object], Sequence[ColumnType]], tuple[Values, Bools | None]
 ]
@@ -163,8 +160,3 @@ class Function:
 def always(type_: ColumnType) -> Gives:
     """The same type whatever the operands are."""
     return lambda types: type_
-
-
-def same(types: Sequence[ColumnType]) -> ColumnType:
-    """The type of the first operand."""
-    return types[0]

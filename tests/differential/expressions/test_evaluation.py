@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 import pytest
+from expression_values import evaluate
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.expressions import NoValue, value_in_row
@@ -21,7 +22,7 @@ from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import RowError
 from differential.expressions.calls.catalogued import concat
-from differential.expressions.evaluation import OTHERS_LENGTH_MAX, Compiler, evaluate
+from differential.expressions.evaluation import OTHERS_LENGTH_MAX, Compiler
 from differential.expressions.expression import Expr, col, greatest, least, lit, max_of, min_of, when
 from differential.expressions.projection import CONSTANT, Projection
 

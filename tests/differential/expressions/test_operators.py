@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 
+from expression_values import evaluate
+
 from differential.columns.rows import Row, decode_rows, encode_rows
 from differential.columns.schema import Column, Schema
 from differential.columns.symbols.table import SymbolTable
-from differential.expressions.evaluation import evaluate
 from differential.expressions.expression import Expr, col, lit, min_of, when
 
 SCHEMA = Schema.of(
