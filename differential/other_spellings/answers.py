@@ -39,7 +39,7 @@ _OPERATORS: Final = {
 
 
 def explain_item(key: object) -> str:
-    """The message of the error for `collection[key]`."""
+    """Return the message of the error for `collection[key]`."""
     if isinstance(key, str):
         return (
             f"a collection has no [{key!r}]. In an expression write col.{key}, for the column select({key!r})"
@@ -50,7 +50,7 @@ def explain_item(key: object) -> str:
 
 
 def item_of_expression(written: str, key: object) -> str:
-    """The message of the error for `x[key]`, where `written` is `x`."""
+    """Return the message of the error for `x[key]`, where `written` is `x`."""
     if isinstance(key, slice):
         return f"{written}[a:b] is no expression. Write instead: {written}.str.slice(offset, length)"
     part = f"field({key!r})" if isinstance(key, str) else f"get({key!r})"
@@ -58,8 +58,8 @@ def item_of_expression(written: str, key: object) -> str:
 
 
 def meant(name: object, names: Sequence[str]) -> str:
-    """What to write in place of a column that is not among `names`, as a sentence with a space before it; ""
-    if nothing is like it.
+    """Return a sentence, with a space before it, about a column that is not among `names`: which one may be
+    meant. Return "" if none is like it.
     """
     if name == "*":
         return " For all columns write select('*'), for all rows dd.count()."
@@ -69,12 +69,14 @@ def meant(name: object, names: Sequence[str]) -> str:
 
 
 def explain_operator(operator: str) -> str:
-    """The message of the error for `a + b` of collections, and the like."""
+    """Return the message of the error for an operator between collections, as in `a + b`."""
     return f"collections have no {operator}. Write {_OPERATORS[operator]}"
 
 
 def condition_of(text: str) -> str:
-    """How a condition that is written as a text is written as an expression, if that is easily said."""
+    """Return the expression, as text, for a condition that a user has written as text; an example of one if
+    the condition is not simple.
+    """
     if re.fullmatch(r"\s*[A-Za-z]\w*\s*", text):
         return f"col.{text.strip()}"
     parts = re.split(r"\s+(and|or)\s+(?=(?:[^']*'[^']*')*[^']*$)", text.strip(), flags=re.IGNORECASE)
@@ -115,7 +117,7 @@ def _part_of(text: str) -> str | None:
 
 
 def of_another_library(value: object) -> str | None:
-    """The sentence for a column or expression of PySpark or Polars; None for everything else."""
+    """Return the sentence about a column or expression of PySpark or Polars; None for every other value."""
     library = _LIBRARIES.get(type(value).__module__.partition(".")[0])
     if library is None or type(value).__name__ not in _EXPRESSIONS:
         return None

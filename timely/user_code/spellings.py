@@ -53,6 +53,8 @@ class Spellings:
         write = self.write(name)
         if write is not None:
             return f"{missing}. Write instead: {write}"
+        if name.startswith("_"):  # IPython and copy ask for many of these
+            return missing
         return missing + (otherwise or like(name, [each for each in has if not each.startswith("_")]))
 
 
@@ -78,7 +80,7 @@ class Spelled:
 
 def like(name: object, names: Sequence[str]) -> str:
     """Return which of `names` may be meant by one that is not there, as the end of a message; "" for none."""
-    if not isinstance(name, str) or name.startswith("_"):  # IPython and copy ask for many of these
+    if not isinstance(name, str):  # as users write it
         return ""
     import difflib
 

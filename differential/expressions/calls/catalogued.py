@@ -7,7 +7,7 @@ Functions that are written with others are in `composed.py`.
 
 from __future__ import annotations
 
-from differential.expressions.expression import call_function
+from differential.expressions.expression import Expr, ExprLike, call_function  # noqa: F401  # of annotations
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.signatures import call_params, function_of
 from differential.other_spellings import written_as
@@ -16,6 +16,5 @@ __all__ = [name for function in FUNCTIONS.values() for name in function.called]
 
 for _function in FUNCTIONS.values():
     for _name in _function.called:
-        _made = function_of(call_function, _function, _name, call_params(_function))
-        _made.__module__ = __name__
+        _made = function_of(call_function, _function, _name, call_params(_function), globals())
         globals()[_name] = written_as(_function.usage)(_made) if _function.usage else _made

@@ -1,7 +1,8 @@
-"""What is known of a function over columns: its name, what it takes and gives, and how it is computed.
+"""A function over columns as data: its name, its parameters, the type of its result, how it is computed.
 
-A function is data. `types.py` reads from it which operands fit, `text.py` how it is written, `running.py` how
-it is computed, and the documents what it is called elsewhere. It is computed in one of three ways:
+`types.py` reads which operands fit, `text.py` how the function is written, `running.py` how it is computed,
+`signatures.py` which calls and methods are made of it, and the documents what it is called elsewhere. A
+function is computed in one of three ways:
 
     numpy     of whole columns in natural form (`compiled.py`); gives the values, and where there are any
     arrow     of whole Arrow arrays; a result that is null where no operand was has no value. Of one column of
@@ -72,9 +73,10 @@ _ONE: Final[dict[Kind, pa.Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One operand: its name, the kinds that it may have, and whether it must be a constant.
+    """One parameter: its name, the kinds that an operand may have, and whether it must be a constant.
 
-    `choices`: the constants there are. `is_optional`: it may be left out, and so may all that follow.
+    `choices`: the constants that are allowed. `is_optional`: the operand may be left out, and so may all that
+    follow.
     """
 
     name: str
@@ -122,7 +124,9 @@ class Function:
         assert self.failure is None or self.may_lack, self.name
 
     def refusal(self, constants: Sequence[object]) -> str | None:
-        """Why it cannot be computed with these constants (a pattern that is none, say); None if it can."""
+        """Return why the function cannot be computed with these constants (a pattern that is no regular
+        expression, say); None if it can.
+        """
         if not constants:
             return None
         try:
@@ -141,7 +145,7 @@ class Function:
         return self.failure is not None
 
     def param(self, index: int) -> Param | None:
-        """What operand `index` must be; None if there are not so many."""
+        """Return the parameter of operand `index`; None if the function takes fewer operands."""
         if index < len(self.params):
             return self.params[index]
         return self.params[-1] if self.many else None

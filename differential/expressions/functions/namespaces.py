@@ -16,7 +16,7 @@ from timely.user_code.short_traces import short_lookup
 __all__ = ["ListMethods", "NumberMethods", "StringMethods", "TimeMethods"]
 
 
-_FUNCTION: Final = "map(function, schema), of a collection: a Python function of each record"
+_FUNCTION: Final = ". Write instead: map(function, schema), of a collection: a Python function of each record"
 
 
 class NumberMethods:
@@ -38,8 +38,7 @@ class _Namespace:
     @short_lookup
     def __getattr__(self, name: str) -> NoReturn:
         missing = f"x.{self._accessor} has no {name!r}"
-        otherwise = "" if name.startswith("_") else f". Write instead: {_FUNCTION}"
-        raise AttributeError(ACCESSORS[self._accessor].message(missing, name, otherwise=otherwise))
+        raise AttributeError(ACCESSORS[self._accessor].message(missing, name, otherwise=_FUNCTION))
 
 
 class StringMethods(_Namespace):
@@ -77,6 +76,6 @@ for _function in FUNCTIONS.values():
     if _function.accessor is not None:
         _owner = _CLASSES[_function.accessor]
         _write = _write_of_its_expression if _function.accessor else _write_of_itself
-        _method = function_of(_write, _function, _function.name, method_params(_function), _owner)
-        _method.__module__ = __name__
+        _params = method_params(_function)
+        _method = function_of(_write, _function, _function.name, _params, globals(), _owner)
         setattr(_owner, _function.name, _method)

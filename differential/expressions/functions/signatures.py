@@ -70,19 +70,24 @@ def _parameter(param: Param, is_repeated: bool) -> Parameter:
 
 
 def function_of(
-    write: Write, function: Function, name: str, params: Sequence[Parameter], owner: type | None = None
+    write: Write,
+    function: Function,
+    name: str,
+    params: Sequence[Parameter],
+    module: dict[str, object],
+    owner: type | None = None,
 ) -> FunctionType:
-    """Return a Python function called `name` that hands its arguments to `write`.
+    """Return a Python function called `name`, of a `module`, that hands its arguments to `write`.
 
-    It is a method of `owner`, if there is one.
+    `module`: its names, as by `globals()`. The function is a method of `owner`, if there is one.
     """
     template = _of_all if params[-1].is_repeated else _TEMPLATES[len(params)]
-    made = cast("FunctionType", template(write, function.name))
-    made.__name__ = name
-    made.__qualname__ = name if owner is None else f"{owner.__qualname__}.{name}"
-    made.__code__ = made.__code__.replace(
-        co_name=name, co_qualname=made.__qualname__, co_varnames=tuple(param.name for param in params)
-    )
+    model = cast("FunctionType", template(write, function.name))
+    qualified = name if owner is None else f"{owner.__qualname__}.{name}"
+    names = tuple(param.name for param in params)
+    code = model.__code__.replace(co_name=name, co_qualname=qualified, co_varnames=names)
+    made = FunctionType(code, module, name, None, model.__closure__)
+    made.__qualname__ = qualified
     made.__doc__ = function.says
     made.__defaults__ = (None,) * sum(param.is_optional for param in params) or None
     made.__annotations__ = {param.name: param.annotation for param in params if param is not SELF}

@@ -59,4 +59,5 @@ def test_what_to_write_is_known_of_every_name() -> None:
 
 def test_names_like_one_that_is_not_there() -> None:
     assert like("K", ["x", "k"]) == ". Did you mean 'k'?", "capitals aside it is the same"
-    assert like("entirely", ["user"]) == like(7, ["user"]) == like("_user", ["user"]) == ""
+    assert like("entirely", ["user"]) == like(7, ["user"]) == ""
+    assert like("_idd", ["_id"]) == ". Did you mean '_id'?", "a column may be called so"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import math
+import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from stubs import STUBS
@@ -64,6 +66,8 @@ def test_a_call_is_a_function_as_if_it_were_written_out(function: Function) -> N
         call = getattr(dd, name)
         assert inspect.isfunction(call) and call.__name__ == call.__qualname__ == name
         assert call.__module__ == catalogued.__name__ and call.__doc__ == function.says
+        assert get_type_hints(call)["return"] is Expr, "annotations mean what they say"
+        assert pickle.loads(pickle.dumps(call)) is call
         assert list(inspect.signature(call).parameters) == [param.name for param in function.params]
 
 
