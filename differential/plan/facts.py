@@ -59,8 +59,8 @@ def group_keys(node: Node) -> tuple[str, ...] | None:
     What leaves a loop lies where it did inside. None if it is not known, or there are no keys.
     """
     later = {name: name for name in node.schema.names}
-    while isinstance(node, Filter | NotNull | Negate | Arrange | Answered | Select | Leave):
-        if isinstance(node, Leave):
+    while isinstance(node, Filter | NotNull | Negate | Arrange | Answered | Select | LeaveLoop):
+        if isinstance(node, LeaveLoop):
             node = node.loop.bodies[node.index]
             continue
         if isinstance(node, Select):

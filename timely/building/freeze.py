@@ -51,11 +51,11 @@ class PhysicalConnector:
     route: Route | None
     is_identity: bool
     limits: tuple[LoopLimit, ...]
-    rounds: Rounds | None = None
+    rounds: RoundCounting | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class RoundCounting:
     """What is counted as it goes round in a loop: what there is behind `before`, ahead of `after`; together
     these are the connector's transform. Times in the loop have so many `coordinates`; what a loop that stops
     lets go no further is not counted, by its `limit`.
@@ -251,7 +251,7 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
 
 def _rounds(
     path: _Path, own: tuple[Transform, ...], keep: int, layout: TimeLayout, counted: set[tuple[int, int, int]]
-) -> Rounds | None:
+) -> RoundCounting | None:
     """What a connector counts, if it stays in the loop, and no other before it counts the same."""
     if path.round is None:
         return None
@@ -265,7 +265,9 @@ def _rounds(
     transforms = (*path.transforms, *own)
     coordinates = sum(feedback.scope.shape.level_coordinates)
     loop, limit = feedback.scope.path_inside(), _limit(layout, feedback.scope, None)
-    return Rounds(loop, coordinates, limit, _composed(transforms[:before]), _composed(transforms[before:]))
+    return RoundCounting(
+        loop, coordinates, limit, _composed(transforms[:before]), _composed(transforms[before:])
+    )
 
 
 def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) -> LoopLimit:

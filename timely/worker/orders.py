@@ -64,7 +64,7 @@ class _Batch:
 
 
 @record(frozen=True)
-class _Entry:
+class _Entering:
     """A staged delivery that is to enter, at `handle`, the input `input`; a new one at `epoch`."""
 
     input: str
@@ -202,9 +202,9 @@ def _entered(instance: Instance, names: Sequence[Value], epoch: int) -> int:
     return epoch
 
 
-def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_Entry]:
+def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_Entering]:
     """What is to enter; raises if anything of it may not."""
-    checked: list[_Entry] = []
+    checked: list[_Entering] = []
     for one in entries:
         match one:
             case [str(name), str(writer), int(sequence)]:
@@ -226,7 +226,7 @@ def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_
         handle.epoch_word(entered + (batch is not None))
         if any((name, writer) == (other.input, other.name.writer) for other in checked):
             raise RequestError(f"one delivery of a writer enters at a time: {shown(one)} is the second")
-        checked.append(_Entry(name, handle, delivery, batch, is_new, entered))
+        checked.append(_Entering(name, handle, delivery, batch, is_new, entered))
     return checked
 
 
@@ -261,7 +261,7 @@ def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
     return tuple(closing)
 
 
-def _entering(entry: _Entry) -> Entering:
+def _entering(entry: _Entering) -> Entering:
     """What all workers are told of a delivery, which is taken by that."""
     name, batch, handle = entry.name, entry.batch, entry.handle
     attempts = None if batch is None else batch.attempts

@@ -41,7 +41,7 @@ def test_consolidated_is_not_what_can_repeat_or_cancel(node: n.Node) -> None:
 
 
 def _left(body: n.Node) -> n.Node:
-    return n.Leave(n.LetRec("loop", 1, (SUMS,), (body,), 9), 0)
+    return n.LeaveLoop(n.LetRec("loop", 1, (SUMS,), (body,), 9), 0)
 
 
 @pytest.mark.parametrize(
