@@ -78,7 +78,7 @@ HOLDS_NO_WORDS = {
     "Block": "_line _memory",
     "CaptureVertex": "_complete_before _ports places",
     "CheckedMachine": "_changes _guards",
-    "RoundMessage": "symbol_words vote",
+    "RoundMessage": "moved symbol_words vote",
     "Collected": "_rows_waiting _since",
     "Connector": (
         "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index keep location "
@@ -101,7 +101,7 @@ HOLDS_NO_WORDS = {
     "Folded": "",
     "FoldedRows": "_diff _rows _width",
     "Gathered": "bytes rows words",
-    "HalfJoinMachine": "_projection",
+    "HalfJoinMachine": "_projection _with_times",
     "ImportHandle": "_entry _latest _upper epoch is_complete",
     "InputHandle": (
         "_calls _clock _entrance _few _few_diffs _few_epoch _few_word _held _ordered _plain "
@@ -122,9 +122,11 @@ HOLDS_NO_WORDS = {
     "KeptChanges": "rows",
     "LatestMachine": "_changes _shape kw vw",
     "LaterVertex": "_first _held_far",
-    "LookupMachine": "_epoch _source guards lookup nothing show",
-    "LookupVertex": "_make _reader _schema",
-    "MachineVertex": "_failures _looks_on _make _reads arrangement components failures_output",
+    "LookupMachine": (
+        "_first_start _has_ended _is_in_span _source _span columns epoch guards lookup nothing "
+        "show times words"
+    ),
+    "MachineVertex": "_failures _looks_on _make _ports _reads arrangement components failures_output",
     "OnTimeVertex": "_late _words",
     "OperatorVertex": "_held arrangement",
     "PackedBatch": "_diff _rows _word moved symbol_words",

@@ -11,6 +11,7 @@ from strategies_collections import BINARY, NUMBERS, UNARY
 
 import differential as dd
 from differential import Collection, col
+from differential.collections.patterns.joins_of_many import Candidates
 
 Two = Callable[[Collection, Collection], Collection]
 TwoPlainly = Callable[[Rows, Rows], Rows]
@@ -370,6 +371,65 @@ def _first_alone_plainly(first: Rows, second: Rows) -> Rows:
     return plainly.iterate(start, step)
 
 
+def _corners(x: Collection, along: Collection, candidates: Candidates) -> Collection:
+    """Where two steps of x and one edge close: three collections look each other up."""
+    parts = [x.select(a=col.k, b=col.v), x.select(b=col.k, c=col.v), along.select(c=col.k, a=col.v)]
+    return dd.join_all(parts, ["a", "b", "c"], candidates=candidates).select(k=col.c, v=col.a)
+
+
+def _corners_plainly(x: Rows, along: Rows) -> Rows:
+    found = plainly.join_all([(("a", "b"), x), (("b", "c"), x), (("c", "a"), along)])
+    return plainly.map_rows(found, lambda row: (row[2], row[0]))
+
+
+def _three_at_once(candidates: Candidates) -> tuple[Two, TwoPlainly]:
+    def build(first: Collection, second: Collection) -> Collection:
+        start, along = first.distinct(), second.distinct()
+
+        def body(x: Collection) -> Collection:
+            turned = x.join(along.select(v=col.k, w=col.v), on="v").select(k=col.w, v=col.k)
+            return _corners(x, along, candidates).concat(start, turned).distinct()
+
+        return start.iterate(body)
+
+    def plain(first: Rows, second: Rows) -> Rows:
+        start, along = plainly.distinct(first), plainly.distinct(second)
+
+        def step(x: Rows) -> Rows:
+            by_value = plainly.map_rows(x, lambda row: (row[1], row[0]))
+            turned = plainly.map_rows(plainly.join(by_value, along), lambda row: (row[2], row[1]))
+            return plainly.distinct(plainly.concat(_corners_plainly(x, along), start, turned))
+
+        return plainly.iterate(start, step)
+
+    return build, plain
+
+
+def _nested_three(first: Collection, second: Collection) -> Collection:
+    """Three collections look each other up in a loop in a loop, one of them from the outer one."""
+    along, own = second.distinct(), first.distinct()
+
+    def inner(x: Collection) -> Collection:
+        return x.iterate(lambda y: _corners(y, along, "fewest").concat(x).distinct(), name="inner")
+
+    return own.iterate(
+        lambda x: inner(x).filter(col.v >= 1).select(k=col.v, v=col.k).concat(own).distinct(), name="outer"
+    )
+
+
+def _nested_three_plainly(first: Rows, second: Rows) -> Rows:
+    along, own = plainly.distinct(second), plainly.distinct(first)
+
+    def inner(x: Rows) -> Rows:
+        return plainly.iterate(x, lambda y: plainly.distinct(plainly.concat(_corners_plainly(y, along), x)))
+
+    def step(x: Rows) -> Rows:
+        far = plainly.filter_rows(inner(x), lambda row: cast(int, row[1]) >= 1)
+        return plainly.distinct(plainly.concat(plainly.map_rows(far, lambda r: (r[1], r[0])), own))
+
+    return plainly.iterate(own, step)
+
+
 BODIES: dict[str, tuple[Two, TwoPlainly]] = {
     "distances": (distances, _distances_plainly),
     "reach": (BINARY["reach in a loop"].build, BINARY["reach in a loop"].plain),
@@ -385,4 +445,7 @@ BODIES: dict[str, tuple[Two, TwoPlainly]] = {
     "nulls": (_with_nulls, _with_nulls_plainly),
     "first rows": (_firsts, _firsts_plainly),
     "first row goes round": (_first_alone, _first_alone_plainly),
+    "three in order": _three_at_once("in order"),
+    "three by the fewest": _three_at_once("fewest"),
+    "nested three": (_nested_three, _nested_three_plainly),
 }

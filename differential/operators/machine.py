@@ -13,7 +13,7 @@ them in a dataflow (`MachineVertex` in `machine_vertex.py`), and one step runs a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 
 from differential.columns.packed.parts import Part
@@ -30,7 +30,10 @@ class Machine(Protocol):
     """See above. A class that inherits this takes over what most machines do."""
 
     pauses: ClassVar[bool] = False
-    """Whether others have their turn between two pieces of `work`."""
+    """Whether others have their turn between two pieces of `work`, which may be there as soon as rows are."""
+
+    times: Sequence[int] = ()
+    """The words of rows at port 0 that are times, too."""
 
     def recv(self, port: int, parts: list[Part]) -> None:
         """Take rows in. The machine may keep the parts, and changes none; the list is the machine's own."""
@@ -58,12 +61,16 @@ class Machine(Protocol):
         """The traces that the machine writes."""
         return []
 
+    def first_asked(self) -> int | None:
+        """Return the first time word that must be told from what is before it; None: there is none."""
+        return None
+
     def take_failed(self) -> list[FailedGroup]:
         """Return the changes of groups without an answer since the last call."""
         return []
 
-    def set_since(self, frontier: Int64s) -> None:
-        """Ask about no time any more that is not at or after one of `frontier`."""
+    def set_since(self, *frontiers: Int64s) -> None:
+        """Ask about no time any more that is not at or after one of the frontier of its port."""
         return
 
     def let_look(self, look: Callable[[], None]) -> None:

@@ -333,8 +333,9 @@ class ReduceMachine(Machine):
         failed, self._failed = self._failed, []
         return failed
 
-    def set_since(self, frontier: Int64s) -> None:
+    def set_since(self, *frontiers: Int64s) -> None:
         """Nothing will be asked about times that are not ≥ one of the frontier."""
+        (frontier,) = frontiers
         if self._reader is None:
             self.input.set_since(frontier)
         else:

@@ -197,11 +197,12 @@ class MachineVertex(OperatorVertex):
         arrangement: Arrangement | None = None,
         reads: Sequence[int] = (),
         *,
+        ports: int = 1,
         failures: Failures | None = None,
         components: Components | None = None,
     ) -> None:
         """`make`: makes the machine when the vertex starts. `reads`: ports at which batches of an arrangement
-        come in. `components`: of rows that name a place in memory.
+        come in; `ports`: how many there are. `components`: of rows that name a place in memory.
         """
         super().__init__()
         self._make = make
@@ -209,6 +210,7 @@ class MachineVertex(OperatorVertex):
         self.shared: SharedTrace | None = None
         """The trace of the arrangement, if others read the rows."""
         self._reads = tuple(reads)
+        self._ports = ports
         self._looks_on = bool(reads) or arrangement is not None
         """Whether others merge what it asks about, and so want to know how far that is."""
         self._failures = failures
@@ -221,6 +223,8 @@ class MachineVertex(OperatorVertex):
         if self.arrangement is not None:
             self.shared = self.arrangement.trace(self.code, self.name)
         self.machine = self._make(self)
+        if self.machine.pauses:
+            self.machine.let_look(self._look)
 
     def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
         """Refuse rows of a component that is not there: sums are kept in arrays, by component. The route has
@@ -242,12 +246,20 @@ class MachineVertex(OperatorVertex):
         machine = self.machine
         if port in self._reads:
             machine.recv(port, [arranged(batch).words for _, batch in messages])
+        elif machine.times:
+            machine.recv(port, [_with_times_moved(batch, machine.times) for _, batch in messages])
         else:
             machine.recv(port, packed_parts(messages))
-        self.hold_words(machine.needs().tolist())
+        if machine.pauses:
+            self._go_on()
+        else:
+            self.hold_words(machine.needs().tolist())
 
     def on_frontier(self) -> None:
         """Send everything that is complete now."""
+        if self.machine.pauses:
+            self._go_on()
+            return
         machine, frontier = self.machine, self.frontier(0)
         # An empty one comes last of all: nothing will be asked of the traces, which go then.
         if frontier.shape[0] and self._is_early(frontier):
@@ -258,6 +270,30 @@ class MachineVertex(OperatorVertex):
         while (rows := machine.work()) is not None:
             self._send_all(rows)
         self.hold_words(machine.needs().tolist())
+
+    def on_resume(self) -> None:
+        """Send the next piece; what other vertices made of the last one is done."""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Send a piece; if more are left, hold the right to send them, and ask to be called again."""
+        machine = self.machine
+        machine.advance(*[self.frontier(port) for port in range(self._ports)])
+        rows = machine.work()
+        if rows is not None:
+            self._send_all(rows)
+        self.hold_words(machine.needs().tolist())
+        if not machine.is_done:
+            self.resume()
+
+    def _look(self) -> None:
+        """A merge begins: what is kept may be merged up to what rows may still ask about."""
+        self.machine.set_since(*[self.frontier(port) for port in range(self._ports)])
+
+    def first_asked(self) -> int | None:
+        """The epoch from which on times must be told apart."""
+        word = self.machine.first_asked()
+        return None if word is None else self.code.epoch_of(word)
 
     def _is_early(self, frontier: Int64s) -> bool:
         """Whether no time that something waits for is complete: what is held is a lower bound of all of them.
@@ -307,3 +343,14 @@ class MachineVertex(OperatorVertex):
         """Those that it writes: what it reads is merged, and counted, elsewhere."""
         traces, shared = self.machine.traces, self.shared
         return traces if shared is None or shared in traces else [*traces, shared]
+
+
+def _with_times_moved(batch: Batch, times: Sequence[int]) -> Int64s:
+    """Rows of a batch; words that are times count from where the batch does."""
+    words = words_of(batch)
+    moved = batch.moved if isinstance(batch, UpdateBatch | PackedBatch) else 0
+    if moved:
+        words = words.copy()
+        for word in times:
+            words[word] += moved
+    return words

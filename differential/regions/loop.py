@@ -62,6 +62,7 @@ from differential.kernels.sums.components import are_components
 from differential.linear.failures.failing import FAILURES
 from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
+from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import MachineVertex
 from differential.operators.waiting.gathered import GATHERED_ROWS_MAX
 from differential.regions.round_messages import RoundMessage, column_of
@@ -123,6 +124,8 @@ class KernelLoop:
         """Whether the last span was of very many epochs."""
         self._gates = list(parts.gates.values())
         self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, MachineVertex)]
+        machines = [vertex.machine for vertex in self._reduces]
+        self._by_span = [machine for machine in machines if isinstance(machine, LookupMachine)]
         # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
         # arrangement makes at once are not sent before their epoch is closed.
         self._waiting = [
@@ -196,7 +199,11 @@ class KernelLoop:
         parts, slots, state = self._parts, self._slots, self._state
         state[X_FROM], state[X_BOUND] = start, bound
         slots.bound = bound
+        for machine in self._by_span:
+            machine.begin_span(start, bound)
         if self._least() >= bound:
+            if self._rounds is None:
+                self._end_span()
             return False
         if self._is_long:
             parts.traces.sum_up()
@@ -219,9 +226,15 @@ class KernelLoop:
         self._send()
         if why != DONE:
             return False
+        self._end_span()
+        return True
+
+    def _end_span(self) -> None:
+        """Let go of what a span has needed."""
         if self._slots.are_large:
             self._slots.tidy()
-        return True
+        for machine in self._by_span:
+            machine.end_span()
 
     def pass_on(self) -> None:
         """See `CompiledLoop`."""
@@ -340,8 +353,7 @@ class KernelLoop:
     def send(self) -> None:
         """See `CompiledLoop`; a span is over."""
         self._send()
-        if self._slots.are_large:
-            self._slots.tidy()
+        self._end_span()
 
     def _send(self) -> None:
         """Hand on what leaves, of each epoch what its iterations add up to."""
@@ -494,10 +506,21 @@ class KernelLoop:
                     f"worker {worker} sent rows for slot {slot} of a loop, which are of none of "
                     f"its {components:,} components"
                 )
-            if isinstance(part, Block):
-                self._slots.put_packed(slot, [part])
+            here = self._with_times_moved(slot, part, message.moved)
+            if isinstance(here, Block):
+                self._slots.put_packed(slot, [here])
             else:
-                self._slots.put(slot, np.ascontiguousarray(part))
+                self._slots.put(slot, np.ascontiguousarray(here))
+
+    def _with_times_moved(self, slot: int, part: Part, moved: int) -> Part:
+        """Return rows whose words that are times count from where the message does now."""
+        times = self._slots.times.get(slot, ())
+        if not moved or not times:
+            return part
+        words = part.words() if isinstance(part, Block) else part.copy()
+        for word in times:
+            words[word] += moved
+        return Block(words) if isinstance(part, Block) else words
 
     def go_on(self, start: RoundInput) -> RoundResult:
         """See `CompiledLoop`."""

@@ -60,6 +60,7 @@ from differential.operators.join_vertex import JoinVertex
 from differential.operators.loops.priority import PriorityVertex
 from differential.operators.machine import Machine
 from differential.operators.ordered.machine import FirstMachine
+from differential.operators.patterns.lookups import ARRANGED, LookupMachine
 from differential.operators.reduce import ReduceMachine
 from differential.operators.vertices import MachineVertex
 from differential.regions.carrying import carrying_of, failing_of
@@ -76,6 +77,7 @@ from differential.regions.steps import (
     Look,
     OtherStep,
     TransformStep,
+    Unheard,
 )
 from differential.regions.tables import EdgeRoute, Leaving, Out, Parts
 from differential.trace.readers import Reader
@@ -87,7 +89,7 @@ from timely.wire.batch import Composed
 __all__ = ["compile_loop"]
 
 _KINDS = (JoinVertex, MachineVertex, ArrangeVertex, PriorityVertex)
-_MACHINES = (ReduceMachine, ConsolidateMachine, FirstMachine)
+_MACHINES = (ReduceMachine, ConsolidateMachine, FirstMachine, LookupMachine)
 
 
 def compile_loop(site: LoopSite) -> CompiledLoop | None:
@@ -161,7 +163,7 @@ class _Maker:
         elif isinstance(vertex, MachineVertex):
             machine = _known(vertex.machine)
             components = 0 if vertex.components is None else vertex.components.number
-            parts.entries[stage, 0] = parts.slots.add(machine.columns, components)
+            parts.entries[stage, 0] = parts.slots.add(machine.columns, components, machine.times)
             if isinstance(machine, ReduceMachine):
                 self._pending[stage] = parts.slots.add(machine.kw + 1)
             if vertex.shared is not None:
@@ -190,6 +192,13 @@ class _Maker:
         assert isinstance(vertex, MachineVertex)
         return _known(vertex.machine).words
 
+    def _add_slot_of(self, stage: int) -> int:
+        """A slot for rows as a stage sends them."""
+        vertex = self._members[stage].vertex
+        machine = vertex.machine if isinstance(vertex, MachineVertex) else None
+        times = machine.gives_times if isinstance(machine, LookupMachine) else ()
+        return self._parts.slots.add(self._width(stage) + 2, times=times)
+
     def _links(self, stage: int, output: int) -> list[Link]:
         return [link for link in self._site.links if (link.source, link.output) == (stage, output)]
 
@@ -215,7 +224,7 @@ class _Maker:
                 if key in leaving:
                     leaving[key].uses.append(link.use)
                     continue
-                out = parts.slots.add(self._width(stage) + 2)
+                out = self._add_slot_of(stage)
                 way: Literal["as they are", "summed"] = "as they are" if is_inside else "summed"
                 leaving[key] = Leaving(out, [link.use], link.keep, link.add, way)
                 parts.leaving.append(leaving[key])
@@ -233,7 +242,7 @@ class _Maker:
                     for each in mine:
                         self._add_suspects(stage, link, each)
                 elif not isinstance(self._members[stage].vertex, PriorityVertex):
-                    raw = parts.slots.add(self._width(stage) + 2)
+                    raw = self._add_slot_of(stage)
                     parts.passing.append(raw)
                     parts.add_edge(raw, self._width(stage), None, None)
                     self._raw.append((stage, raw, edge))
@@ -279,7 +288,7 @@ class _Maker:
         """Edges for rows that a kernel finds to have no answer on this connector."""
         assert isinstance(link.transform, LinearTransform)
         for carrying in failing_of(link):
-            raw = self._parts.slots.add(self._width(stage) + 2)
+            raw = self._add_slot_of(stage)
             self._parts.passing.append(raw)
             self._parts.add_edge(raw, self._width(stage), carrying, None)
             self._suspects.append(FailingStep(stage, raw, link.transform, failing))
@@ -290,9 +299,10 @@ class _Maker:
         if site.workers == 1 or not isinstance(route, KeyRoute | UnitRoute):
             return None
         if slot not in self._divided:
-            columns = int(parts.slots.table[slot, S_COLUMNS])
+            columns, times = int(parts.slots.table[slot, S_COLUMNS]), parts.slots.times.get(slot, ())
             every = [
-                slot if peer == site.worker else parts.slots.add(columns) for peer in range(site.workers)
+                slot if peer == site.worker else parts.slots.add(columns, times=times)
+                for peer in range(site.workers)
             ]
             parts.outs += [Out(out, peer, slot) for peer, out in enumerate(every) if peer != site.worker]
             self._divided[slot] = every
@@ -312,6 +322,8 @@ class _Maker:
                     self._parts.looks[stage, port] = Look(vertex.machine, port, None, edges, stage)
         elif isinstance(vertex, MachineVertex):
             machine = vertex.machine
+            if isinstance(machine, LookupMachine):
+                self._parts.looks[stage, ARRANGED] = Unheard(stage)
             if isinstance(machine, ReduceMachine):
                 self._add_reduce(member, machine)
             else:
@@ -454,7 +466,7 @@ class _Maker:
             self._parts.others[number] = step
 
 
-def _known(machine: Machine) -> ReduceMachine | ConsolidateMachine | FirstMachine:
+def _known(machine: Machine) -> ReduceMachine | ConsolidateMachine | FirstMachine | LookupMachine:
     """The machine of a gate."""
     assert isinstance(machine, _MACHINES)
     return machine

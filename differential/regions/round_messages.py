@@ -61,11 +61,13 @@ class RoundMessage:
 
     parts    slot and rows with time and difference, as int64[columns, rows] or packed
     symbols  the words among them whose values the other worker has to know
+    moved    by how much the times of the rows have been moved since they came: see `Slots.times`
     """
 
     vote: Vote
     parts: tuple[tuple[int, Part], ...]
     symbol_words: tuple[Int64s, ...] = ()
+    moved: int = 0
 
     KIND: ClassVar[int] = 4
 
@@ -87,7 +89,7 @@ class RoundMessage:
             later = part.words() if isinstance(part, Block) else part.copy()
             later[-2] += step
             moved.append((slot, Block(later) if isinstance(part, Block) else later))
-        return type(self)(self.vote, tuple(moved), self.symbol_words)
+        return type(self)(self.vote, tuple(moved), self.symbol_words, self.moved + step)
 
     def latest(self, shift: int, mask: int) -> int:
         """The largest value of the counter at `shift` and `mask` in the times of its rows."""

@@ -7,7 +7,7 @@ a kernel, who therefore leaves the slot to Python, and need not know of the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -51,6 +51,8 @@ class Slots:
     def __init__(self, counters: int) -> None:
         self._counters = counters
         self._arrays: list[Int64s] = []
+        self.times: dict[int, tuple[int, ...]] = {}
+        """By slot the words of its rows that are times, too."""
         self.packed: dict[int, list[Block]] = {}
         """What is packed of the rows of a slot, behind which more than ROWS_MAX are words."""
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
@@ -62,13 +64,15 @@ class Slots:
     def __len__(self) -> int:
         return len(self._arrays)
 
-    def add(self, columns: int, components: int = 0) -> int:
-        """A new one for rows of so many columns, and of so many components if they are of any; returns its
-        number.
+    def add(self, columns: int, components: int = 0, times: Sequence[int] = ()) -> int:
+        """Add a slot for rows of so many columns, and of so many components if they are of any, and return
+        its number. `times`: the words of the rows that are times, too.
         """
         self._arrays.append(np.empty((columns, _ROOM_FIRST), np.int64))
         self.table = np.concatenate([self.table, np.zeros((1, SLOT), np.int64)])
         number = len(self._arrays) - 1
+        if times:
+            self.times[number] = tuple(times)
         self.table[number, S_COLUMNS], self.table[number, S_COMPONENTS] = columns, components
         self.table[number, S_LEAST] = self.table[number, S_NEXT] = FAR
         self._describe(number)
@@ -243,14 +247,16 @@ class Slots:
         rows = self.rows(slot)
         if rows:
             array = self._arrays[slot]
-            array[time, :rows] = by.words(array[time, :rows].copy())
+            for word in (time, *self.times.get(slot, ())):
+                array[word, :rows] = by.words(array[word, :rows].copy())
             self.table[slot, S_LEAST] = int(array[time, :rows].min())
         if slot in self.packed:
             assert time == -2
             least, blocks = int(self.table[slot, S_LEAST]), self.packed[slot]
             for number, block in enumerate(blocks):
                 words = block.words()
-                words[time] = by.words(words[time])
+                for word in (time, *self.times.get(slot, ())):
+                    words[word] = by.words(words[word])
                 least, blocks[number] = min(least, int(words[time].min())), Block(words)
             self.table[slot, S_LEAST] = least
 

@@ -41,6 +41,7 @@ __all__ = [
     "OtherStep",
     "Step",
     "TransformStep",
+    "Unheard",
     "pass_all",
     "pass_on",
 ]
@@ -160,6 +161,16 @@ class Look:
             batch = carried[0]
         pairs = self.machine.recv_arranged(self.port, [arranged(batch)])
         pass_all(self.machine, pairs, self.edges, slots)
+
+
+class Unheard:
+    """A port of an arrangement whose reader sees all rows by their times, and hears of no insert."""
+
+    def __init__(self, stage: int) -> None:
+        self.stage = stage
+
+    def take(self, batch: Batch, slots: Slots) -> None:
+        """Do nothing."""
 
 
 def pass_all(machine: JoinMachine, pairs: Int64s, edges: Sequence[Edge], slots: Slots) -> None:

@@ -43,7 +43,7 @@ from differential.kernels.regions.layout import (
 )
 from differential.regions.carrying import Carrying
 from differential.regions.slots import Slots
-from differential.regions.steps import Gate, Look, Step
+from differential.regions.steps import Gate, Look, Step, Unheard
 from differential.regions.traces import Traces
 from progress.compiled.arrays import Int64s
 from timely.operators.compiled_loop import LinkUse
@@ -128,7 +128,7 @@ class Parts:
     gates: dict[int, Gate] = field(default_factory=dict)
     others: dict[int, Step] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
-    looks: dict[tuple[int, int], Look] = field(default_factory=dict)
+    looks: dict[tuple[int, int], Look | Unheard] = field(default_factory=dict)
     entries: dict[tuple[int, int], int] = field(default_factory=dict)
     passing: list[int] = field(default_factory=list)
     leaving: list[Leaving] = field(default_factory=list)

@@ -57,9 +57,9 @@ class FirstMachine(Machine):
         """Rows and answers, in order."""
         return self.rows_in_order.traces
 
-    def set_since(self, frontier: Int64s) -> None:
-        """Ask about no time any more that is not at or after one of `frontier`."""
-        self.rows_in_order.set_since(frontier)
+    def set_since(self, *frontiers: Int64s) -> None:
+        """Ask about no time any more that is not at or after one of the frontier."""
+        self.rows_in_order.set_since(*frontiers)
 
     def let_look(self, look: Callable[[], None]) -> None:
         """Call `look` before a merge of a trace begins."""

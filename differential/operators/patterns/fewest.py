@@ -40,6 +40,11 @@ class FewestMachine(LookupMachine):
         super().__init__(lookup, source, words, guards, epoch)
         self._column, self._number = note
 
+    @property
+    def gives_times(self) -> tuple[int, ...]:
+        """As of the rows that come in."""
+        return self.times
+
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
         """All at once: it makes no more rows than there are."""
         rows = work.delta.copy()

@@ -32,21 +32,30 @@ This is the logic alone: words and frontiers in, words out. What a row makes of 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
 from differential.columns.overflow import ShowRow, row_overflow, show_words
+from differential.columns.packed.parts import Part, each_in
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
+from differential.operators.consolidate import WaitingRows
 from differential.operators.join import MATCHED_ROWS_MAX
+from differential.operators.machine import Machine
+from differential.trace.readers import Reader
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
-__all__ = ["Looked", "Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
+__all__ = ["ARRANGED", "ROWS", "Looked", "Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
+
+ROWS: Final = 0
+ARRANGED: Final = 1
+"""Ports of rows, and of the arrangement that they look up."""
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _TIME: Final = -2
@@ -172,23 +181,49 @@ class Looked(Protocol):
         ...
 
 
-class LookupMachine:
+class LookupMachine(Machine):
     """Rows look up what `source` reads, once all that they should meet is there; see above.
 
     words    how many words the rows have that come of it, time and diff aside
     epoch    position of the lowest bit of the epoch in a time
+
+    Rows come in at port 0; port 1 is that of the arrangement, of which only the frontier matters.
+
+    A compiled loop works off all closed epochs together, iteration by iteration, so there another order of
+    all updates holds: first those of before the loop's epoch span, then by iteration, then by epoch. It is
+    the same for all ways, and later times never come first in it. `begin_span` says that it holds.
     """
+
+    pauses: ClassVar[bool] = True
 
     def __init__(self, lookup: Lookup, source: Looked, words: int, guards: int, epoch: int) -> None:
         self.lookup = lookup
         self.guards = guards
         self._source = source
-        self._epoch = epoch
+        self.epoch = epoch
         self._waiting = WaitingByOrigin(lookup.origin, guards)
         self._work: deque[Work] = deque()
+        self._span: tuple[int, int] | None = None
+        """In a compiled loop the words of its epoch span: the first one, and the one behind it."""
+        self._first_start = 0
+        """No span begins before this word."""
+        self._is_in_span = False
+        self._closed: WaitingRows | None = None
+        """Rows that wait in a compiled loop, by their times."""
+        self._has_ended = False
+        """Whether no row will ask any more."""
+        self.times: tuple[int, ...] = () if lookup.origin is None else (lookup.origin,)
+        self.words = words
+        self.columns = 0
+        """Of rows that come in, time and difference included; 0: not known."""
         self.nothing: Int64s = np.empty((words + 2, 0), np.int64)
         self.show: ShowRow = show_words
         """How messages show the rows that come in."""
+
+    @property
+    def gives_times(self) -> tuple[int, ...]:
+        """The words of what it sends that are times, too."""
+        raise NotImplementedError
 
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
         """What the rows from work.start on make of the arrangement that `table` describes, and where to go
@@ -196,22 +231,72 @@ class LookupMachine:
         """
         raise NotImplementedError
 
-    def recv(self, words: Int64s, moved: int = 0) -> None:
-        """Let rows wait. The array may be kept. `moved`: what was added to their times on the way, and is to
-        be added to their origins, too.
-        """
-        if moved and self.lookup.origin is not None:
-            words = words.copy()
-            words[self.lookup.origin] += moved
-        for flag in self.lookup.flags:
-            kept = words[flag] != 0
-            if not kept.all():
-                words = np.ascontiguousarray(words[:, kept])
-        if words.shape[1]:
-            self._waiting.add(words)
+    def recv(self, port: int, parts: list[Part]) -> None:
+        """Let rows wait that have no null among their keys."""
+        if port == ARRANGED:
+            return
+        for words in each_in(parts):
+            rows = self._with_keys(words)
+            if rows.shape[1] and self._span is None:
+                self._waiting.add(rows)
+            elif rows.shape[1]:
+                self._in_loop(rows.shape[0]).add(rows)
 
-    def advance(self, frontier: Int64s) -> Int64s | None:
-        """Let rows look up that meet nothing of what can still come in. `frontier`: of the arrangement.
+    def _with_keys(self, words: Int64s) -> Int64s:
+        for flag in self.lookup.flags:
+            has_key = words[flag] != 0
+            if not has_key.all():
+                words = np.ascontiguousarray(words[:, has_key])
+        return words
+
+    def _in_loop(self, columns: int) -> WaitingRows:
+        if self._closed is None:
+            self._closed = WaitingRows(columns, self.guards)
+            self._closed.show = self.show
+        return self._closed
+
+    def advance(self, *frontiers: Int64s) -> None:
+        """Let rows look up that meet nothing of what can still come in: by the frontier of the arrangement,
+        or, in a compiled loop, by that of their gate.
+        """
+        if self._span is not None:
+            self._take_closed(frontiers[-1])
+            return
+        self.take_complete(frontiers[-1])
+        if self.is_empty and len(frontiers) > 1 and not frontiers[0].shape[0] and not self._has_ended:
+            self.hold_back(frontiers[0])
+
+    def _take_closed(self, frontier: Int64s) -> None:
+        """Let rows look up whose times are complete: of what they meet nothing comes any more either."""
+        if self._closed is None or self._span is None:
+            return
+        delta = self._closed.take_ready(frontier)
+        if delta.shape[1]:
+            # Of one epoch the integers are in the order of iterations.
+            span = self.wide_span
+            until = self._until(delta) if span is None else np.full(delta.shape[1], span[1])
+            self._work.append(Work(delta, until))
+
+    @property
+    def wide_span(self) -> tuple[int, int] | None:
+        """The span, if it has several epochs, so that integers are not in the order of updates."""
+        span = self._span
+        return span if span is not None and span[1] - span[0] > 1 << self.epoch else None
+
+    def begin_span(self, start: int, bound: int) -> None:
+        """A compiled loop begins to work off the epochs from the word `start` to before the word `bound`."""
+        self._span, self._is_in_span = (max(start, self._first_start), bound), True
+
+    def end_span(self) -> None:
+        """The compiled loop has worked off the span."""
+        self._is_in_span = False
+
+    def first_asked(self) -> int | None:
+        """The first word of the span: what is from before it must be told from what is in it."""
+        return self._span[0] if self._is_in_span and self._span is not None else None
+
+    def take_complete(self, frontier: Int64s) -> Int64s | None:
+        """Take the rows that meet nothing of what can still come in; `frontier`: of the arrangement.
 
         Returns these rows, sorted and summed; None if there are none.
         """
@@ -230,25 +315,31 @@ class LookupMachine:
             raise row_overflow(parts, self.show) from None
         if delta.shape[1] == 0:
             return None
-        origins = delta[_TIME if self.lookup.origin is None else self.lookup.origin]
-        self._work.append(Work(delta, origins + (0 if self.lookup.strictly else 1)))
+        self._work.append(Work(delta, self._until(delta)))
         return delta
 
+    def _until(self, delta: Int64s) -> Int64s:
+        """Up to which integer each row meets what is there."""
+        origins = delta[_TIME if self.lookup.origin is None else self.lookup.origin]
+        until: Int64s = origins + (0 if self.lookup.strictly else 1)
+        return until
+
     @property
-    def is_idle(self) -> bool:
+    def is_done(self) -> bool:
         """Whether there is nothing that `work` could do."""
         return not self._work
 
     @property
     def is_empty(self) -> bool:
         """Whether no row is here."""
-        return not self._work and not len(self._waiting)
+        return not self._work and not len(self._waiting) and (self._closed is None or not self._closed.rows)
 
-    def work(self) -> Int64s:
-        """A piece of what can be made now, or all: int64[words + 2, m], neither sorted nor consolidated.
-
-        Requires: not `is_idle`.
+    def work(self) -> Int64s | None:
+        """Return a piece of what can be made now, or all: int64[words + 2, m], neither sorted nor
+        consolidated.
         """
+        if not self._work:
+            return None
         pieces: list[Int64s] = []
         made = 0
         table = self._source.table
@@ -270,6 +361,13 @@ class LookupMachine:
         was: these are of epochs after the anchor's.
         """
         self._waiting.rebase(by)
+        if self._closed is not None:
+            self._closed.rebase(by, *self.times)
+        # What is past is of the anchor's epoch now, and nothing that is still to come is.
+        self._first_start = 1 << self.epoch
+        if self._span is not None:
+            start, bound = self._span
+            self._span = max(by.early_word(start), self._first_start), by.early_word(bound)
         origin = _TIME if self.lookup.origin is None else self.lookup.origin
         for work in self._work:
             work.delta = np.ascontiguousarray(work.delta[:, work.start :])
@@ -279,12 +377,16 @@ class LookupMachine:
     def symbols(self, mark: Mark) -> None:
         """Show all words of rows that wait, and of those that look up piece by piece."""
         self._waiting.symbols(mark)
+        if self._closed is not None:
+            self._closed.symbols(mark)
         for work in self._work:
             mark.words(work.delta[:-2])
 
-    def capabilities(self) -> Int64s:
-        """The minimal times at which something may still be sent before more comes in, ascending."""
+    def needs(self) -> Int64s:
+        """Return the minimal times at which something may still be sent before more comes in, ascending."""
         bounds = self._waiting.times()
+        if self._closed is not None:
+            bounds = self._closed.times(bounds)
         for work in self._work:
             rest = np.ascontiguousarray(work.delta[_TIME:-1, work.start :])
             bounds = lower_bounds(rest, 0, bounds, self.guards)
@@ -293,14 +395,26 @@ class LookupMachine:
     def earliest(self) -> list[int]:
         """Times of rows that are here, as integers, the least of them among them; none if there are none."""
         first = [int(work.delta[_TIME, work.start :].min()) for work in self._work]
+        if self._closed is not None and self._closed.rows:
+            first.append(int(self._closed.times(_NO_TIMES).min()))
         return [*first, self._waiting.first()] if len(self._waiting) else first
+
+    def set_since(self, *frontiers: Int64s) -> None:
+        """Let the arrangement forget what no row will ask about; the first frontier is that of the rows."""
+        self.hold_back(frontiers[0])
+
+    def let_look(self, look: Callable[[], None]) -> None:
+        """Call `look` before a merge of the arrangement begins."""
+        if isinstance(self._source, Reader):
+            self._source.look = look
 
     def hold_back(self, frontier: Int64s) -> None:
         """Let the arrangement forget what no row will ask about. `frontier`: of the rows that come in."""
         first = [int(frontier.min())] if frontier.shape[0] else []
         first += self.earliest()
         if not first:
+            self._has_ended = True
             self._source.set_hold(_NO_TIMES)
             return
-        epoch = max((min(first) >> self._epoch) - 1, 0)
-        self._source.set_hold(np.array([epoch << self._epoch], np.int64))
+        epoch = max((min(first) >> self.epoch) - 1, 0)
+        self._source.set_hold(np.array([epoch << self.epoch], np.int64))

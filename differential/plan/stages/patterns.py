@@ -8,7 +8,7 @@ sent to that one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from timely.building.stream import Feed
@@ -20,10 +20,11 @@ from ...kernels.history.match import FROM_DELTA, FROM_TRACE
 from ...linear.chain import LinearChain
 from ...linear.transform import LinearTransform
 from ...operators.arrange import Arranged
+from ...operators.arrangement import read_arrangement
 from ...operators.patterns.fewest import FewestMachine
 from ...operators.patterns.half_join import HalfJoinMachine
-from ...operators.patterns.lookups import Lookup
-from ...operators.patterns.vertex import ARRANGED, ROWS, LookupVertex, MakeMachine
+from ...operators.patterns.lookups import ARRANGED, ROWS, Lookup, LookupMachine
+from ...operators.vertices import MachineVertex, show_schema
 from ...skew.running.stages import UnitsJoin
 from ...skew.running.units import Shape
 from ...trace.readers import Reader
@@ -34,6 +35,10 @@ from .loops import LoopLowering
 from .terms import Loops, Lowered, Term, feeds_of, flags_of, route_by
 
 __all__ = ["PatternLowering"]
+
+
+_MakeMachine = Callable[[Reader, int, int], LookupMachine]
+"""Of a reader, the guards of the scope, and the position of the epoch."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +188,28 @@ class PatternLowering(LoopLowering):
         return self._stage_of("count", make, rows, place, given, f"{lookup} {note}")
 
     def _stage_of(
-        self, what: str, make: MakeMachine, rows: Lowered, place: JoinPosition, gives: Schema, detail: str
+        self,
+        what: str,
+        make: _MakeMachine,
+        rows: Lowered,
+        place: JoinPosition,
+        gives: Schema,
+        detail: str,
     ) -> Lowered:
         given = rows.schema.reordered(place.looked)
         arranged = self._found_for(place.kept, rows.loops)
+
+        def started(vertex: MachineVertex) -> LookupMachine:
+            _, reader = read_arrangement(vertex, ARRANGED, by_position=False)
+            epoch, _ = vertex.code.fields[0]
+            machine = make(reader, vertex.code.guards, epoch)
+            machine.columns = given.width + 2
+            machine.show = show_schema(given)
+            return machine
+
         return self._add(
             f"{what} {', '.join(place.looked)} in {place.kept.describe()}",
-            lambda: LookupVertex(make, given),
+            lambda: MachineVertex(started, reads=(ARRANGED,), ports=2),
             [*_feeds(rows, place), Feed(arranged.stream, ARRANGED, detail="as it is kept there")],
             rows,
             gives,

@@ -178,7 +178,7 @@ class Units:
     def probe(self, side: int, words: Int64s) -> None:
         """Rows that look for others, once all of these are there."""
         if words.shape[1]:
-            self._probes[side].recv(words)
+            self._probes[side].recv(0, [words])
 
     def arrive(self, side: int, words: Int64s) -> None:
         """Rows that were kept elsewhere: spot, key, values, age, time of the move and one iteration, diff."""
@@ -205,7 +205,7 @@ class Units:
         for side in SIDES:
             bound = self._bound(side, frontiers)
             before = _NO_TIMES if bound is None else np.array([bound - (side == 1)], np.int64)
-            probed = self._probes[side].advance(before)
+            probed = self._probes[side].take_complete(before)
             if probed is not None:
                 self._count(1 - side, PROBED, probed, np.ones(probed.shape[1], np.int64))
         self._hold_back(frontiers)
@@ -213,14 +213,15 @@ class Units:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing that `work` could do."""
-        return all(probes.is_idle for probes in self._probes)
+        return all(probes.is_done for probes in self._probes)
 
     def work(self) -> Int64s:
         """A piece of the pairs that can be made now, without their spots. Requires: not `is_idle`."""
         for side in SIDES:
             probes = self._probes[side]
-            if not probes.is_idle:
+            if not probes.is_done:
                 pairs = probes.work()
+                assert pairs is not None
                 self._count(1 - side, PAIRS, pairs, pairs[-1])
                 return pairs[1:]
         raise AssertionError("nothing can be done")
@@ -231,7 +232,7 @@ class Units:
         """
         first = self._first_start()
         found = {first << self._shift} if first < FOREVER else set()
-        return sorted(found.union(*(probes.capabilities().tolist() for probes in self._probes)))
+        return sorted(found.union(*(probes.needs().tolist() for probes in self._probes)))
 
     # When.
 

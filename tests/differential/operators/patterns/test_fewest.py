@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from machines import worked
 from reference.words import as_words, rows_of
 from strategies_words import CODES
 
@@ -19,11 +20,11 @@ def _asked(number: int, held: list[tuple[int, ...]], rows: list[tuple[int, ...]]
     reader = trace.read("asking", by_position=False)
     trace.add(as_words(sorted(held), 4))
     machine = FewestMachine(Lookup(1, None, True), reader, 3, (1, number), CODE.guards, 0)
-    machine.recv(as_words(rows, 5))
+    machine.recv(0, [as_words(rows, 5)])
     machine.advance(np.array([0]))
-    assert machine.is_idle, "not before the arrangement is complete"
+    assert machine.is_done, "not before the arrangement is complete"
     machine.advance(np.empty(0, np.int64))
-    return rows_of(machine.work())
+    return rows_of(worked(machine))
 
 
 def test_the_first_who_is_asked_is_noted_and_another_only_if_it_has_fewer() -> None:

@@ -11,6 +11,7 @@ import random
 
 import numpy as np
 import pytest
+from machines import worked
 from reference.words import Row, accumulated, as_words, closure_of, joined, rows_of
 from strategies_words import CODES, RandomHistory
 
@@ -44,7 +45,7 @@ class _Pair:
 
     def recv(self, side: int, words: Words) -> None:
         if words.shape[1]:
-            self.ways[side].recv(words)
+            self.ways[side].recv(0, [words])
             order = np.lexsort(words[::-1])
             for at in order.tolist():  # one by one: a trace wants them sorted and different
                 self.traces[side].add(np.ascontiguousarray(words[:, at : at + 1]))
@@ -73,8 +74,8 @@ def _run(rng: random.Random, depth: int) -> None:
             sides[1 - side].finish()
         way = pair.ways[side if step < 20 else step % 2]
         way.advance(sides[1 - pair.ways.index(way)].frontier)
-        while not way.is_idle and (step >= 20 or rng.random() < 0.7):
-            sent += rows_of(way.work())
+        while not way.is_done and (step >= 20 or rng.random() < 0.7):
+            sent += rows_of(worked(way))
     assert all(way.is_empty for way in pair.ways)
     for time in closure_of({row[-2] for side in sides for row in side.rows}, guards):
         left, right = (accumulated(side.rows, time, guards) for side in sides)
@@ -101,10 +102,10 @@ def test_pieces_hold_what_is_left_and_read_the_trace_as_it_is_then(monkeypatch: 
     pair.recv(1, as_words([(0, 8, late, 1), (1, 8, early, 1)], 4))
     way = pair.ways[1]
     way.advance(np.array([code.pack((2, 0))]))
-    assert way.capabilities().tolist() == [early, late]
-    assert len(rows_of(way.work())) == 1 and not way.is_idle
+    assert way.needs().tolist() == [early, late]
+    assert len(rows_of(worked(way))) == 1 and not way.is_done
     pair.recv(0, as_words([(1, 6, code.pack((2, 0)), 1)], 4))
-    assert rows_of(way.work()) == [(1, 5, 8, early, 1)], "what came since is not before it"
+    assert rows_of(worked(way)) == [(1, 5, 8, early, 1)], "what came since is not before it"
     assert way.is_empty
 
 
@@ -126,11 +127,11 @@ def test_rows_that_may_look_up_move_with_what_they_are_to_meet() -> None:
     words = [(FROM_DELTA, 0), (FROM_DELTA, 1), (FROM_TRACE, 1)]
     way = HalfJoinMachine(Lookup(1, None, strictly=False), reader, words, code.guards, code.fields[0][0])
     by = Rebase(3, code.fields[0][0])
-    way.recv(as_words([(7, 1, code.pack((5,)), 1)], 4))
+    way.recv(0, [as_words([(7, 1, code.pack((5,)), 1)], 4)])
     for epoch in (4, 6):
         trace.add(as_words([(7, epoch, code.pack((epoch,)), 1)], 4))
     way.advance(np.array([code.pack((9,))]))
-    assert not way.is_idle
+    assert not way.is_done
     way.rebase(by)
     trace.rebase(by)
-    assert rows_of(way.work()) == [(7, 1, 4, code.pack((2,)), 1)]
+    assert rows_of(worked(way)) == [(7, 1, 4, code.pack((2,)), 1)]
