@@ -174,7 +174,7 @@ class Components(NamedTuple):
     at: int
 
 
-class Failures(Protocol):
+class _Failures(Protocol):
     """Makes rows of the groups that a machine has no answer for: `GroupFailures`."""
 
     def rows(self, failed: Sequence[FailedGroup], counters: int) -> Int64s:
@@ -198,7 +198,7 @@ class MachineVertex(OperatorVertex):
         reads: Sequence[int] = (),
         *,
         ports: int = 1,
-        failures: Failures | None = None,
+        failures: _Failures | None = None,
         components: Components | None = None,
     ) -> None:
         """`make`: makes the machine when the vertex starts. `reads`: ports at which batches of an arrangement
