@@ -68,15 +68,14 @@ from timely.wire.requests import (
     BY_COLUMN,
     IN_EPOCH,
     WHEN_NAMED,
-    Changes,
     Decide,
     Deliver,
     Drop,
     Install,
     Missing,
+    Read,
     Reply,
     Request,
-    Snapshot,
     Stats,
 )
 from timely.worker.launcher import read_report
@@ -125,8 +124,8 @@ def _requests() -> list[Frames]:
         Decide(0, 7, True, [["lines", "writer", 0]], [["lines", "q", 1, ["a"], "s", False, 9]], ["rows"]),
         Missing(0, 3, [["lines", "writer", 0], ["lines", "q", 1, "a", 2]], [["lines", "q"]]),
         Drop(0, [["lines", "q", 1, "a"], ["lines", "q", 1]]),
-        Changes(0, "counts", "reader", 0, 5, True, 1.5),
-        Snapshot(1, "sums", 3, -1.0),
+        Read(0, "counts", 0, 5, 1.5, reader="reader", is_open_ended=True),
+        Read(1, "sums", -1, 4, -1.0),
         Stats(),
     ]
     appends: list[Request] = [

@@ -25,21 +25,17 @@ from timely.wire.requests import (
     IN_EPOCH,
     IN_OPEN,
     WHEN_NAMED,
-    Changes,
     Decide,
     Deliver,
     Describe,
-    Forget,
-    Frontier,
     Install,
-    Leave,
     Missing,
+    Progress,
+    Read,
     Replace,
     Request,
-    Snapshot,
     Stats,
     Uninstall,
-    Wait,
 )
 
 LINES = pa.table({"record": [msgpack.packb("b a b")]})
@@ -130,11 +126,11 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
             asked += [
                 (worker, Describe(number), None),
                 (worker, Deliver(number, "lines", "w", 0, IN_OPEN, 0, 1), LINES),
-                (worker, Frontier(number, ""), None),
-                (worker, Changes(flow, "counts", "r", number, number, False, 0.0), None),
-                (worker, Changes(flow, "counts", "", number, -number, True, 0.0), None),
-                (worker, Snapshot(flow, "counts", number, 0.0), None),
-                (worker, Wait(flow, "", number, 0.0), None),
+                (worker, Progress(number, ""), None),
+                (worker, Read(flow, "counts", number, number, 0.0, reader="r"), None),
+                (worker, Read(flow, "counts", number, -number, 0.0, is_open_ended=True), None),
+                (worker, Read(flow, "counts", -1, number + 1, 0.0), None),
+                (worker, Progress(flow, "", number, 0.0), None),
                 (
                     worker,
                     Deliver(flow, "lines", "w", 0, IN_EPOCH, number if number < far else 1 << 62, 0),
@@ -144,8 +140,8 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
                 (worker, Missing(flow, number, [["lines", "w", number]]), None),
             ]
         asked += [
-            (worker, Wait(flow, "", 1 << 40, float("nan")), None),
-            (worker, Wait(flow, "", 1 << 40, float("-inf")), None),
+            (worker, Progress(flow, "", 1 << 40, float("nan")), None),
+            (worker, Progress(flow, "", 1 << 40, float("-inf")), None),
             (worker, Missing(flow, 0, [[], "x", {"a": 1}, ["lines", 1, 1]]), None),
             (worker, Deliver(flow, "lines", "w", 1, BY_COLUMN, 0, 0, column="record"), rows),
             (worker, Deliver(flow, "lines", "w", 1, BY_COLUMN, 0, 0, column="diff"), rows),
@@ -155,10 +151,10 @@ def nonsense(flow: int) -> list[tuple[int, Request, pa.Table | None]]:
             (worker, Deliver(flow, "lines", "w", 0, IN_OPEN, 0, -(1 << 62)), LINES),
             (worker, Deliver(flow, "lines", "w", 0, IN_OPEN, 0, 1), None),
             (worker, Deliver(flow, "lines", "\0" * 4_000, -1, IN_OPEN, 0, 0), LINES),
-            (worker, Forget(flow, "counts", "", 1 << 62), None),
-            (worker, Forget(flow, "counts", "nobody", -far), None),
-            (worker, Leave(flow, "counts", "nobody"), None),
-            (worker, Leave(flow, "no such", ""), None),
+            (worker, Progress(flow, "counts", reader="", keep_from=1 << 62, drops=True), None),
+            (worker, Progress(flow, "counts", reader="nobody", keep_from=-far, drops=True), None),
+            (worker, Progress(flow, "counts", reader="nobody"), None),
+            (worker, Progress(flow, "no such", reader=""), None),
             (worker, Stats(), None),
         ]
     return asked
@@ -171,7 +167,7 @@ def test_nonsense_is_answered_by_an_error_that_says_what_is_wrong(cluster: list[
         try:
             with proper_client(cluster[1]):
                 for worker, request, table in nonsense(flow.index):
-                    forever = isinstance(request, Wait) and not request.timeout_seconds >= 0
+                    forever = isinstance(request, Progress | Read) and not request.timeout_seconds >= 0
                     try:
                         workers.ask([(worker, request, table)], 0.2 if forever else 20)
                     except InternalError as error:
@@ -194,7 +190,7 @@ def test_nonsense_by_thousands_leaves_room_for_others(cluster: list[str]) -> Non
             workers = RemoteWorkers(cluster)
             try:
                 places: list[tuple[int, Request, pa.Table | None]] = [
-                    (0, Changes(flow.index, "counts", f"reader {number}", 0, 0, False, 0.0), None)
+                    (0, Read(flow.index, "counts", 0, 0, 0.0, reader=f"reader {number}"), None)
                     for number in range(5_000)
                 ]
                 with pytest.raises(MisuseError, match="4,096 clients have places in this output already"):
@@ -215,6 +211,6 @@ def test_nonsense_a_client_may_ask_and_go_before_it_is_answered(cluster: list[st
             one = RemoteWorkers(cluster)
             try:
                 with pytest.raises(TimelyError):
-                    one.ask([(0, Wait(flow.index, "", 10**6, -1.0), None)], 0.0)
+                    one.ask([(0, Progress(flow.index, "", 10**6, -1.0), None)], 0.0)
             finally:
                 one.close()

@@ -36,7 +36,7 @@ from timely.limits import (
 )
 from timely.wire.addresses import socket_address
 from timely.wire.frames.messages import check_size, encode_error, encode_reply, number_of
-from timely.wire.requests import Hello, Reply, Wait
+from timely.wire.requests import Hello, Progress, Reply
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.launcher import Launcher, LocalFolder
 from timely.worker.settings import local_settings
@@ -154,7 +154,7 @@ def test_an_answer_that_does_not_come_in_time_names_who_is_late() -> None:
         flow = cluster.install("dataflows:word_count")
         workers = RemoteWorkers(cluster.addresses)
         with pytest.raises(timely.WaitTimeoutError, match="no answer from worker 0 at ipc://"):
-            workers.ask([(0, Wait(flow.index, "", 0, -1.0), None)], 0.2)
+            workers.ask([(0, Progress(flow.index, "", 0, -1.0), None)], 0.2)
         assert workers.ask([(0, Hello(), None)])[0].integer("workers") == 1, "late answers are passed over"
         workers.close()
 

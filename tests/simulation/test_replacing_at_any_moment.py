@@ -21,7 +21,7 @@ from differential.operators.between import imports as imports_module
 from timely.client.tables import at_epoch
 from timely.errors import MisuseError
 from timely.wire.handshake import Switched
-from timely.wire.requests import IN_EPOCH, Changes, Deliver, Replace, Reply
+from timely.wire.requests import IN_EPOCH, Deliver, Read, Replace, Reply
 from timely.worker.answers.later import Later
 
 
@@ -40,7 +40,16 @@ class Reader:
     def go_on(self) -> None:
         """Look whether the answers are there, and ask anew."""
         if not self._answers:
-            request = Changes(self._flow, "out", "me", self.place, self.place + 1, True, -1.0, True)
+            request = Read(
+                self._flow,
+                "out",
+                self.place,
+                self.place + 1,
+                -1.0,
+                reader="me",
+                is_open_ended=True,
+                with_failures=True,
+            )
             self._answers = [server.handle(request) for server in self._cluster.servers]
         for number, answer in enumerate(self._answers):
             if isinstance(answer, Later):
@@ -132,9 +141,7 @@ def test_same_on_all_workers_when_a_version_fails_at_any_moment(workers: int, se
         query = {0: "as it is", **versions}[index]
         there = cluster.servers[0].replacements.outputs_of(0)
         assert there == index, f"seed {case}: asked for 0, found {there}"
-        replies = [
-            server.handle(Changes(0, "out", "", 0, cluster.epoch, False, 0.0)) for server in cluster.servers
-        ]
+        replies = [server.handle(Read(0, "out", 0, cluster.epoch, 0.0)) for server in cluster.servers]
         found = pa.concat_tables(reply.columns() for reply in replies if isinstance(reply, Reply))
         wanted = answers_to("as it is" if query == "fails on 5" else query, cluster.history, cluster.epoch)
         assert sums(found) == wanted[-1], f"seed {case}"
@@ -159,7 +166,7 @@ def test_same_end_when_a_version_fails_where_it_is_not_known_yet_that_there_is_n
         assert not any(worker.instances for worker in cluster.workers), f"seed {case}"
         for server in cluster.servers:
             with pytest.raises(MisuseError, match="too bad"):
-                server.handle(Changes(0, "out", "", 0, 1, False, 0.0))
+                server.handle(Read(0, "out", 0, 1, 0.0))
     assert met > 3
 
 
@@ -184,7 +191,7 @@ def test_same_rows_of_far_epochs_are_taken_over_by_a_version_with_deeper_loops(
     assert left == {0 if is_refused else 1}
     for server in cluster.servers:
         assert isinstance(server.handle(Deliver(0, "edges", "w", 1, IN_EPOCH, far, 1), edge), Reply)
-    found = cluster.ask(Changes(0, "out", "", 0, cluster.epoch, False, 0.0))
+    found = cluster.ask(Read(0, "out", 0, cluster.epoch, 0.0))
     assert isinstance(found, Reply)
 
 
@@ -247,7 +254,7 @@ def _check(
     assert [set(worker.instances) for worker in cluster.workers] == [{latest}] * len(cluster.workers), case
     assert reader.place == cluster.epoch, case
     read = pa.concat_tables(reader.read)
-    fresh = Changes(0, "out", "", 0, cluster.epoch, False, 0.0, True)
+    fresh = Read(0, "out", 0, cluster.epoch, 0.0, with_failures=True)
     replies = [reply for server in cluster.servers if isinstance(reply := server.handle(fresh), Reply)]
     assert len(replies) == len(cluster.servers)
     anew = pa.concat_tables(reply.columns() for reply in replies)

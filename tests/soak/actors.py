@@ -31,7 +31,7 @@ from timely.errors import (
     WaitTimeoutError,
 )
 from timely.limits import SPREAD_ROWS_MIN
-from timely.wire.requests import Snapshot
+from timely.wire.requests import Read
 
 from .model import Model, Operation, WrongAnswer
 from .queries import Rows, rows_of
@@ -328,7 +328,7 @@ class Reader(Actor):
             return
         with self.call(model, "snapshot of before"):
             try:
-                replies = flow.ask_all(Snapshot(flow.index, output, epoch, 5.0), 5.0)
+                replies = flow.ask_all(Read(flow.index, output, -1, epoch + 1, 5.0), 5.0)
             except ForgottenError:
                 if epoch + 1 >= model.forgotten.get(output, 0):
                     raise

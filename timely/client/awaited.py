@@ -12,7 +12,7 @@ from typing import Final
 
 from ..failure import add_note
 from ..operators.capture import FOREVER
-from ..wire.requests import Changes, Decide, Deliver, Install, Replace, Request, Snapshot, Value, Wait
+from ..wire.requests import Decide, Deliver, Install, Progress, Read, Replace, Request, Value
 
 __all__ = ["SENT", "missing", "note_awaited", "what_is_asked"]
 
@@ -25,7 +25,7 @@ def note_awaited(error: KeyboardInterrupt, what: Request | str, seconds: float, 
     """Say that `what` was waited for, for so many seconds, and `why` in vain."""
     if not isinstance(what, str):
         # Who follows an output asks again and again.
-        seconds += what.waited_seconds if isinstance(what, Wait) else 0.0
+        seconds += what.waited_seconds if isinstance(what, Progress) else 0.0
         what = what_is_asked(what)
     add_note(error, f"interrupted after {seconds:.1f} s of waiting for {what}; {why}")
 
@@ -50,11 +50,11 @@ def what_is_asked(request: Request) -> str:
             if not seals or epoch < 0:
                 return f"what becomes of epochs and staged rows of dataflow {dataflow} to be decided"
             return f"epoch {epoch} of dataflow {dataflow} to be sealed"
-        case Wait(dataflow, output, epoch):
+        case Progress(dataflow, output, epoch) if epoch >= 0:
             return f"{_epoch(epoch)} of {_output(output)}dataflow {dataflow} to be complete"
-        case Snapshot(dataflow, output, epoch):
-            return f"a snapshot of {_output(output)}dataflow {dataflow} as of {_epoch(epoch)}"
-        case Changes(dataflow, output, _, start, stop):
+        case Read(dataflow, output, -1, stop) if request.first < 0:
+            return f"a snapshot of {_output(output)}dataflow {dataflow} as of {_epoch(stop - 1)}"
+        case Read(dataflow, output, start, stop) if request.first < 0:
             end = f" before epoch {stop}" if stop > start else ""
             return f"changes of {_output(output)}dataflow {dataflow} from epoch {start} on{end}"
     kind = type(request).__name__.lower()

@@ -33,7 +33,7 @@ from ..wire.addresses import socket_address
 from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import IN_OPEN, Deliver, Hello, Reply, Request, Value, Wait
+from ..wire.requests import IN_OPEN, Deliver, Hello, Progress, Reply, Request, Value
 from .appending import append_request
 from .installed import PATIENCE_SECONDS, Keeper, OwnProcess
 from .posting import Poster, Refusals, together
@@ -179,7 +179,7 @@ class RemoteWorkers:
 
     def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
         """See `Workers`."""
-        request = Wait(dataflow, "", epoch, seconds, waited_seconds)
+        request = Progress(dataflow, "", epoch, seconds, waited_seconds)
         limit = PATIENCE_SECONDS if seconds < 0 else seconds + ANSWER_SECONDS_MAX
         self.ask([(worker, request, None) for worker in range(self.count)], limit)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..errors import MisuseError, TimelyError
 from ..failure import add_note, again
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..wire.requests import Changes, Deliver, Reply, Request, Snapshot, Value, Wait
+from ..wire.requests import Deliver, Progress, Reply, Request, Value, waits_for_epoch
 from .awaited import note_awaited
 from .posting import Poster, Refusals, this_thread, together
 
@@ -212,7 +212,7 @@ class Installed:
         except KeyboardInterrupt as error:
             self._note_awaited(error, requests[0][1], began)
             raise
-        if after_work and self.is_embedded and isinstance(requests[0][1], Wait | Changes | Snapshot):
+        if after_work and self.is_embedded and waits_for_epoch(requests[0][1]):
             _tell_after_work(began)
         return replies
 
@@ -261,7 +261,7 @@ class Installed:
             raise
         except KeyboardInterrupt as error:
             if self.is_embedded and seconds is not None:
-                self._note_awaited(error, Wait(self.index, "", self.epoch - 1, seconds), began)
+                self._note_awaited(error, Progress(self.index, "", self.epoch - 1, seconds), began)
             else:
                 self._note_name(error)
             raise
@@ -285,7 +285,7 @@ class Installed:
             self._hear(error)
             raise
         except KeyboardInterrupt as error:
-            self._note_awaited(error, Wait(self.index, "", epoch, seconds, waited_seconds), began)
+            self._note_awaited(error, Progress(self.index, "", epoch, seconds, waited_seconds), began)
             raise
         if after_work and self.is_embedded:
             _tell_after_work(began)

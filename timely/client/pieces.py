@@ -19,8 +19,7 @@ import pyarrow as pa
 from ..errors import PeerError
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.arrow import int64_array
-from ..wire.requests import Reply
-from ..wire.task_requests import Hold, Piece, Value
+from ..wire.requests import Progress, Read, Reply, Value
 from .installed import Workers
 
 __all__ = ["Extent", "Held", "OutputSlice", "extent_of", "hold_everywhere", "pieces"]
@@ -55,21 +54,21 @@ class OutputSlice:
         """The same, for who asks no other worker."""
         return replace(self, origins=self.origins[worker : worker + 1])
 
-    def piece(self, worker: int, first: int) -> Piece:
+    def piece(self, worker: int, first: int) -> Read:
         """The request to `worker` for the piece that begins at row `first`."""
-        return Piece(
+        return Read(
             self.dataflow,
             self.output,
-            self.reader,
             self.start,
             self.stop,
-            first,
-            self.part,
-            self.parts,
-            list(self.columns),
-            list(self.filters),
             self.timeout_seconds,
-            self.origins[worker] if self.origins else "",
+            reader=self.reader,
+            first=first,
+            part=self.part,
+            parts=self.parts,
+            columns=list(self.columns),
+            filters=list(self.filters),
+            origin=self.origins[worker] if self.origins else "",
         )
 
 
@@ -138,8 +137,10 @@ def extent_of(workers: Workers, wanted: OutputSlice) -> list[Extent]:
     return [Extent(reply.integer("rows"), bool(reply.values.get("is_negative"))) for reply in replies]
 
 
-def hold_everywhere(workers: Workers, wanted: Hold, seconds: float = REPLY_SECONDS_MAX) -> Held:
-    """See `Hold`, on all workers, each of which may take so many seconds until it is free to answer."""
+def hold_everywhere(workers: Workers, wanted: Progress, seconds: float = REPLY_SECONDS_MAX) -> Held:
+    """Ask all workers for the extent of an output, with `Progress`. Each may take `seconds` until it is free
+    to answer.
+    """
     replies = workers.ask([(worker, wanted, None) for worker in range(workers.count)], seconds)
     return Held(
         min(reply.integer("complete") for reply in replies),

@@ -26,11 +26,11 @@ from ..errors import ForgottenError, MisuseError, PeerError, TimelyError, WaitTi
 from ..failure import again
 from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
-from ..operators.capture import FOREVER
+from ..operators.capture import FOREVER, check_kept
 from ..operators.failures import Without
 from ..user_code.short_traces import in_short, short_lookup, told_shortly
 from ..wire.arrow import int64s_of
-from ..wire.requests import Changes, Describe, Forget, Frontier, Leave, Snapshot, Value, Wait
+from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
 from .other_spellings import OF_OUTPUTS
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
@@ -84,6 +84,7 @@ class FlowOutput:
         one that has one.
         """
         begin = self._place if start is None else epoch_of(start, "changes(start=…)")
+        check_kept(begin, 0)
         stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
         if start is not None and stop is not None and stop < begin:
             raise MisuseError(
@@ -143,6 +144,7 @@ class FlowOutput:
         if snapshot:
             told = yield from self._follow_to_snapshot(empty, timeout)
         elif start is not None:
+            check_kept(start, 0)
             self._place = start
         while True:
             with told_shortly():
@@ -217,7 +219,7 @@ class FlowOutput:
     def complete_before(self) -> int:
         """The first epoch that is not complete on all workers."""
         return min(
-            reply.integer("complete") for reply in self._flow.ask_all(Frontier(self._flow.index, self.name))
+            reply.integer("complete") for reply in self._flow.ask_all(Progress(self._flow.index, self.name))
         )
 
     def forget(self, stop: int | None = None) -> None:
@@ -226,16 +228,18 @@ class FlowOutput:
         """
         end = self._place if stop is None else epoch_of(stop, "forget(stop)")
         self._place = max(self._place, end)
-        self._flow.ask_all(Forget(self._flow.index, self.name, self._reader, end))
+        self._flow.ask_all(
+            Progress(self._flow.index, self.name, reader=self._reader, keep_from=end, drops=True)
+        )
 
     def leave(self) -> None:
         """Give up this client's place: it holds nothing back any more. Reading again takes a new one."""
-        self._flow.ask_all(Leave(self._flow.index, self.name, self._reader))
+        self._flow.ask_all(Progress(self._flow.index, self.name, reader=self._reader))
 
     def _read(self, start: int, stop: int, timeout: float | None, takes_place: bool) -> pa.Table:
         seconds = seconds_of(timeout)
         reader = self._reader if takes_place else ""
-        request = Changes(self._flow.index, self.name, reader, start, max(stop, 0), False, seconds)
+        request = Read(self._flow.index, self.name, start, max(stop, 0), seconds, reader=reader)
         table = merged_changes([reply.columns() for reply in self._flow.ask_all(request, seconds)])
         give_back_read(table.num_rows)
         return table
@@ -245,8 +249,8 @@ class FlowOutput:
     ) -> tuple[pa.Table, list[Without]]:
         """As `_read`, and the epochs without an answer; of no epochs whether the one in front has one."""
         seconds = seconds_of(timeout)
-        request = Changes(
-            self._flow.index, self.name, self._reader, start, max(stop, 0), False, seconds, True
+        request = Read(
+            self._flow.index, self.name, start, max(stop, 0), seconds, reader=self._reader, with_failures=True
         )
         replies = self._flow.ask_all(request, seconds)
         table = merged_changes([reply.columns() for reply in replies])
@@ -262,7 +266,8 @@ class FlowOutput:
         seconds = seconds_of(timeout)
         reader = self._reader if takes_place else ""
         replies = self._flow.ask_all(
-            Changes(self._flow.index, self.name, reader, start, stop, True, seconds), seconds
+            Read(self._flow.index, self.name, start, stop, seconds, reader=reader, is_open_ended=True),
+            seconds,
         )
         end = min(reply.integer("complete") for reply in replies)
         tables = [
@@ -302,7 +307,7 @@ class FlowOutput:
             slice_seconds = _PULSE_SECONDS if timeout is None else min(_PULSE_SECONDS, timeout - waited)
             until = time.monotonic() + slice_seconds
             try:
-                asked = Wait(flow.index, self.name, self._place, slice_seconds, waited)
+                asked = Progress(flow.index, self.name, self._place, slice_seconds, waited)
                 # To embedded workers it is the whole that counts, for whoever could be waited for in vain.
                 is_for_ever = timeout is None and flow.is_embedded
                 replies = flow.ask_all(asked, -1.0 if is_for_ever else slice_seconds)
@@ -346,7 +351,7 @@ class FlowOutput:
                     "until the epoch is complete"
                 )
             try:
-                replies = flow.ask_all(Snapshot(flow.index, self.name, epoch, seconds), seconds)
+                replies = flow.ask_all(Read(flow.index, self.name, -1, epoch + 1, seconds), seconds)
             except ForgottenError:
                 if wanted is not None:
                     raise

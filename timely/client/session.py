@@ -29,13 +29,13 @@ from ..wire.requests import (
     Deliver,
     Describe,
     Missing,
+    Progress,
     Reply,
     Request,
     Stats,
     Uninstall,
     Value,
 )
-from ..wire.task_requests import Hold
 from .appending import append_request
 from .installed import Installed, Workers
 from .other_spellings import OF_FLOWS, OF_INPUTS, no_end, of_rows
@@ -200,7 +200,7 @@ class Flow(Installed):
         left = seconds if seconds < 0 else max(0.0, until - time.monotonic())
         self.wait_for(FOREVER - 1, left, 0.0 if seconds < 0 else seconds - left)
         for name in self._outputs:
-            held = self.ask_all(Hold(self.index, name, "", 0, 0.0))
+            held = self.ask_all(Progress(self.index, name, keep_from=0, extent=True))
             self.note_epoch(max(reply.integer("last") for reply in held))
         return self.epoch
 

@@ -62,8 +62,18 @@ from timely.spark.epochs import DIFF, EPOCH, EpochRows
 from timely.spark.lost import java_watched
 from timely.wire.arrow import int64_array, int64s_of, text_array
 from timely.wire.claims import shown
-from timely.wire.requests import WHEN_NAMED, Decide, Deliver, Drop, Missing, Reply, Request, Value, Wait
-from timely.wire.task_requests import WRITES_ONCE
+from timely.wire.requests import (
+    WHEN_NAMED,
+    WRITES_ONCE,
+    Decide,
+    Deliver,
+    Drop,
+    Missing,
+    Progress,
+    Reply,
+    Request,
+    Value,
+)
 
 __all__ = [
     "ROWS_PER_APPEND",
@@ -424,7 +434,7 @@ class BatchDelivery:
                 # What is sealed and not computed waits in the workers' memory: a stream that is quicker
                 # waits, too.
                 seconds = min(self.timeout_seconds, _LAG_SECONDS_MAX)
-                wait = Wait(self.dataflow, "", behind, seconds)
+                wait = Progress(self.dataflow, "", behind, seconds)
                 workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
             entry: Value = [self.input, self.query, self.batch, attempts, stream, self.may_skip, looked]
             request = Decide(self.dataflow, -1, self.seals, enter=[entry])

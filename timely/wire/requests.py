@@ -15,8 +15,8 @@ import pyarrow as pa
 from progress.records import record
 
 from ..errors import PeerError
+from ..limits import READER_SECONDS_MAX
 from .claims import shown
-from .task_requests import Hold, Piece, Value
 
 __all__ = [
     "BY_COLUMN",
@@ -24,30 +24,34 @@ __all__ = [
     "IN_OPEN",
     "ONE_ATTEMPT",
     "WHEN_NAMED",
-    "Changes",
+    "WRITES_ONCE",
     "Decide",
     "Deliver",
     "Describe",
     "Drop",
-    "Forget",
-    "Frontier",
     "Hello",
-    "Hold",
     "Install",
-    "Leave",
     "Missing",
-    "Piece",
+    "Progress",
+    "Read",
     "Replace",
     "Reply",
     "Request",
     "Shutdown",
-    "Snapshot",
     "Stats",
     "Uninstall",
     "Value",
-    "Wait",
+    "waits_for_epoch",
 ]
 
+
+Value = object
+"""What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
+
+WRITES_ONCE: Final = "once/"
+"""How the name of a query begins that writes one batch under a name that is made for it, and so is never
+repeated.
+"""
 
 IN_OPEN: Final = "open"
 IN_EPOCH: Final = "epoch"
@@ -192,79 +196,78 @@ class Uninstall:
     cascade: bool
 
 
-@dataclass(frozen=True)
-class Frontier:
-    """Values: complete, the first epoch that is not complete at `output` (of all outputs, if empty)."""
-
-    dataflow: int
-    output: str
-
-
 @record(frozen=True)
-class Wait:
-    """Answered once `epoch` is complete at `output` (at all, if empty). Values: complete. Seconds < 0: for
-    ever. `waited_seconds`: what of the caller's limit was over before, which is said together with the rest.
+class Progress:
+    """How far is `output`, or, if that is empty, the whole dataflow? Answered once epoch `beyond` is complete
+    there, at once if that is -1; after `timeout_seconds` (below 0: never) with a `WaitTimeoutError`, whose
+    message counts the `waited_seconds` before the request, too.
+
+    reader        moves the place of this reader; empty: of nobody
+    keep_from     the first epoch that the reader may still ask for; -1: it leaves, and holds nothing back
+    keep_seconds  how long its place is kept if nothing is heard of it
+    drops         instead of being held against what is kept, drop changes before `keep_from` that no reader
+                  needs; an epoch that is not complete keeps its place
+    extent        answer what the output has, also, and that after `timeout_seconds` in any case
+
+    Values: complete (the first epoch that is not complete); with `drops` also kept (the first epoch whose
+    changes are still there); with `extent` kept, last (the epoch behind the last one that has changes),
+    without ([first epoch, the one behind the last] for each stretch of complete epochs from `keep_from` on
+    that have no answer), why (what an error says of the last of them), origin (where this output began, on
+    this worker. One of a dataflow that is installed again has another; one that goes on where its dataflow is
+    replaced has the same).
     """
 
     dataflow: int
     output: str
-    epoch: int
-    timeout_seconds: float
+    beyond: int = -1
+    timeout_seconds: float = -1.0
     waited_seconds: float = 0.0
+    reader: str = ""
+    keep_from: int = -1
+    keep_seconds: float = READER_SECONDS_MAX
+    drops: bool = False
+    extent: bool = False
 
 
 @record(frozen=True)
-class Changes:
-    """The changes of epochs `start` ≤ epoch < `stop`, once they are complete, or, with `is_open_ended`, of
-    all from `start` on that are complete by then. `reader`, unless empty, has its place at `start` from now
-    on.
+class Read:
+    """Rows of an output, once they are complete: the changes of epochs `start` ≤ epoch < `stop`, or, with
+    `start` -1, the collection as of `stop` - 1. Not complete after `timeout_seconds` (below 0: never), the
+    answer is a `WaitTimeoutError`.
 
-    If the last of these epochs has no answer, the reply is that error; `with_failures`: it is a table all the
-    same, and says which of the epochs have none; if these are no epochs, whether the one before `start` has
-    none.
+    reader          has its place at `start` from now on; of a piece: was heard of. Empty: nobody
+    is_open_ended   also the changes of epochs from `stop` on that are complete by then
+    with_failures   say which of the epochs have no answer. Otherwise the reply is that error, if the last of
+                    them has none. If `start` is `stop`: whether the epoch before has one
 
-    Values: complete; with failures also failed: (first epoch, the one behind the last, from which epoch on
-    this holds, names of the error's classes, its message) for each stretch of epochs without an answer.
-    Table: columns, epoch, diff.
+    first     the row that a piece begins at, which has as many rows as fit; the order of rows is the same
+              whenever it is asked. -1: all rows are read, and what follows means nothing
+    part      only rows of this share of `parts`: equal rows are in the same one, on all workers
+    columns   which columns of a piece, in which order; `epoch` and `diff` are such, too
+    filters   only rows for which all of these hold, [column, what, value]; see `operators/conditions.py`
+    origin    as of `Progress`: a piece of an output that began elsewhere is refused. Empty: of any
+
+    Values: complete, of all rows; with failures also failed: (first epoch, the one behind the last, from
+    which epoch on this holds, names of the error's classes, its message) for each stretch of epochs without
+    an answer. Of a piece: next (the first row behind it; -1: there is none), rows (of all pieces, shares and
+    filters aside), is_negative (whether some multiplicity of the collection is below zero), is_one (all diffs
+    of this piece are 1, and `diff` is left out). Table: columns, epoch, diff; of a piece: `columns`.
     """
 
     dataflow: int
     output: str
-    reader: str
     start: int
     stop: int
-    is_open_ended: bool
     timeout_seconds: float
+    reader: str = ""
+    is_open_ended: bool = False
     with_failures: bool = False
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The collection up to `epoch`, once that is complete. Values: complete. Table: columns, diff."""
-
-    dataflow: int
-    output: str
-    epoch: int
-    timeout_seconds: float
-
-
-@dataclass(frozen=True)
-class Forget:
-    """The client `reader` needs no changes of epochs before `stop`; what nobody needs is dropped."""
-
-    dataflow: int
-    output: str
-    reader: str
-    stop: int
-
-
-@dataclass(frozen=True)
-class Leave:
-    """The client `reader` reads this output no more: it holds nothing back."""
-
-    dataflow: int
-    output: str
-    reader: str
+    first: int = -1
+    part: int = 0
+    parts: int = 1
+    columns: list[Value] = field(default_factory=list)
+    filters: list[Value] = field(default_factory=list)
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -278,9 +281,14 @@ class Shutdown:
 
 
 Request = (
-    Hello | Install | Replace | Describe | Deliver | Decide | Missing | Drop | Uninstall | Frontier | Wait
-    | Changes | Snapshot | Forget | Leave | Hold | Piece | Stats | Shutdown
+    Hello | Install | Replace | Describe | Deliver | Decide | Missing | Drop | Uninstall | Progress | Read
+    | Stats | Shutdown
 )  # fmt: skip
+
+
+def waits_for_epoch(request: Request) -> bool:
+    """Whether a request is answered once an epoch is complete."""
+    return isinstance(request, Read) or (isinstance(request, Progress) and request.beyond >= 0)
 
 
 @record(frozen=True)

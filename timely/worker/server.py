@@ -60,6 +60,7 @@ from ..wire.requests import (
     Hello,
     Install,
     Missing,
+    Progress,
     Replace,
     Reply,
     Request,
@@ -67,7 +68,6 @@ from ..wire.requests import (
     Stats,
     Uninstall,
     Value,
-    Wait,
 )
 from .answers.inputs import Inputs, inputs_named
 from .answers.later import Later, now_or_later
@@ -245,13 +245,13 @@ class Server:
             raise
 
     def has_done(self, dataflow: int, epoch: int) -> bool:
-        """Return whether `Wait` for an epoch of all outputs would be answered at once."""
+        """Return whether `Progress` beyond an epoch of all outputs would be answered at once."""
         if self._prepared or self.replacements.were_any:
-            return isinstance(self.handle(Wait(dataflow, "", epoch, -1.0)), Reply)
+            return isinstance(self.handle(Progress(dataflow, "", epoch)), Reply)
         try:
             return self._outputs.complete(dataflow, "", epoch) > epoch
         except BaseException as error:
-            _check_expected(Wait, error)
+            _check_expected(Progress, error)
             raise
 
     def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
@@ -389,6 +389,8 @@ class Server:
             return WaitTimeoutError(f"dataflow {dataflow} has not begun on worker {self._worker.index}")
 
         seconds = getattr(request, "timeout_seconds", INSTALL_SECONDS_MAX)
+        if isinstance(request, Progress) and (request.extent or request.beyond < 0):
+            seconds = INSTALL_SECONDS_MAX
         return now_or_later(ready, late, self._clock(), seconds)
 
     def _installed(self, dataflow: int, spec: str) -> Reply | Later:

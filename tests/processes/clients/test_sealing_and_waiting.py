@@ -24,7 +24,7 @@ from timely.client.connection import RemoteWorkers
 from timely.client.remote import channel
 from timely.client.remote.channel import Channel
 from timely.wire.frames.messages import FAREWELL, decode_request, encode_error, encode_reply, number_of
-from timely.wire.requests import Decide, Reply, Request, Wait
+from timely.wire.requests import Decide, Progress, Reply, Request
 from timely.wire.transport.server_socket import ServerSocket
 
 
@@ -204,7 +204,7 @@ def test_who_does_not_wait_sends_no_wait(cluster: timely.Cluster, monkeypatch: p
     for _ in range(20):
         flow.input("lines").insert(["a"])
         flow.seal()
-    assert not any(isinstance(request, Wait) for request in sent)
+    assert not any(isinstance(request, Progress) for request in sent)
     flow.wait()
     assert len(flow.output("counts").changes()) == 20
 
@@ -287,7 +287,7 @@ class _Worker:
     each was to take.
     """
 
-    def __init__(self, answers: Callable[[Wait], Reply | timely.TimelyError | None]) -> None:
+    def __init__(self, answers: Callable[[Progress], Reply | timely.TimelyError | None]) -> None:
         self.server = ServerSocket("tcp://127.0.0.1:0")
         self.port = int(self.server.address.rpartition(":")[2])
         self.waits: list[float] = []
@@ -305,7 +305,7 @@ class _Worker:
                 answer: Reply | timely.TimelyError | None = None
                 if isinstance(request, Decide):
                     answer = Reply({"open": request.epoch + 1, "sealed": request.epoch})
-                elif isinstance(request, Wait):
+                elif isinstance(request, Progress):
                     self.waits.append(request.timeout_seconds)
                     answer = self._answers(request)
                 if isinstance(answer, Reply):
@@ -395,7 +395,7 @@ def test_who_knows_why_a_worker_is_lost_is_heard(who: str, monkeypatch: pytest.M
 
     is_ended = threading.Event()
 
-    def answer(wait: Wait) -> None:
+    def answer(wait: Progress) -> None:
         worker._is_over.set()
         is_ended.set()
 

@@ -24,7 +24,7 @@ from timely.operators.inputs.names import place_of
 from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.options import SourceOptions
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
-from timely.wire.task_requests import Hold
+from timely.wire.requests import Progress
 
 TYPES = (
     "id: int, name: string?, at: timestamp, day: date?, price: decimal(9, 2), share: float, ok: bool, "
@@ -279,7 +279,7 @@ def test_rows_of_a_cluster_that_was_exchanged_under_running_tasks_are_refused(fl
     plan = plan_of(SourceOptions.of(options(flow)))
     wanted = OutputSlice(flow.index, "rows", plan.reader, -1, plan.epoch + 1, ("n", "text", "diff"))
     with workers_at(plan.at) as workers:
-        there = hold_everywhere(workers, Hold(flow.index, "rows", "", 0, 0.0))
+        there = hold_everywhere(workers, Progress(flow.index, "rows", keep_from=0, extent=True))
         assert len(set(there.origins)) == workers.count > 1
         ours = partitions_of(workers, plan.at, replace(wanted, origins=there.origins))
         turned = partitions_of(workers, plan.at, wanted)

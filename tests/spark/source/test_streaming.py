@@ -33,7 +33,7 @@ from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import SourceOptions
 from timely.spark.source.reading import OutputPartition, OutputReader, plan_of
 from timely.spark.source.streaming import StreamReader
-from timely.wire.task_requests import Hold
+from timely.wire.requests import Progress
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def reader_of(flow: Flow, epochs_max: int = 0, may_be_another: bool = False, **m
 
 def at(flow: Flow, epoch: int) -> dict[str, object]:
     """An offset in the output of `flow`."""
-    origin = hold_everywhere(flow._workers, Hold(flow.index, "rows", "", 0, 0.0)).origin
+    origin = hold_everywhere(flow._workers, Progress(flow.index, "rows", keep_from=0, extent=True)).origin
     return {"epoch": epoch, "origin": origin}
 
 
@@ -273,9 +273,9 @@ def test_offsets_of_an_idle_output_are_waited_for_and_told_as_soon_as_there_are_
     """What is asked is counted: who waits asks once."""
     monkeypatch.setattr(streaming, "_NEWS_SECONDS", 60.0)
     reader = reader_of(flow, startingEpoch=0)
-    asked: list[Hold] = []
+    asked: list[Progress] = []
 
-    def counted(workers: Workers, wanted: Hold, seconds: float) -> Held:
+    def counted(workers: Workers, wanted: Progress, seconds: float) -> Held:
         asked.append(wanted)
         assert seconds == 300
         return hold_everywhere(workers, wanted, seconds)
@@ -322,7 +322,7 @@ def test_offsets_are_waited_for_as_long_as_the_user_says_while_a_worker_computes
     """Five minutes at least, for who wants an epoch at once does not mean that."""
     waited: list[float] = []
 
-    def asked(workers: Workers, wanted: Hold, seconds: float) -> Held:
+    def asked(workers: Workers, wanted: Progress, seconds: float) -> Held:
         waited.append(seconds)
         return hold_everywhere(workers, wanted, seconds)
 

@@ -38,8 +38,7 @@ from timely.spark.source.connecting import workers_at
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import SourceOptions
 from timely.spark.source.writing import BatchWriter, StreamWriter, _stage, plan_of_write
-from timely.wire.requests import Decide, Missing, Reply, Request, Wait
-from timely.wire.task_requests import Value
+from timely.wire.requests import Decide, Missing, Progress, Reply, Request, Value
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -432,8 +431,8 @@ def test_killed_is_what_a_commit_names_that_is_not_made_for_certain(
     if not is_asked:
         flow.wait(flow.seal())
         plan = replace(plan, lag=1)
-        too_slow = Wait(plan.dataflow, "", 99, 0.0)
-        monkeypatch.setattr("timely.spark.delivering.Wait", lambda *_: too_slow)
+        too_slow = Progress(plan.dataflow, "", 99, 0.0)
+        monkeypatch.setattr("timely.spark.delivering.Progress", lambda *_: too_slow)
     said = "comes before batch 0" if is_asked else "epoch 99 of .* is not complete"
     with pytest.raises((MisuseError, WaitTimeoutError), match=said):
         StreamWriter(plan).commit(messages, 1)

@@ -17,18 +17,7 @@ import differential as dd
 import timely
 from timely.client.awaited import missing, note_awaited, what_is_asked
 from timely.operators.capture import FOREVER
-from timely.wire.requests import (
-    IN_OPEN,
-    Changes,
-    Decide,
-    Deliver,
-    Hello,
-    Install,
-    Replace,
-    Request,
-    Snapshot,
-    Wait,
-)
+from timely.wire.requests import IN_OPEN, Decide, Deliver, Hello, Install, Progress, Read, Replace, Request
 
 
 def numbers(flow: timely.Dataflow) -> None:
@@ -116,7 +105,7 @@ def test_who_has_answered_is_not_named() -> None:
         flow.input("numbers").insert([(1,)])
         flow.seal()  # from here on the worker that has the row is asleep, and the other one answers
         told = _told(_pressed_once(_after(1.0), flow.output("all").complete_before))
-        assert told.count(" at ") == 1 and "of waiting for the answer to 'frontier' of dataflow 0;" in told
+        assert told.count(" at ") == 1 and "of waiting for the answer to 'progress' of dataflow 0;" in told
 
 
 def test_embedded_workers_that_were_at_work_say_that_what_they_hold_is_lost() -> None:
@@ -167,11 +156,11 @@ def test_an_install_that_is_interrupted_says_so(tmp_path: Path, monkeypatch: pyt
         (Install("ours:travelled", {"name": "query", "token": ""}), "the install of 'query'"),
         (Replace(3, "m:q", {}, 1.0), "'m:q' to take the place of dataflow 3"),
         (Decide(3, 7, True), "epoch 7 of dataflow 3 to be sealed"),
-        (Wait(3, "", 7, 1.0), "epoch 7 of dataflow 3 to be complete"),
-        (Wait(3, "o", FOREVER, 1.0), "the last epoch of output 'o' of dataflow 3 to be complete"),
-        (Snapshot(3, "o", 7, 1.0), "a snapshot of output 'o' of dataflow 3 as of epoch 7"),
-        (Changes(3, "o", "", 2, 7, False, 1.0), "changes of output 'o' of dataflow 3 from epoch 2 on before"),
-        (Changes(3, "o", "", 2, 0, True, 1.0), "changes of output 'o' of dataflow 3 from epoch 2 on"),
+        (Progress(3, "", 7, 1.0), "epoch 7 of dataflow 3 to be complete"),
+        (Progress(3, "o", FOREVER, 1.0), "the last epoch of output 'o' of dataflow 3 to be complete"),
+        (Read(3, "o", -1, 8, 1.0), "a snapshot of output 'o' of dataflow 3 as of epoch 7"),
+        (Read(3, "o", 2, 7, 1.0), "changes of output 'o' of dataflow 3 from epoch 2 on before"),
+        (Read(3, "o", 2, 0, 1.0, is_open_ended=True), "changes of output 'o' of dataflow 3 from epoch 2 on"),
         (Deliver(3, "i", "w", 0, IN_OPEN, 0, 1, []), "rows for input 'i' of dataflow 3 to be taken"),
         (Decide(3, -1, close=["i"]), "what becomes of epochs and staged rows of dataflow 3 to be decided"),
         (Hello(), "the answer to 'hello'"),
@@ -183,7 +172,7 @@ def test_requests_in_words(request_: Request, said: str) -> None:
 
 def test_who_asks_again_and_again_has_waited_all_the_time() -> None:
     error = KeyboardInterrupt()
-    note_awaited(error, Wait(3, "", 7, 60.0, 120.0), 1.5, "and no one came")
+    note_awaited(error, Progress(3, "", 7, 60.0, 120.0), 1.5, "and no one came")
     assert error.__notes__ == [
         "interrupted after 121.5 s of waiting for epoch 7 of dataflow 3 to be complete; and no one came"
     ]

@@ -18,8 +18,7 @@ from timely.client.pieces import Extent, Held, OutputSlice, extent_of, hold_ever
 from timely.client.session import Flow
 from timely.errors import ForgottenError, PeerError, WaitTimeoutError
 from timely.limits import APPEND_BYTES_MAX, PIECE_BYTES_MAX
-from timely.wire.requests import Reply, Request
-from timely.wire.task_requests import Hold
+from timely.wire.requests import Progress, Reply, Request
 
 ROWS = 2 * PIECE_BYTES_MAX // 8 // 3 + 5
 """Of one word, and so several pieces on either of two workers."""
@@ -42,7 +41,9 @@ def wanted(start: int, *columns: str, stop: int = 1, timeout_seconds: float = 10
 
 
 def test_whole_pieces_of_all_workers_are_all_rows_with_their_columns(flow: Flow) -> None:
-    assert hold_everywhere(flow._workers, Hold(0, "rows", "us", 1, 60.0))[:3] == (1, 0, 1)
+    assert hold_everywhere(
+        flow._workers, Progress(0, "rows", reader="us", keep_from=1, keep_seconds=60.0, extent=True)
+    )[:3] == (1, 0, 1)
     asked = wanted(-1, "diff", "n")
     extents = extent_of(flow._workers, asked)
     assert sum(extent.rows for extent in extents) == ROWS and not any(e.is_negative for e in extents)
@@ -73,9 +74,13 @@ def test_told_an_epoch_that_is_not_sealed_and_one_that_is_forgotten(flow: Flow) 
     with pytest.raises(WaitTimeoutError, match="epoch 8 .* is not sealed yet"):
         list(pieces(flow._workers, 1, wanted(-1, "n", stop=9, timeout_seconds=0.0)))
     flow.output("rows").forget(1)
-    hold_everywhere(flow._workers, Hold(0, "rows", "later", 1, 60.0))
+    hold_everywhere(
+        flow._workers, Progress(0, "rows", reader="later", keep_from=1, keep_seconds=60.0, extent=True)
+    )
     with pytest.raises(ForgottenError, match="asked for from 0"):
-        hold_everywhere(flow._workers, Hold(0, "rows", "early", 0, 60.0))
+        hold_everywhere(
+            flow._workers, Progress(0, "rows", reader="early", keep_from=0, keep_seconds=60.0, extent=True)
+        )
 
 
 class Workers:
@@ -102,7 +107,7 @@ def test_told_is_what_holds_for_all_workers() -> None:
         Reply({"complete": 9, "kept": 2, "last": 5, "without": [[3, 4]], "why": "bad", "origin": "a/0"}),
         Reply({"complete": 7, "kept": 3, "last": 7, "without": [], "why": "", "origin": "b/0"}),
     )
-    wanted = Hold(0, "rows", "", 0, 0.0)
+    wanted = Progress(0, "rows", keep_from=0, extent=True)
     there = hold_everywhere(apart, wanted)
     assert there == Held(7, 3, 7, ("a/0", "b/0"), ((3, 4),), "bad") and there.origin == "a/0"
 

@@ -23,7 +23,7 @@ from differential import col
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.client.posting import Poster, Refusals
 from timely.client.reading import seconds_of
-from timely.wire.requests import Changes, Reply, Request
+from timely.wire.requests import Read, Reply, Request
 
 Rows = Counter[int]
 
@@ -103,7 +103,7 @@ class Uneven:
     ) -> list[Reply]:
         replies = []
         for worker, request, _ in requests:
-            assert isinstance(request, Changes)
+            assert isinstance(request, Read)
             epochs = range(request.start, 3 - worker)
             table = pa.table(
                 {"n": [worker] * len(epochs), "epoch": list(epochs), "diff": [1] * len(epochs)},

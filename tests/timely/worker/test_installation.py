@@ -18,7 +18,7 @@ from timely.limits import INSTALL_SECONDS_MAX
 from timely.running.core import Worker
 from timely.running.progress_messages import write_control_header
 from timely.wire.handshake import Build, Control, Ended, Offer, Verdict, encode_control
-from timely.wire.requests import IN_OPEN, Decide, Deliver, Install, Wait
+from timely.wire.requests import IN_OPEN, Decide, Deliver, Install, Progress
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.answers.later import Later
 from timely.worker.installation import Installations, describe
@@ -85,8 +85,8 @@ def test_verdict_that_a_client_hears_before_a_worker_does_is_waited_for() -> Non
     assert later.ready() is not None and not group.workers[1].instances
     lines = pa.table({"record": [b"\xa3a b"]})
     insert = group.servers[1].handle(Deliver(0, "lines", "w", 0, IN_OPEN, 0, 1), lines)
-    wait = group.servers[1].handle(Wait(0, "counts", 0, 2.0))
-    wrong = group.servers[1].handle(Wait(0, "no such output", 0, 2.0))
+    wait = group.servers[1].handle(Progress(0, "counts", 0, 2.0))
+    wrong = group.servers[1].handle(Progress(0, "no such output", 0, 2.0))
     assert isinstance(insert, Later) and isinstance(wait, Later) and isinstance(wrong, Later)
     assert insert.ready() is wait.ready() is wrong.ready() is None
     group.workers[1].step()
@@ -105,7 +105,7 @@ def test_verdict_that_never_starts_it_is_told_to_who_came_early() -> None:
     group = Group(2)
     group.install("dataflows:word_count")
     group.workers[1].step()
-    early = group.servers[1].handle(Wait(0, "counts", 0, -1.0))
+    early = group.servers[1].handle(Progress(0, "counts", 0, -1.0))
     assert isinstance(early, Later) and early.ready() is None
     group.installations(0).receive(1, Offer(0, "", (), "no file", ("VertexError",)))
     group.workers[1].step()
@@ -117,7 +117,7 @@ def test_verdict_once_known_a_wait_is_late_for_its_own_reason() -> None:
     group = Group(2)
     group.install("dataflows:word_count")
     group.workers[1].step()
-    early = group.servers[1].handle(Wait(0, "counts", 0, 2.0))
+    early = group.servers[1].handle(Progress(0, "counts", 0, 2.0))
     settle(group.workers)
     assert isinstance(early, Later) and early.ready() is None
     assert early.deadline == group.clock.now + 2

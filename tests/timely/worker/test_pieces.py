@@ -21,11 +21,12 @@ from timely import ForgottenError, RequestError
 from timely.client.session import Flow
 from timely.operators.capture import CaptureVertex
 from timely.operators.places import ReaderPositions
-from timely.wire.requests import Forget, Reply, Request
-from timely.wire.task_requests import Hold, Piece
+from timely.wire.requests import Progress, Read, Reply, Request
 from timely.worker.tasks.pieces import hold, piece
 
-ALL = Piece(0, "rows", "", 0, 2, 0, 0, 1, ["n", "epoch", "diff"], [], 0.0)
+ALL = Read(
+    0, "rows", 0, 2, 0.0, reader="", first=0, part=0, parts=1, columns=["n", "epoch", "diff"], filters=[]
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +51,14 @@ def ask(flow: Flow, request: Request) -> Reply:
 
 def test_hold_keeps_what_others_forget_and_says_what_there_is(flow: Flow) -> None:
     there = {"complete": 2, "kept": 0, "last": 2, "origin": "/0", "without": [], "why": ""}
-    assert ask(flow, Hold(0, "rows", "us", 1, 60.0)).values == there
-    assert ask(flow, Forget(0, "rows", "", 2)).integer("kept") == 1
-    assert ask(flow, Hold(0, "rows", "", 0, 0.0)).integer("kept") == 1
+    assert (
+        ask(flow, Progress(0, "rows", reader="us", keep_from=1, keep_seconds=60.0, extent=True)).values
+        == there
+    )
+    assert ask(flow, Progress(0, "rows", reader="", keep_from=2, drops=True)).integer("kept") == 1
+    assert ask(flow, Progress(0, "rows", keep_from=0, extent=True)).integer("kept") == 1
     with pytest.raises(ForgottenError, match="before 1"):
-        ask(flow, Hold(0, "rows", "others", 0, 60.0))
+        ask(flow, Progress(0, "rows", reader="others", keep_from=0, keep_seconds=60.0, extent=True))
     assert ask(flow, replace(ALL, start=1, reader="us")).columns().num_rows == 1
 
 
@@ -64,7 +68,7 @@ def test_hold_ends_when_nobody_was_heard_of_for_so_long_whatever_was_asked(asked
     now = [0.0]
     capture = CaptureVertex(TableLog(Schema.of("n: int")))
     capture.places = ReaderPositions(lambda: now[0])
-    hold(capture, Hold(0, "rows", "us", 0, asked))
+    hold(capture, Progress(0, "rows", reader="us", keep_from=0, keep_seconds=asked, extent=True))
     now[0] = kept
     assert capture.places.forget(5) == 0
     piece(capture, replace(ALL, reader="us"))
@@ -109,7 +113,7 @@ def test_piece_behind_the_last_row_is_empty_and_says_how_many_there_are(flow: Fl
         {"part": 1},
         {"part": -1},
         {"parts": 0},
-        {"first": -1},
+        {"first": -2},
         {"filters": [["m", "=", 1]]},
     ],
 )
@@ -121,7 +125,7 @@ def test_refused_pieces_change_nothing(flow: Flow, wrong: dict[str, object]) -> 
 
 
 def test_refused_is_a_piece_of_an_output_that_began_elsewhere(flow: Flow) -> None:
-    origin = ask(flow, Hold(0, "rows", "", 0, 0.0)).text("origin")
+    origin = ask(flow, Progress(0, "rows", keep_from=0, extent=True)).text("origin")
     assert ask(flow, replace(ALL, start=1, origin=origin)).columns().num_rows == 1
     with pytest.raises(RequestError, match=r"of dataflow 0 is not the one .* Read it again"):
         ask(flow, replace(ALL, start=1, origin="another" + origin))

@@ -18,7 +18,7 @@ from timely.limits import POSTED_COUNT_MAX
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import FAREWELL, decode_reply, encode_request, number_of
 from timely.wire.handshake import PROTOCOL_VERSION, Ended, EndHeard, decode_control, encode_control
-from timely.wire.requests import IN_OPEN, Decide, Deliver, Describe, Hello, Reply, Request, Wait
+from timely.wire.requests import IN_OPEN, Decide, Deliver, Describe, Hello, Progress, Reply, Request
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.answers.later import Later
 from timely.worker.process import WorkerProcess
@@ -111,7 +111,7 @@ def test_something_is_expected_while_rows_wait_to_be_let_in_or_a_client_waits(
     process._serve()
     process._worker.run_until_idle()
     assert not process._is_expected()
-    clients.asks(A, (3, Wait(0, "", 1, 60.0)))
+    clients.asks(A, (3, Progress(0, "", 1, 60.0)))
     process._serve()
     assert process._is_expected(), "somebody waits for the next epoch"
 
@@ -211,7 +211,7 @@ def test_no_more_is_kept_of_one_client_than_may_be_outstanding(
 
 def test_what_is_kept_leaves_before_the_last_word(process: WorkerProcess, clients: Clients) -> None:
     clients.asks(A, (1, _insert(0)))
-    clients.asks(B, (1, Wait(0, "", 0, -1.0)), (2, _insert(0, "other")))
+    clients.asks(B, (1, Progress(0, "", 0, -1.0)), (2, _insert(0, "other")))
     process._serve()
     assert clients.sent == [], clients.answers
     clients.asks(B, (3, _insert(1, "other")))
@@ -242,7 +242,7 @@ def test_the_end_of_a_dataflow_is_told_once_all_workers_have_ended_it(
     process: WorkerProcess, clients: Clients
 ) -> None:
     """A client that was told could ask another worker at once, which would still accept its rows."""
-    clients.asks(A, (1, Wait(0, "", 5, 60.0)))
+    clients.asks(A, (1, Progress(0, "", 5, 60.0)))
     process._serve()
     _fail_unheard(process)
     clients.asks(B, (1, Describe(0)), (2, Hello()))
@@ -261,7 +261,7 @@ def test_the_end_of_a_dataflow_is_told_in_time_though_another_worker_is_busy(
     process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("timely.worker.process.ANSWER_SECONDS_MAX", 0.0)
-    clients.asks(A, (1, Wait(0, "", 5, 0.0)))
+    clients.asks(A, (1, Progress(0, "", 5, 0.0)))
     _fail_unheard(process)
     clients.asks(B, (1, Describe(0)))
     process._serve()

@@ -13,7 +13,7 @@ from exporting_flows import sums
 
 from timely.operators.capture import FOREVER
 from timely.running import core
-from timely.wire.requests import Changes, Decide, Replace, Reply
+from timely.wire.requests import Decide, Read, Replace, Reply
 
 
 @pytest.mark.parametrize("checks", [False, True])
@@ -54,7 +54,7 @@ def test_an_epoch_that_is_sealed_without_rows_waits_for_the_feed(
         complete = cluster.workers[0].instance(1).output("out").complete_before
         epoch = cluster.epoch + closes
         assert complete == (FOREVER if closes else epoch), f"case {case}: sealed is {epoch}, not {complete}"
-        reply = cluster.ask(Changes(0, "out", "", 0, epoch, False, 0.0))
+        reply = cluster.ask(Read(0, "out", 0, epoch, 0.0))
         assert isinstance(reply, Reply)
         assert sums(reply.columns()) == answers_to(query, cluster.history, epoch)[-1], f"case {case}"
     assert met > 1, "a feed was still behind when the inputs had gone over"

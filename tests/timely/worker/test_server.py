@@ -18,19 +18,17 @@ from timely.wire.requests import (
     IN_EPOCH,
     IN_OPEN,
     WHEN_NAMED,
-    Changes,
     Decide,
     Deliver,
     Describe,
-    Forget,
     Hello,
     Install,
-    Leave,
     Missing,
+    Progress,
+    Read,
     Request,
     Shutdown,
     Stats,
-    Wait,
 )
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -68,9 +66,9 @@ def has_rows(request: Request) -> bool:
         (Decide(0, 0, enter=[["words", "w", 7]]), "no input 'words'"),
         (Decide(0, -1, close=["words"]), "no input 'words'"),
         (Missing(0, 0, [["lines", 1]]), r"what may be missing is an append \[input, writer, sequence\]"),
-        (Leave(0, "none", "me"), "no output 'none'"),
-        (Forget(0, "none", "me", 1), "no output 'none'"),
-        (Wait(0, "none", 0, 0.0), "no output 'none'"),
+        (Progress(0, "none", reader="me"), "no output 'none'"),
+        (Progress(0, "none", reader="me", keep_from=1, drops=True), "no output 'none'"),
+        (Progress(0, "none", 0, 0.0), "no output 'none'"),
         (Install("nowhere:x", {}), "there is no module 'nowhere'"),
         (Install("sys:exit", {}), "exit is not marked as a builder, and workers call nothing else"),
         (Install("os:system", {}), "system is not marked as a builder"),
@@ -92,7 +90,7 @@ def test_refusing_says_why_and_changes_nothing(request_: Request, message: str) 
     answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES)
     answer(server, Decide(0, 0, True))
     worker.run_until_idle()
-    assert answer(server, Changes(0, "counts", "", 0, 1, False, 0.0)).columns().num_rows == 2
+    assert answer(server, Read(0, "counts", 0, 1, 0.0)).columns().num_rows == 2
     handle = worker.instance(0).input("lines")
     assert (handle.epoch, handle.rows_waiting, handle.is_closed) == (1, 0, False)
 

@@ -29,18 +29,7 @@ from ...failure import again, story_of
 from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
-from ...wire.requests import (
-    Changes,
-    Decide,
-    Deliver,
-    Drop,
-    Missing,
-    Reply,
-    Request,
-    Snapshot,
-    Value,
-    Wait,
-)
+from ...wire.requests import Decide, Deliver, Drop, Missing, Progress, Reply, Request, Value, waits_for_epoch
 from ...wire.transport.memory import MemoryNetwork
 from ...worker.answers.later import Later
 from ...worker.server import Server
@@ -60,9 +49,6 @@ _CLOSED: Final = "this cluster is closed: connect again"
 
 _OF_NO_WORK = (Deliver, Decide, Missing, Drop)
 """Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
-
-_ONLY_LOOKS = (Wait, Changes, Snapshot)
-"""Requests that cannot help another waiting thread; waking those threads for them would be useless."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -202,7 +188,7 @@ class EmbeddedWorkers:
         asked = asked_by(requests)
         if answers is None:
             answers = self._begin(requests, until - ANSWER_SECONDS_MAX)
-            if not all(isinstance(request, _ONLY_LOOKS) for _, request, _ in requests):
+            if not all(waits_for_epoch(request) for _, request, _ in requests):  # those help no other thread
                 self._others.wake()
         else:
             self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked))
@@ -291,7 +277,7 @@ class EmbeddedWorkers:
         until = inf if seconds < 0 else began + seconds
         if self._may_begin(until) and self._has_done(dataflow, epoch, until):
             return
-        request = Wait(dataflow, "", epoch, seconds, waited_seconds)
+        request = Progress(dataflow, "", epoch, seconds, waited_seconds)
         limit = PATIENCE_SECONDS
         if seconds >= 0:
             limit = max(0.0, until - time.monotonic()) + ANSWER_SECONDS_MAX
@@ -395,8 +381,8 @@ class EmbeddedWorkers:
         waits = looks = asks_else = False
         for _, request, _ in requests:
             waits = waits or not isinstance(request, _OF_NO_WORK)
-            looks = looks or isinstance(request, _ONLY_LOOKS)
-            asks_else = asks_else or not isinstance(request, Wait)
+            looks = looks or waits_for_epoch(request)
+            asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
             about = self._about(asked_by(requests))
             # Who was told that there is more to do, and asks for none of it, is answered as it is now.

@@ -20,7 +20,7 @@ from ...limits import FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, SEALED_WAIT_SECONDS_M
 from ...wire.batch import Frame
 from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_request, head_of
 from ...wire.keys import ClientKeys
-from ...wire.requests import Changes, Decide, Reply, Request, Snapshot, Value, Wait
+from ...wire.requests import Decide, Progress, Read, Reply, Request, Value, waits_for_epoch
 from ...wire.transport.zeromq import ClientSockets
 from ..awaited import SENT, missing, note_awaited
 from ..installed import PATIENCE_SECONDS, Keeper
@@ -131,7 +131,7 @@ class Channel:
 
         def on_sent() -> None:
             if waits:
-                wait = Wait(poster.index, "", sealing, limit)
+                wait = Progress(poster.index, "", sealing, limit)
                 # The worker that has the seal first: another one that is woken may take its core.
                 self._early = {
                     (worker, self._send(worker, wait, None)): None for worker in range(len(self._addresses))
@@ -167,7 +167,7 @@ class Channel:
         except TimelyError:
             return False
         except KeyboardInterrupt as error:
-            self._note_awaited(error, Wait(dataflow, "", epoch, seconds))
+            self._note_awaited(error, Progress(dataflow, "", epoch, seconds))
             raise
         return True
 
@@ -436,6 +436,10 @@ def _limit_of(request: Request, seconds: float) -> float:
     """The limit that the caller has said, if he has said one: answers are given more time than that, and a
     part of it may be over. Else that of answers, `seconds`.
     """
-    if not isinstance(request, Wait | Changes | Snapshot) or request.timeout_seconds < 0:
+    if (
+        not isinstance(request, Progress | Read)
+        or request.timeout_seconds < 0
+        or not waits_for_epoch(request)
+    ):
         return seconds
-    return request.timeout_seconds + (request.waited_seconds if isinstance(request, Wait) else 0.0)
+    return request.timeout_seconds + (request.waited_seconds if isinstance(request, Progress) else 0.0)

@@ -55,8 +55,7 @@ from ...limits import (
     STAGED_SECONDS_MAX,
     WRITERS_MAX,
 )
-from ...wire.requests import ONE_ATTEMPT
-from ...wire.task_requests import WRITES_ONCE
+from ...wire.requests import ONE_ATTEMPT, WRITES_ONCE
 from .folded import Waiting
 from .interval_set import IntervalSet
 from .names import DeliveryName

@@ -47,7 +47,7 @@ from timely.keys import ClientKeys
 from timely.keys.folder import client_keys
 from timely.limits import HOLD_SECONDS_DEFAULT, NAME_CHARS_MAX, READER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.spark.source.where import Conditions, conditions
-from timely.wire.task_requests import WRITES_ONCE
+from timely.wire.requests import WRITES_ONCE
 
 __all__ = ["COLLECTION", "EARLIEST", "LATEST", "SEALED", "SNAPSHOT", "SourceOptions"]
 

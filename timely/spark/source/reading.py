@@ -35,7 +35,7 @@ from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SN
 from timely.spark.source.plainly import plainly
 from timely.spark.source.where import Conditions
 from timely.wire.arrow import int64_array, int64s_of
-from timely.wire.task_requests import Hold
+from timely.wire.requests import Progress
 
 __all__ = [
     "OutputPartition",
@@ -111,7 +111,7 @@ def plan_of(options: SourceOptions) -> ReadPlan:
             options.conditions(output.schema),
         )
         if plan.are_changes:  # of a stream it is its checkpoint that says from where
-            there = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0))
+            there = hold_everywhere(workers, Progress(plan.dataflow, plan.output, keep_from=0, extent=True))
         else:
             there = _hold(workers, plan, plan.epoch + 1)
         return replace(plan, origin=there.origin)
@@ -129,7 +129,17 @@ def _sealed(flow: Flow, output: FlowOutput) -> int:
 
 def _hold(workers: Workers, plan: ReadPlan, first: int) -> Held:
     """Keep changes from `first` on; `ForgottenError` if some are gone."""
-    return hold_everywhere(workers, Hold(plan.dataflow, plan.output, plan.reader, first, plan.hold_seconds))
+    return hold_everywhere(
+        workers,
+        Progress(
+            plan.dataflow,
+            plan.output,
+            reader=plan.reader,
+            keep_from=first,
+            keep_seconds=plan.hold_seconds,
+            extent=True,
+        ),
+    )
 
 
 def _check_same(plan: ReadPlan, there: Held) -> None:
@@ -164,7 +174,7 @@ class OutputReader(DataSourceReader):
             start = plan.starting if isinstance(plan.starting, int) else -1
             # Before anything is held there: of another dataflow that would be for nobody, or be refused for
             # a reason that is none.
-            there = hold_everywhere(workers, Hold(plan.dataflow, plan.output, "", 0, 0.0))
+            there = hold_everywhere(workers, Progress(plan.dataflow, plan.output, keep_from=0, extent=True))
             _check_same(plan, there)
             if plan.starting == EARLIEST:
                 start = there.kept

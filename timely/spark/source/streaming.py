@@ -36,8 +36,7 @@ from timely.spark.source.offsets import Offset, check_offset
 from timely.spark.source.options import EARLIEST, LATEST, SNAPSHOT
 from timely.spark.source.plainly import plainly
 from timely.spark.source.reading import OutputPartition, ReadPlan, read_partition
-from timely.wire.requests import Describe, Forget, Leave
-from timely.wire.task_requests import Hold
+from timely.wire.requests import Describe, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,7 +175,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             plan, workers, offset = self.plan, self._connected(), Offset.of(end)
             self._place = offset.epoch
             self._reach(offset)
-            forget = Forget(plan.dataflow, plan.output, plan.reader, offset.epoch)
+            forget = Progress(
+                plan.dataflow, plan.output, reader=plan.reader, keep_from=offset.epoch, drops=True
+            )
             everywhere = [(worker, forget, None) for worker in range(workers.count)]
             workers.ask(everywhere, answer_seconds(plan.timeout_seconds))
 
@@ -212,7 +213,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         plan, workers = self.plan, self._connected()
         reader = plan.reader if offset is not None and offset.epoch >= 0 and is_place else ""
         epoch = 0 if offset is None else max(offset.epoch, 0)
-        wanted = Hold(plan.dataflow, plan.output, reader, epoch, READER_SECONDS_MAX, beyond, wait_seconds)
+        wanted = Progress(
+            plan.dataflow,
+            plan.output,
+            beyond,
+            wait_seconds,
+            reader=reader,
+            keep_from=epoch,
+            keep_seconds=READER_SECONDS_MAX,
+            extent=True,
+        )
         seconds = answer_seconds(plan.timeout_seconds)
         try:
             there = hold_everywhere(workers, wanted, seconds)
@@ -246,7 +256,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         except MisuseError:
             workers = self._connected()  # where no place is needed
-            leave = Leave(plan.dataflow, plan.output, plan.reader)
+            leave = Progress(plan.dataflow, plan.output, reader=plan.reader)
             workers.ask([(worker, leave, None) for worker in range(workers.count)])
             raise
 

@@ -28,7 +28,7 @@ from timely.spark.source.columns import check_written, with_diff
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
 from timely.spark.source.options import SourceOptions
 from timely.spark.source.plainly import plainly
-from timely.wire.task_requests import WRITES_ONCE
+from timely.wire.requests import WRITES_ONCE
 
 __all__ = ["BatchWriter", "RefusedWriter", "StreamWriter", "WritePlan", "plan_of_write"]
 

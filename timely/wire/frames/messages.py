@@ -36,8 +36,7 @@ from ..batch import Frame
 from ..claims import shown
 from ..handshake import PROTOCOL_VERSION
 from ..nesting import is_too_deep
-from ..requests import Reply, Request
-from ..task_requests import Value
+from ..requests import Reply, Request, Value
 from .tables import frame_to_table, table_to_frame
 
 __all__ = [

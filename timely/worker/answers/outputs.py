@@ -13,22 +13,10 @@ from ...failure import story_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import FOREVER, CaptureVertex
 from ...running.core import Worker
-from ...wire.requests import (
-    Changes,
-    Forget,
-    Frontier,
-    Hold,
-    Leave,
-    Piece,
-    Reply,
-    Request,
-    Snapshot,
-    Value,
-    Wait,
-)
+from ...wire.requests import Progress, Read, Reply, Request, Value
 from ..orders import open_epoch
 from ..replacing import Replacements
-from ..tasks.pieces import check_origin, held, hold, piece
+from ..tasks.pieces import check_origin, drop, held, hold, piece
 from .later import Later, later, now_or_later
 
 __all__ = ["Outputs"]
@@ -53,85 +41,84 @@ class Outputs:
 
     def handle(self, request: Request) -> Reply | Later | None:
         """The answer; none if it is not outputs that are asked."""
-        match request:
-            case Wait(dataflow, output, epoch, seconds, waited):
-                return self._once_complete(
-                    dataflow, output, epoch, seconds, lambda complete: Reply({"complete": complete}), waited
-                )
-            case Changes():
-                return self._changes(request)
-            case Frontier(dataflow, output):
-                return Reply({"complete": self.complete(dataflow, output)})
-            case Snapshot(dataflow, output, epoch, seconds):
-                return self._once_complete(
-                    dataflow,
-                    output,
-                    epoch,
-                    seconds,
-                    lambda complete: Reply(
-                        {"complete": complete}, self._output(dataflow, output).snapshot(epoch)
-                    ),
-                )
-            case Forget(dataflow, output, reader, stop):
-                return self._forget(self._output(dataflow, output), reader, stop)
-            case Piece(dataflow, output):
-                # An epoch of another output is not waited for; one that is lost meanwhile is said to be.
-                check_origin(request, self._origin(dataflow, output))
-                return self._once_complete(
-                    dataflow,
-                    output,
-                    request.stop - 1,
-                    request.timeout_seconds,
-                    lambda _: piece(self._output(dataflow, output), request),
-                )
-            case Hold(dataflow, output):
-                hold(self._output(dataflow, output), request)
-                return self._held(request)
-            case Leave(dataflow, output, reader):
-                self._output(dataflow, output).places.leave(reader)
-                return Reply()
-            case _:
-                return None
+        if isinstance(request, Progress):
+            return self._progress(request)
+        if isinstance(request, Read):
+            return self._read(request)
+        return None
 
-    def _changes(self, request: Changes) -> Reply | Later:
-        if request.reader:
-            capture = self._output(request.dataflow, request.output)
-            capture.places.come(request.reader, request.start)
-
-        def answer(complete: int) -> Reply:
-            capture = self._output(request.dataflow, request.output)  # perhaps of a new version by now
-            stop = max(complete if request.is_open_ended else request.stop, request.start)
-            if not request.with_failures:
-                return Reply({"complete": complete}, capture.changes(request.start, stop))
-            first = request.start if request.start < stop else max(request.start - 1, 0)
-            without = [] if capture.failures is None else capture.failures.without(first, stop)
-            failed: list[Value] = [
-                [
-                    each.start,
-                    each.stop,
-                    each.since,
-                    list[Value](class_names(each.error)),
-                    story_of(each.error),
-                ]
-                for each in without
-            ]
-            return Reply({"complete": complete, "failed": failed}, capture.log.changes(request.start, stop))
-
+    def _progress(self, request: Progress) -> Reply | Later:
+        dataflow, output = request.dataflow, request.output
+        values: dict[str, Value] = {}
+        if request.reader or request.drops:
+            capture = self._output(dataflow, output)
+            if request.drops:
+                values["kept"] = drop(capture, request)
+            elif request.keep_from < 0:
+                capture.places.leave(request.reader)
+            else:
+                hold(capture, request)
+        if request.extent:
+            return self._extent(request)
         return self._once_complete(
-            request.dataflow, request.output, request.stop - 1, request.timeout_seconds, answer
+            dataflow,
+            output,
+            request.beyond,
+            request.timeout_seconds,
+            lambda complete: Reply({"complete": complete, **values}),
+            request.waited_seconds,
         )
 
-    def _held(self, request: Hold) -> Reply | Later:
+    def _read(self, request: Read) -> Reply | Later:
+        dataflow, output, start = request.dataflow, request.output, request.start
+        answer: Callable[[int], Reply]
+        if request.first != -1:
+            # An epoch of another output is not waited for; one that is lost meanwhile is said to be.
+            check_origin(request, self._origin(dataflow, output))
+
+            def answer(complete: int) -> Reply:
+                return piece(self._output(dataflow, output), request)
+
+        elif start == -1:
+
+            def answer(complete: int) -> Reply:
+                return Reply(
+                    {"complete": complete}, self._output(dataflow, output).snapshot(request.stop - 1)
+                )
+
+        else:
+            if request.reader:
+                self._output(dataflow, output).places.come(request.reader, start)
+
+            def answer(complete: int) -> Reply:
+                return self._changes(request, complete)
+
+        return self._once_complete(dataflow, output, request.stop - 1, request.timeout_seconds, answer)
+
+    def _changes(self, request: Read, complete: int) -> Reply:
+        capture = self._output(request.dataflow, request.output)  # perhaps of a new version by now
+        stop = max(complete if request.is_open_ended else request.stop, request.start)
+        if not request.with_failures:
+            return Reply({"complete": complete}, capture.changes(request.start, stop))
+        first = request.start if request.start < stop else max(request.start - 1, 0)
+        without = [] if capture.failures is None else capture.failures.without(first, stop)
+        failed: list[Value] = [
+            [each.start, each.stop, each.since, list[Value](class_names(each.error)), story_of(each.error)]
+            for each in without
+        ]
+        return Reply({"complete": complete, "failed": failed}, capture.log.changes(request.start, stop))
+
+    def _extent(self, request: Progress) -> Reply | Later:
         """At once, or, for who waits for news, when there are some or he has waited for long enough."""
         dataflow, output = request.dataflow, request.output
-        seconds = max(0.0, min(request.wait_seconds, READER_SECONDS_MAX))
+        seconds = max(0.0, min(request.timeout_seconds, READER_SECONDS_MAX))
         until = self._clock() + seconds
 
         def ready() -> Reply | None:
             capture = self._output(dataflow, output)  # perhaps of a new version by now
             if capture.complete_before <= request.beyond and self._clock() < until:
                 return None
-            return held(capture, self._origin(dataflow, output), request.epoch)
+            return held(capture, self._origin(dataflow, output), request.keep_from)
 
         def late() -> TimelyError:
             return WaitTimeoutError(f"output {output!r} has nothing behind epoch {request.beyond}")
@@ -141,14 +128,6 @@ class Outputs:
     def _origin(self, dataflow: int, output: str) -> str:
         """Where an output began: in this process, as one of that dataflow."""
         return f"{self._session}/{self._replacements.first_of(dataflow, output)}"
-
-    def _forget(self, capture: CaptureVertex, reader: str, stop: int) -> Reply:
-        complete = min(stop, capture.complete_before)
-        if reader:
-            capture.places.come(reader, complete)
-        bound = capture.places.forget(complete)
-        capture.forget(bound)
-        return Reply({"kept": bound})
 
     def _once_complete(
         self,

@@ -1,5 +1,5 @@
-"""What a worker gives to readers that take an output in pieces: `Hold` and `Piece` of
-`wire/task_requests.py`.
+"""What a worker gives to readers that take an output in pieces: `Progress` with a reader, and `Read` of a
+piece (`wire/requests.py`).
 
 What is asked for has been waited for; here it is only cut, sifted and said.
 """
@@ -16,22 +16,33 @@ from ...operators.conditions import columns_of, fulfilling
 from ...operators.pieces import Wanted
 from ...wire.arrow import int64s_of
 from ...wire.claims import shown
-from ...wire.requests import Reply
-from ...wire.task_requests import Hold, Piece, Value
+from ...wire.requests import Progress, Read, Reply, Value
 
-__all__ = ["check_origin", "held", "hold", "piece"]
+__all__ = ["check_origin", "drop", "held", "hold", "piece"]
 
 _PARTS_MAX = 65_536
 _DIFF = "diff"
 
 
-def hold(capture: CaptureVertex, request: Hold) -> None:
+def hold(capture: CaptureVertex, request: Progress) -> None:
     """Let a reader have its place, unless what it needs is gone."""
     if request.reader:
         kept, _ = capture.log.extent()
-        check_kept(request.epoch, kept)
-        seconds = max(0.0, min(request.seconds, READER_SECONDS_MAX))
-        capture.places.come(request.reader, request.epoch, seconds)
+        check_kept(request.keep_from, kept)
+        seconds = max(0.0, min(request.keep_seconds, READER_SECONDS_MAX))
+        capture.places.come(request.reader, request.keep_from, seconds)
+
+
+def drop(capture: CaptureVertex, request: Progress) -> int:
+    """Drop what no reader needs before an epoch, if that is complete, which the reader, if any, has its place
+    at from now on. Return the first epoch whose changes are kept.
+    """
+    complete = min(request.keep_from, capture.complete_before)
+    if request.reader:
+        capture.places.come(request.reader, complete)
+    bound = capture.places.forget(complete)
+    capture.forget(bound)
+    return bound
 
 
 def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
@@ -53,7 +64,7 @@ def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
     )
 
 
-def check_origin(request: Piece, origin: str) -> None:
+def check_origin(request: Read, origin: str) -> None:
     """Raise `RequestError` unless it is this output that is read, which began at `origin`."""
     if request.origin not in ("", origin):
         raise RequestError(
@@ -62,7 +73,7 @@ def check_origin(request: Piece, origin: str) -> None:
         )
 
 
-def piece(capture: CaptureVertex, request: Piece) -> Reply:
+def piece(capture: CaptureVertex, request: Read) -> Reply:
     """Cut one piece; what is left of it where conditions are not fulfilled may be nothing."""
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:

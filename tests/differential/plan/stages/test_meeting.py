@@ -15,7 +15,7 @@ import timely
 from differential import Collection, col
 from differential.plan.stages.meeting import meeting_keys
 from timely.building.dataflow import Dataflow
-from timely.wire.requests import Snapshot
+from timely.wire.requests import Read
 
 Query = Callable[[Collection, Collection], Collection]
 
@@ -93,7 +93,7 @@ def test_kept_is_what_is_there_and_nothing_that_cancels(name: str, workers: int)
         flow.input("lines").insert([(n, n) for n in range(297)])
         flow.wait(flow.seal())
         out = flow.output("out")
-        assert sum(reply.columns().num_rows for reply in flow.ask_all(Snapshot(0, "out", 0, 5.0))) == len(
+        assert sum(reply.columns().num_rows for reply in flow.ask_all(Read(0, "out", -1, 1, 5.0))) == len(
             set(map(str, out.changes().to_pylist()))
         )
 

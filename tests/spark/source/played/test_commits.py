@@ -20,7 +20,7 @@ from timely.spark import delivering
 from timely.spark.delivering import Staged
 from timely.spark.source.connecting import Whereabouts
 from timely.spark.source.writing import BatchWriter, StreamWriter, WritePlan
-from timely.wire.requests import Decide, Missing, Reply, Request, Wait
+from timely.wire.requests import Decide, Missing, Progress, Reply, Request
 
 
 def state(
@@ -151,8 +151,8 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
 
         def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 0.0) -> list[Reply]:
             asked.extend(type(request) for _, request, _ in requests)
-            if isinstance(requests[0][1], Wait):
-                assert requests[0][1].epoch == 5
+            if isinstance(requests[0][1], Progress):
+                assert requests[0][1].beyond == 5
                 waited.append(requests[0][1].timeout_seconds)
                 raise WaitTimeoutError("epoch 5 is not complete")
             return [state(-1, opened=8)] * len(requests)
@@ -161,7 +161,7 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "q", True, False, 3, 0.0)
     with pytest.raises(WaitTimeoutError):
         BatchWriter(plan).commit([])
-    assert asked == [Missing] * 2 + [Wait] * 2
+    assert asked == [Missing] * 2 + [Progress] * 2
     with pytest.raises(WaitTimeoutError):
         BatchWriter(replace(plan, timeout_seconds=float("inf"))).commit([])
     assert waited == [0.0, ATTEMPT_SECONDS_MAX / 2], "longer than that nothing of the batch is kept"

@@ -16,7 +16,7 @@ from timely.client.remote.channel import Channel, _limit_of
 from timely.limits import SEALED_WAIT_SECONDS_MAX
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import encode_error, encode_reply
-from timely.wire.requests import Changes, Decide, Hello, Reply, Request, Snapshot, Wait
+from timely.wire.requests import Decide, Hello, Progress, Read, Reply, Request
 from timely.wire.transport.zeromq import ClientSockets
 
 
@@ -173,7 +173,7 @@ def test_a_seal_and_the_waits_with_it_are_answered_in_any_order(
         worker, reply = coming[place]
         sockets.coming.append((worker, [*map(memoryview, encode_reply(1 + place, reply))]))
     assert asking.seal(poster, -1.0) == (0, True)
-    waits = [(worker, Wait(0, "", 0, SEALED_WAIT_SECONDS_MAX)) for worker in (0, 1)]
+    waits = [(worker, Progress(0, "", 0, SEALED_WAIT_SECONDS_MAX)) for worker in (0, 1)]
     assert sent == [(0, Decide(0, 0, True)), *waits]
     assert poster.epoch == 1 and not asking._early and not sockets.coming
 
@@ -193,7 +193,7 @@ def test_a_wait_that_is_sent_with_a_seal_lies_with_workers_no_longer_than_the_ca
     for worker, number, reply in ((0, 2, _DONE), (0, 1, _SEALED), (1, 3, _DONE)):
         sockets.reads(worker, number, reply)
     assert asking.seal(_Poster(), SEALED_WAIT_SECONDS_MAX / 2) == (0, True)
-    assert sent[1:] == [(worker, Wait(0, "", 0, SEALED_WAIT_SECONDS_MAX / 2)) for worker in (0, 1)]
+    assert sent[1:] == [(worker, Progress(0, "", 0, SEALED_WAIT_SECONDS_MAX / 2)) for worker in (0, 1)]
 
 
 @pytest.mark.parametrize("why", ["refused", "not known", "later", "not yet"])
@@ -246,10 +246,10 @@ def test_what_is_refused_before_a_seal_is_raised_and_nothing_is_sent(
 
 
 def test_the_limit_that_messages_say_is_the_callers() -> None:
-    assert _limit_of(Wait(0, "", 1, 1.5, 0.5), 9.0) == 2.0
+    assert _limit_of(Progress(0, "", 1, 1.5, 0.5), 9.0) == 2.0
     assert (
-        _limit_of(Snapshot(0, "out", 1, 1.5), 9.0)
-        == _limit_of(Changes(0, "", "", 0, 1, True, 1.5), 9.0)
+        _limit_of(Read(0, "out", -1, 2, 1.5), 9.0)
+        == _limit_of(Read(0, "", 0, 1, 1.5, is_open_ended=True), 9.0)
         == 1.5
     )
-    assert _limit_of(Wait(0, "", 1, -1.0), 9.0) == _limit_of(Hello(), 9.0) == 9.0
+    assert _limit_of(Progress(0, "", 1, -1.0), 9.0) == _limit_of(Hello(), 9.0) == 9.0

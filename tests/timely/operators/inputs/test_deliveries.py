@@ -23,7 +23,7 @@ from timely.operators.inputs.deliveries import (
 )
 from timely.operators.inputs.names import DeliveryName
 from timely.running.checking.comparable import comparable
-from timely.wire.task_requests import WRITES_ONCE
+from timely.wire.requests import WRITES_ONCE
 
 A, B, C = (DeliveryName("w", number) for number in range(3))
 

@@ -32,27 +32,21 @@ from timely.wire.requests import (
     IN_EPOCH,
     IN_OPEN,
     WHEN_NAMED,
-    Changes,
     Decide,
     Deliver,
     Describe,
     Drop,
-    Forget,
-    Frontier,
     Hello,
-    Hold,
     Install,
-    Leave,
     Missing,
-    Piece,
+    Progress,
+    Read,
     Replace,
     Reply,
     Request,
     Shutdown,
-    Snapshot,
     Stats,
     Uninstall,
-    Wait,
 )
 
 TABLE = pa.table({"a": [1, None], "b": ["x", "y"]})
@@ -63,10 +57,14 @@ REQUESTS: list[Request] = [
     Deliver(0, "in", "w", 7, IN_OPEN, 4, 1, [[1, "x"]]), Decide(0, 4, enter=[["in", "w", 7]]),
     Missing(0, 1, [["in", "w", 0]]), Decide(0, 1, True, [["in", "w", 7]]), Decide(0, -1, close=["in"]),
     Uninstall(3, True), Replace(3, "a:b", {"depth": 3}, -1.0),
-    Frontier(0, "out"), Wait(0, "", 3, -1.0), Changes(0, "out", "me", 1, -1, True, 0.5),
-    Snapshot(0, "out", 2, 1.0), Forget(0, "out", "me", 3), Leave(0, "out", "me"), Stats(), Shutdown(),
-    Hold(0, "out", "us", 3, 60.0, 4, 0.5),
-    Piece(0, "out", "us", -1, 3, 7, 0, 2, ["a"], [["a", "=", 1]], 0.5, "s/0"),
+    Progress(0, "out"), Progress(0, "", 3, -1.0), Read(0, "out", 1, -1, 0.5, reader="me", is_open_ended=True),
+    Read(0, "out", -1, 3, 1.0), Progress(0, "out", reader="me", keep_from=3, drops=True),
+    Progress(0, "out", reader="me"), Stats(), Shutdown(),
+    Progress(0, "out", 4, 0.5, reader="us", keep_from=3, keep_seconds=60.0, extent=True),
+    Read(
+        0, "out", -1, 3, 0.5, reader="us", first=7, part=0, parts=2, columns=["a"], filters=[["a", "=", 1]],
+        origin="s/0",
+    ),
     Deliver(0, "in", "q", 4, WHEN_NAMED, 0, 1, part=0, attempt="a"),
     Missing(0, -1, [["in", "q", 4, "a", 2]], [["in", "q"]]),
     Decide(0, -1, True, enter=[["in", "q", 4, ["a"], "s", False, 9]]),
@@ -164,7 +162,7 @@ def test_refusing_another_version_and_an_unknown_name() -> None:
         decode_request([memoryview(msgpack.packb([other, 1, "hello", {}]))])
     with pytest.raises(
         RequestError,
-        match="there is no request 'destroy': there are changes, decide, deliver, describe, drop",
+        match="there is no request 'destroy': there are decide, deliver, describe, drop, hello",
     ):
         decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
 
@@ -183,9 +181,9 @@ def test_refusing_what_looks_like_another_type() -> None:
 
 def test_refusing_longer_names_than_there_may_be() -> None:
     for chars, is_taken in ((NAME_CHARS_MAX, True), (NAME_CHARS_MAX + 1, False)):
-        frames = views(encode_request(1, Frontier(0, "x" * chars)))
+        frames = views(encode_request(1, Progress(0, "x" * chars)))
         if is_taken:
-            assert decode_request(frames)[0] == Frontier(0, "x" * chars)
+            assert decode_request(frames)[0] == Progress(0, "x" * chars)
         else:
             with pytest.raises(RequestError, match=f"'output' has more than {NAME_CHARS_MAX:,} characters"):
                 decode_request(frames)

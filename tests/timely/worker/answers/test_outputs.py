@@ -14,7 +14,7 @@ from one_worker import LINES, answer, serving
 import timely
 from timely.client.tables import records_of
 from timely.limits import READER_SECONDS_MAX
-from timely.wire.requests import IN_EPOCH, Changes, Decide, Deliver, Forget, Frontier, Hold, Snapshot, Wait
+from timely.wire.requests import IN_EPOCH, Decide, Deliver, Progress, Read
 from timely.worker.answers.later import Later
 
 
@@ -22,28 +22,28 @@ def test_later_changes_come_when_the_epoch_is_complete() -> None:
     server, worker, _ = serving()
     assert answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES).values == {"is_new": True}
     assert answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES).values == {"is_new": False}
-    later = server.handle(Changes(0, "counts", "", 0, 1, False, -1.0))
+    later = server.handle(Read(0, "counts", 0, 1, -1.0))
     assert isinstance(later, Later) and later.ready() is None
-    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 0
+    assert answer(server, Read(0, "counts", 0, 0, -1.0, is_open_ended=True)).columns().num_rows == 0
     answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     reply = later.ready()
     assert reply is not None and sorted(records_of(reply.columns())) == [(0, ("a", 2)), (0, ("b", 1))]
-    assert answer(server, Changes(0, "counts", "", 0, 0, True, -1.0)).columns().num_rows == 2
+    assert answer(server, Read(0, "counts", 0, 0, -1.0, is_open_ended=True)).columns().num_rows == 2
     assert (
-        answer(server, Frontier(0, "counts")).values
-        == answer(server, Frontier(0, "")).values
+        answer(server, Progress(0, "counts")).values
+        == answer(server, Progress(0, "")).values
         == {"complete": 1}
     )
-    assert answer(server, Forget(0, "counts", "me", 1)).values == {"kept": 1}
+    assert answer(server, Progress(0, "counts", reader="me", keep_from=1, drops=True)).integer("kept") == 1
     with pytest.raises(timely.ForgottenError, match="before 1 are no longer kept"):
-        server.handle(Changes(0, "counts", "", 0, 0, True, -1.0))
-    assert answer(server, Changes(0, "counts", "", 1, 1, True, -1.0)).columns().num_rows == 0
+        server.handle(Read(0, "counts", 0, 0, -1.0, is_open_ended=True))
+    assert answer(server, Read(0, "counts", 1, 1, -1.0, is_open_ended=True)).columns().num_rows == 0
 
 
 def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
     server, _, clock = serving()
-    later = server.handle(Wait(0, "counts", 3, 2.5))
+    later = server.handle(Progress(0, "counts", 3, 2.5))
     assert isinstance(later, Later) and later.deadline == clock.now + 2.5
     with pytest.raises(timely.WaitTimeoutError, match=r"not complete on worker \d: it is not sealed yet"):
         raise later.late()  # of who does not wait for so long
@@ -52,7 +52,7 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
         timely.WaitTimeoutError, match=r"epoch 3 of output 'counts' .* after 2.5 s: it is not sealed yet"
     ):
         raise later.late()
-    rest = server.handle(Wait(0, "counts", 3, 0.25, 2.5))
+    rest = server.handle(Progress(0, "counts", 3, 0.25, 2.5))
     assert isinstance(rest, Later) and rest.deadline == clock.now + 0.25
     clock.now = rest.deadline
     with pytest.raises(timely.WaitTimeoutError, match=r"after 2.75 s: it is not sealed yet"):
@@ -66,9 +66,9 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
 
 def test_later_news_are_told_when_they_come_or_when_who_waits_has_waited_for_long_enough() -> None:
     server, worker, clock = serving()
-    hold = Hold(0, "counts", "me", 0, 60.0)
+    hold = Progress(0, "counts", reader="me", keep_from=0, keep_seconds=60.0, extent=True)
     assert answer(server, hold).integer("complete") == 0, "who does not wait is answered at once"
-    waits = replace(hold, beyond=0, wait_seconds=0.5)
+    waits = replace(hold, beyond=0, timeout_seconds=0.5)
     first, second = (server.handle(waits) for _ in range(2))
     assert isinstance(first, Later) and isinstance(second, Later) and second.deadline == 0.5
     assert first.ready() is None
@@ -87,7 +87,7 @@ def test_later_news_are_told_when_they_come_or_when_who_waits_has_waited_for_lon
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("-inf"), float("inf")])
 def test_later_is_never_for_ever_whatever_a_client_says(seconds: float) -> None:
     server, _, _ = serving()
-    waits = server.handle(Hold(0, "counts", "", 0, 0.0, 0, seconds))
+    waits = server.handle(Progress(0, "counts", 0, seconds, keep_from=0, extent=True))
     deadline = waits.deadline if isinstance(waits, Later) else 0.0
     assert deadline <= READER_SECONDS_MAX
 
@@ -95,12 +95,14 @@ def test_later_is_never_for_ever_whatever_a_client_says(seconds: float) -> None:
 def test_forgotten_is_nothing_that_is_still_to_come() -> None:
     server, worker, _ = serving()
     answer(server, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 0), LINES)
-    assert answer(server, Forget(0, "counts", "me", 9)).values == {"kept": 0}
+    assert answer(server, Progress(0, "counts", reader="me", keep_from=9, drops=True)).integer("kept") == 0
     answer(server, Decide(0, 0, True))
     worker.run_until_idle()
-    changes = answer(server, Changes(0, "counts", "", 0, 1, False, -1.0)).columns()
+    changes = answer(server, Read(0, "counts", 0, 1, -1.0)).columns()
     assert sorted(records_of(changes)) == [(0, ("a", 2)), (0, ("b", 1))]
-    assert answer(server, Forget(0, "counts", "", 9)).values == {"kept": 0}, "nor what comes behind a place"
+    assert answer(server, Progress(0, "counts", reader="", keep_from=9, drops=True)).integer("kept") == 0, (
+        "nor what comes behind a place"
+    )
 
 
 def test_refusing_a_snapshot_of_records() -> None:
@@ -108,4 +110,4 @@ def test_refusing_a_snapshot_of_records() -> None:
     answer(server, Decide(0, 0, True))
     worker.run_until_idle()
     with pytest.raises(timely.MisuseError, match="read changes"):
-        server.handle(Snapshot(0, "counts", 0, 0.0))
+        server.handle(Read(0, "counts", -1, 1, 0.0))
