@@ -150,16 +150,16 @@ FREED_PIECE_BYTES_MAX: Final = 32 * MIB
 """What the C library keeps of freed memory at the end of its own while there is work, and the largest piece
 of which it keeps anything. It takes no more for the latter."""
 
-OWED_EPOCHS_MAX: Final = 1_024
+PENDING_EPOCHS_MAX: Final = 1_024
 """Epochs that an embedded cluster lets wait, sealed and not worked on, for a call that needs their work."""
 
-OWED_ROWS_MAX: Final = 1 << 20
+PENDING_ROWS_MAX: Final = 1 << 20
 """Rows in such epochs."""
 
-OWED_BYTES_MAX: Final = 64 * MIB
+PENDING_BYTES_MAX: Final = 64 * MIB
 """Bytes of these rows, as they were given."""
 
-OWED_SECONDS_MAX: Final = 0.1
+PENDING_SECONDS_MAX: Final = 0.1
 """How long they wait at most, when somebody seals again."""
 
 IN_TURN_ROWS_MAX: Final = 4_096

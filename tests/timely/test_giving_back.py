@@ -16,7 +16,7 @@ from house import ROOT
 import timely
 from bench.memory import resident_mib
 from timely import giving_back
-from timely.client.embedded import owed
+from timely.client.embedded import pending_work
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.giving_back import GivingBack, give_back_read
 from timely.limits import GIVE_BACK_AT_ONCE_ROWS_MIN, GIVE_BACK_ROWS_MIN
@@ -179,7 +179,7 @@ def test_an_embedded_cluster_gives_back_after_much_work(
         assert isinstance(workers, EmbeddedWorkers)
         looks: list[bool] = []
         look = workers._giving_back.look
-        monkeypatch.setattr(workers._giving_back, "look", lambda: looks.append(look()))
+        monkeypatch.setattr(workers._giving_back, "look", lambda rows=0: looks.append(look(rows)))
         flow = cluster.install(word_count)
         looks.clear()
         for count in (99, 1, 99):
@@ -195,7 +195,7 @@ def test_an_embedded_cluster_gives_back_behind_a_load_when_something_else_is_ask
     threads: bool, owed_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(giving_back, "GIVE_BACK_AT_ONCE_ROWS_MIN", 100)
-    monkeypatch.setattr(owed, "OWED_ROWS_MAX", owed_max)
+    monkeypatch.setattr(pending_work, "PENDING_ROWS_MAX", owed_max)
     with timely.connect(workers=2, threads=threads, embedded=True) as cluster:
         workers = cluster._workers
         assert isinstance(workers, EmbeddedWorkers)

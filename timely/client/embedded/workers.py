@@ -1,13 +1,13 @@
 """Workers in the caller's own process: no sockets, no other process; results in the same call.
 
 Several workers take turns, and talk through memory: all that workers do across processes is done here, too,
-and in the same order each time. Or each has a thread of its own (`crew.py`), so that they work at the same
-time, and what comes first is chance.
+and in the same order each time. Or each has a thread of its own (`worker_threads.py`), so that they work at
+the same time, and what comes first is chance.
 
 Workers work in calls whose answers depend on work (waiting, reading, installing, statistics, `close`), and
-then do all that there is; what has not come by that only another thread can bring (`others.py`). Who gives
-rows and seals epochs does not wait for that: small epochs cost half if many are worked on at once. What may
-wait is bounded (`owed.py`).
+then do all that there is. What has not come by that only another thread can bring (`waiting_threads.py`). A
+call that inserts rows or seals an epoch does not work: small epochs cost half if many are worked on at once.
+Pending work is bounded (`pending_work.py`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from ..installed import PATIENCE_SECONDS, OwnProcess
 from ..posting import Poster, Refusals
 from .answers import Answers, what_ended
 from .concerned import About, Pieces, asked_by, concerned, exporting, have_done
-from .crew import Crew
-from .doors import ThreadNetwork
-from .others import Others, Turn
-from .owed import Owed
+from .pending_work import PendingWork
+from .thread_transport import ThreadNetwork
+from .waiting_threads import Turn, WaitingThreads
+from .worker_threads import WorkerThreads
 
 __all__ = ["EmbeddedWorkers"]
 
@@ -67,7 +67,7 @@ def _in_turn(
     @wraps(method)
     def taken(self: EmbeddedWorkers, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         thread = get_ident()
-        if self._busy == thread or (self._crew is not None and self._crew.has(thread)):
+        if self._busy == thread or (self._threads is not None and self._threads.has(thread)):
             raise MisuseError(
                 "a vertex asks the embedded cluster that runs it: use what it is sent, or another cluster"
             )
@@ -75,7 +75,7 @@ def _in_turn(
             try:
                 self._busy = self._acting.thread = thread
                 begin_turn(self)
-                self._others.have_asked.add(thread)
+                self._waiting_threads.have_asked.add(thread)
                 return method(self, *args, **kwargs)
             except BaseException as error:
                 self._note(error)
@@ -101,8 +101,8 @@ class EmbeddedWorkers:
     ) -> None:
         if not 1 <= count <= WORKERS_MAX:
             raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {count}")
-        has_crew = threads and count > 1
-        network = ThreadNetwork(count) if has_crew else MemoryNetwork(count, seed)
+        has_threads = threads and count > 1
+        network = ThreadNetwork(count) if has_threads else MemoryNetwork(count, seed)
         self.count = count
         self.addresses: list[str] = []
         self.refusals = Refusals()
@@ -119,8 +119,8 @@ class EmbeddedWorkers:
         self._broken: BaseException | None = None
         self._lock: Turn = threading.RLock()
         self._busy = 0  # the thread whose turn it is
-        self._others = Others()
-        self._owed = Owed(self)
+        self._waiting_threads = WaitingThreads()
+        self._pending = PendingWork(self)
         self._giving_back = GivingBack()
         self._late: set[int] = set()  # dataflows whose work was not done when the time was over
         self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
@@ -131,16 +131,16 @@ class EmbeddedWorkers:
         self._is_closed = False
         self._closing = threading.RLock()
         self._closer: int | None = None  # the thread that closes it, for whose turn others stop
-        self._crew: Crew | None = None
+        self._threads: WorkerThreads | None = None
         if isinstance(network, ThreadNetwork):
-            self._crew = Crew(self._workers, network, is_full, self._is_closing_elsewhere)
+            self._threads = WorkerThreads(self._workers, network, is_full, self._is_closing_elsewhere)
         self._process = OwnProcess()
         join(self)
 
     @property
     def kind(self) -> str:
         """That they are here, and in whose threads."""
-        return ", embedded" if self._crew is None else ", embedded, each in a thread"
+        return ", embedded" if self._threads is None else ", embedded, each in a thread"
 
     @property
     def end(self) -> str:
@@ -161,7 +161,7 @@ class EmbeddedWorkers:
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
         if not self._may_begin(until):
-            raise self._others.not_begun()
+            raise self._waiting_threads.not_begun()
         is_patient = timeout_seconds >= PATIENCE_SECONDS
         answers, news, seconds = None, None, 0.0
         while True:
@@ -169,9 +169,9 @@ class EmbeddedWorkers:
             if news is None:
                 return answers.replies
             try:
-                self._others.await_news(news, seconds)
+                self._waiting_threads.await_news(news, seconds)
             finally:  # an interrupt here leaves nothing half done
-                self._others.get_up(news)
+                self._waiting_threads.get_up(news)
 
     @_in_turn
     def _ask_once(
@@ -189,18 +189,18 @@ class EmbeddedWorkers:
         if answers is None:
             answers = self._begin(requests, until - ANSWER_SECONDS_MAX)
             if not all(waits_for_epoch(request) for _, request, _ in requests):  # those help no other thread
-                self._others.wake()
+                self._waiting_threads.wake()
         else:
             self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked))
         if self._settle(answers, until, self._about(asked)):
             return answers, None, 0.0
         if time.monotonic() > until:
             raise answers.failure or answers.late()
-        news = self._others.lie_down(is_patient)
+        news = self._waiting_threads.lie_down(is_patient)
         try:
-            return answers, news, self._others.patience(answers)
+            return answers, news, self._waiting_threads.patience(answers)
         except BaseException:
-            self._others.get_up(news)
+            self._waiting_threads.get_up(news)
             raise
 
     def post(
@@ -237,20 +237,20 @@ class EmbeddedWorkers:
     ) -> int:
         """See `Workers`: done at once."""
         del call, is_ordered
-        if self._broken is not None or self._crew is not None:
+        if self._broken is not None or self._threads is not None:
             self._check()
         dataflow = poster.index
         try:
             epoch = self._server.insert_rows(dataflow, name, poster.epoch, writer, sequence, diff, rows)
         except TimelyError as error:
             self._refuse(error, dataflow)
-        self._owed.give(dataflow, len(rows), 0)
+        self._pending.give(dataflow, len(rows), 0)
         return epoch
 
     @_in_turn
     def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
         """See `Workers`. Who waits has the work of the dataflow done in the same turn."""
-        if self._broken is not None or self._crew is not None:
+        if self._broken is not None or self._threads is not None:
             self._check()
         dataflow, epoch = poster.index, poster.epoch
         try:
@@ -259,16 +259,16 @@ class EmbeddedWorkers:
             self._refuse(error, dataflow)
         if opened > poster.epoch:
             poster.epoch = opened
-        self._owed.seal(dataflow)
+        self._pending.seal(dataflow)
         if self.count > 1:
             self._take_in()
-        if self._others.asleep:
-            self._others.wake()
+        if self._waiting_threads.asleep:
+            self._waiting_threads.wake()
         if seconds is not None:
             until = inf if seconds < 0 else time.monotonic() + seconds
             return epoch, self._work_through(dataflow, epoch, until)
-        if self._owed.is_too_much():
-            self._pay_for(dataflow)
+        if self._pending.is_too_much():
+            self._work_off_for(dataflow)
         return epoch, False
 
     def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
@@ -285,7 +285,7 @@ class EmbeddedWorkers:
 
     @_in_turn
     def _has_done(self, dataflow: int, epoch: int, until: float) -> bool:
-        if self._broken is not None or self._crew is not None:
+        if self._broken is not None or self._threads is not None:
             self._check()
         return self._work_through(dataflow, epoch, until)
 
@@ -311,7 +311,7 @@ class EmbeddedWorkers:
             answer = self._servers[worker].handle(request, table)
         except TimelyError as error:
             self._refuse(error, getattr(request, "dataflow", None))
-        self._owed.note(request, table)
+        self._pending.note(request, table)
         return answer
 
     def _refuse(self, error: TimelyError, dataflow: int | None) -> NoReturn:
@@ -330,7 +330,7 @@ class EmbeddedWorkers:
 
     def _may_begin(self, until: float) -> bool:
         """Whether a turn can be had before then."""
-        return until == inf or self._is_within() or self._others.may_begin(self._lock, until)
+        return until == inf or self._is_within() or self._waiting_threads.may_begin(self._lock, until)
 
     def _is_closing_elsewhere(self) -> bool:
         """Whether another thread closes this meanwhile, and does what is left."""
@@ -339,7 +339,7 @@ class EmbeddedWorkers:
     def _is_within(self) -> bool:
         """Whether what asks is a vertex of this cluster."""
         thread = get_ident()
-        return self._busy == thread or (self._crew is not None and self._crew.has(thread))
+        return self._busy == thread or (self._threads is not None and self._threads.has(thread))
 
     def _note(self, error: BaseException) -> None:
         """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
@@ -347,8 +347,8 @@ class EmbeddedWorkers:
         """
         if not isinstance(error, Exception):
             self._broken = error
-            self._owed.clear()
-            self._others.wake()
+            self._pending.clear()
+            self._waiting_threads.wake()
         elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
             story = story_of(error)
             self._untold = {one: each for one, each in self._untold.items() if not self._is_in(story, one)}
@@ -370,7 +370,7 @@ class EmbeddedWorkers:
 
     def at_rest(self) -> list[Worker] | None:
         """Its workers, as long as no message is between them: see `together.py`."""
-        if self._crew is not None and self._crew.is_at_work:
+        if self._threads is not None and self._threads.is_at_work:
             return None
         if self._broken is not None:
             return []
@@ -393,12 +393,12 @@ class EmbeddedWorkers:
             if self.count > 1:
                 self._take_in()
             for _, request, _ in requests:
-                if isinstance(request, Decide) and self._owed.is_too_much():
-                    self._pay_for(request.dataflow)
+                if isinstance(request, Decide) and self._pending.is_too_much():
+                    self._work_off_for(request.dataflow)
         return Answers(answers)
 
-    def _pay_for(self, dataflow: int) -> None:
-        """Do what is owed, which is too much, for who has completed something of a dataflow."""
+    def _work_off_for(self, dataflow: int) -> None:
+        """Work off what is pending, which is too much, after a call has completed an epoch of a dataflow."""
         self._work_off(time.monotonic() + REPLY_SECONDS_MAX, self._about((dataflow,)))
         if (error := self._what_ended(dataflow)) is not None:
             raise error
@@ -422,7 +422,7 @@ class EmbeddedWorkers:
         """
         until = inf if timeout is None else time.monotonic() + timeout
         if not self._may_begin(until):
-            raise self._others.not_begun()
+            raise self._waiting_threads.not_begun()
         return self._install(spec, builder, arguments, replaces, until)
 
     @_in_turn
@@ -437,7 +437,7 @@ class EmbeddedWorkers:
         old = -1 if replaces is None else self._server.check_replaceable(replaces)
         dataflow = self._server.installations.reserve()
         answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
-        self._others.wake()
+        self._waiting_threads.wake()
         waited = Answers(answers)
         try:
             if not self._settle(waited, until, self._about({dataflow, old} - {-1})):
@@ -450,7 +450,7 @@ class EmbeddedWorkers:
             raise
 
     def close(self) -> None:
-        """Do what is owed; then nothing can be asked. Raises what has ended a dataflow, if no call has."""
+        """Do all pending work; then nothing can be asked. Raise what has ended a dataflow, if no call has."""
         if not self._is_here():
             return
         is_within = self._is_within()  # a vertex closes what runs it
@@ -468,8 +468,8 @@ class EmbeddedWorkers:
                     self._closer = None
                     raise
             self._is_closed, self._broken = True, MisuseError(_CLOSED)
-            self._owed.clear()  # what was not done in time never will be
-            self._others.wake()
+            self._pending.clear()  # what was not done in time never will be
+            self._waiting_threads.wake()
             if not is_within:
                 self._end_threads()
             for error in self._untold.values():
@@ -477,15 +477,15 @@ class EmbeddedWorkers:
 
     @_in_turn
     def _end_threads(self) -> None:
-        if self._crew is not None:
-            self._crew.close()
+        if self._threads is not None:
+            self._threads.close()
 
     def _is_here(self) -> bool:
         """Whether this process has the threads: one that was forked has not."""
-        return self._crew is None or self._process.is_here
+        return self._threads is None or self._process.is_here
 
     def _check(self) -> None:
-        if self._crew is not None:
+        if self._threads is not None:
             self._process.check()
         if self._broken is None:
             return
@@ -515,7 +515,7 @@ class EmbeddedWorkers:
         for what it has left to be given back.
         """
         if self._broken is None:
-            rows, giving_back = self._owed.rows, self._giving_back
+            rows, giving_back = self._pending.rows, self._giving_back
             if asks_else and not rows:
                 giving_back.look_behind()
             pieces = None if about is None else Pieces(until)
@@ -527,18 +527,18 @@ class EmbeddedWorkers:
                 if about is not None and have_done(self._workers, about):
                     giving_back.add(rows)
                     self._late.difference_update(about)
-                    self._owed.clear(about)
+                    self._pending.clear(about)
                     return
-                if time.monotonic() > until:  # what is left is still owed
+                if time.monotonic() > until:  # what is left is still pending
                     giving_back.add(rows)
                     self._late.update(self._instances if about is None else about)
                     return
             giving_back.look(rows)
         self._late.clear()
-        self._owed.clear()
+        self._pending.clear()
 
     def _has_all_done(self) -> bool:
-        return self._crew is not None and not self._crew.has_paused
+        return self._threads is not None and not self._threads.has_paused
 
     def _settle(self, answers: Answers, until: float, about: About) -> bool:
         """Work until all answers are known, or there is nothing to do in the dataflows `about`; whether they
@@ -564,8 +564,8 @@ class EmbeddedWorkers:
         """
         moved = False
         try:
-            if self._crew is not None:
-                moved = self._crew.work(until, self._owed.rows) or self._crew.has_paused
+            if self._threads is not None:
+                moved = self._threads.work(until, self._pending.rows) or self._threads.has_paused
             else:
                 for worker in self._workers:
                     moved = worker.step() or moved
@@ -573,7 +573,7 @@ class EmbeddedWorkers:
             self._broken = error
             raise
         if is_full():
-            if self._crew is not None:
+            if self._threads is not None:
                 self._take_in()  # who paused may have had messages on their way
             forget_together(self)
         if self._closer is not None and self._is_closing_elsewhere():

@@ -1,8 +1,8 @@
 """How frames get from worker to worker: one protocol, three forms.
 
 `memory` is for several workers that take turns in one process (embedded use, tests, simulation); `zeromq` for
-processes and hosts; `client/embedded/doors.py` for threads of one process. All deliver what one worker sends
-to another in the order in which it was sent.
+processes and hosts; `client/embedded/thread_transport.py` for threads of one process. All deliver what one
+worker sends to another in the order in which it was sent.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from failing_flows import spins
 import differential as dd
 import timely
 from timely.client import installed
-from timely.client.embedded import owed, workers
+from timely.client.embedded import pending_work, workers
 from timely.client.embedded.answers import Answers
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
@@ -78,7 +78,7 @@ def test_who_gives_a_time_is_told_when_it_is_over_and_the_next_call_goes_on(
         assert not hasattr(caught.value, "__notes__"), "it was waited for"
         done.append(turns(flow))
     assert 0 <= done[0] < done[1] < done[2]
-    assert own(flow)._owed, "what is left is not forgotten"
+    assert own(flow)._pending, "what is left is not forgotten"
 
 
 def sooner_or_later(read: Callable[[], Sequence[object]]) -> Sequence[object]:
@@ -99,7 +99,7 @@ def test_what_is_complete_is_read_while_something_else_goes_on(flow: timely.Flow
 def test_who_seals_more_than_may_wait_goes_on_after_a_while(
     flow: timely.Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owed, "OWED_EPOCHS_MAX", 1)
+    monkeypatch.setattr(pending_work, "PENDING_EPOCHS_MAX", 1)
     before = turns(flow)
     assert [flow.seal(), flow.input("others").insert([1]), flow.seal()] == [1, 2, 2]
     assert turns(flow) > before
@@ -139,10 +139,10 @@ def test_who_was_told_is_let_go_at_the_end(flow: timely.Flow, at_the_end: str) -
     before = turns(flow)
     if at_the_end == "of the interpreter":
         own(flow).work_off()
-        assert own(flow)._owed, "who goes on instead may ask for it"
+        assert own(flow)._pending, "who goes on instead may ask for it"
     else:
         own(flow).close()
-        assert not own(flow)._owed, "what is left will never be done"
+        assert not own(flow)._pending, "what is left will never be done"
         with pytest.raises(timely.MisuseError, match="closed"):
             flow.wait(timeout=SECONDS)
     assert turns(flow) > before, "it has done what it could"
@@ -298,7 +298,7 @@ def test_each_call_about_another_dataflow_returns(
     ]
 
 
-def test_the_endless_one_goes_on_meanwhile_and_what_it_owes_is_not_forgotten(
+def test_the_endless_one_goes_on_meanwhile_and_what_is_pending_of_it_is_not_forgotten(
     cluster: timely.Cluster, endless: timely.Flow
 ) -> None:
     flow = cluster.install(sums)
@@ -308,14 +308,14 @@ def test_the_endless_one_goes_on_meanwhile_and_what_it_owes_is_not_forgotten(
     for _ in range(5):
         flow.input("rows").insert([(1, 1)])
         flow.wait(flow.seal())
-    assert turns(endless) > before and own._owed.epochs == 1
+    assert turns(endless) > before and own._pending.epochs == 1
 
 
 def test_many_seals_do_not_pay_for_another_dataflow(
     cluster: timely.Cluster, endless: timely.Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = cluster.install(sums)
-    time.sleep(0.11)  # what the endless one owes has waited for too long
+    time.sleep(0.11)  # what is pending of the endless one has waited for too long
     for number in range(20):
         flow.input("rows").insert([(1, number)])
         in_few_steps(flow.seal, monkeypatch)

@@ -8,8 +8,8 @@ import pytest
 from dataflows import word_count
 
 import timely
-from timely.client.embedded.crew import Crew
 from timely.client.embedded.pace import Pace
+from timely.client.embedded.worker_threads import WorkerThreads
 from timely.limits import IN_TURN_ROWS_MAX
 
 
@@ -57,11 +57,11 @@ def test_what_is_to_be_done_for_many_rows_begins_at_once_and_says_nothing_of_sma
         flow = cluster.install(word_count)
         begun: list[bool] = []
         noted: list[bool] = []
-        in_turn = Crew._work_in_turn
+        in_turn = WorkerThreads._work_in_turn
         monkeypatch.setattr(Pace, "begins_in_turn", lambda pace: True)
         monkeypatch.setattr(Pace, "note", lambda pace, way, seconds: noted.append(way))
         monkeypatch.setattr(
-            Crew, "_work_in_turn", lambda crew, until: begun.append(True) or in_turn(crew, until)
+            WorkerThreads, "_work_in_turn", lambda pool, until: begun.append(True) or in_turn(pool, until)
         )
         flow.input("lines").insert(["a"] * rows)
         flow.wait(flow.seal())

@@ -12,7 +12,7 @@ from dataflows import CollectVertex, collatz, fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
-from timely.client.embedded import owed, workers
+from timely.client.embedded import pending_work, workers
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.operators.inputs.handle import InputHandle
 from timely.worker import together
@@ -86,7 +86,7 @@ def sees(seen: list[object]) -> Callable[[timely.Dataflow], object]:
 def test_seal_and_close_do_no_work_and_wait_does_all_of_it_in_order(
     workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owed, "OWED_SECONDS_MAX", 1e9)  # however slow the machine is
+    monkeypatch.setattr(pending_work, "PENDING_SECONDS_MAX", 1e9)  # however slow the machine is
     seen: list[object] = []
     with timely.connect(workers=workers, embedded=True) as cluster:
         flow = cluster.install(sees(seen))
@@ -101,8 +101,8 @@ def test_seal_and_close_do_no_work_and_wait_does_all_of_it_in_order(
 
 
 def test_more_than_may_wait_is_worked_off_by_seal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owed, "OWED_EPOCHS_MAX", 3)
-    monkeypatch.setattr(owed, "OWED_SECONDS_MAX", 1e9)
+    monkeypatch.setattr(pending_work, "PENDING_EPOCHS_MAX", 3)
+    monkeypatch.setattr(pending_work, "PENDING_SECONDS_MAX", 1e9)
     seen: list[object] = []
     with timely.connect(embedded=True) as cluster:
         flow, fails = cluster.install(sees(seen)), cluster.install(fails_on)
@@ -314,7 +314,7 @@ def test_what_is_under_way_in_a_pause_is_taken_in_so_that_something_may_be_forgo
 ) -> None:
     with timely.connect(workers=2, threads=True) as cluster:
         own = cluster._workers
-        assert isinstance(own, EmbeddedWorkers) and own._crew is not None
+        assert isinstance(own, EmbeddedWorkers) and own._threads is not None
         cluster.install(word_count)
         resting: list[object] = []
 
@@ -323,7 +323,7 @@ def test_what_is_under_way_in_a_pause_is_taken_in_so_that_something_may_be_forgo
             return True
 
         with monkeypatch.context() as patched:
-            patched.setattr(own._crew, "work", pauses)
+            patched.setattr(own._threads, "work", pauses)
             patched.setattr(workers, "forget_together", lambda group: resting.append(group.at_rest()))
             own._step(inf)
             assert resting == [] and own.at_rest() is None, "nothing is to be forgotten"

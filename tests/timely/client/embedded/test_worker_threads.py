@@ -18,10 +18,10 @@ from dataflows import fails_on, word_count
 
 import timely
 from progress.times.timestamp import Timestamp
-from timely.client.embedded import crew as crews
-from timely.client.embedded.crew import Crew
-from timely.client.embedded.doors import Door, ThreadNetwork
+from timely.client.embedded import worker_threads
 from timely.client.embedded.pace import Pace
+from timely.client.embedded.thread_transport import ThreadNetwork, ThreadTransport
+from timely.client.embedded.worker_threads import WorkerThreads
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.running.core import Worker
 
@@ -29,11 +29,8 @@ from timely.running.core import Worker
 @contextmanager
 def interrupted_once(begun: threading.Event) -> Iterator[None]:
     """Ctrl-C, once that has begun; it must come out of the block."""
-
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
-    interrupter = threading.Thread(
-        target=lambda: begun.wait(60.0) and os.kill(os.getpid(), signal.SIGINT), name="interrupter"
-    )
+    interrupter = threading.Thread(target=lambda: begun.wait(60.0) and os.kill(os.getpid(), signal.SIGINT))
     interrupter.start()
     with pytest.raises(KeyboardInterrupt):
         yield
@@ -48,8 +45,8 @@ def _nothing() -> None:
 class Passes:
     """A worker that passes on whatever it gets, each time one less of it, to a peer by chance."""
 
-    def __init__(self, door: Door, index: int, workers: int, seed: int) -> None:
-        self.door, self.index, self.workers = door, index, workers
+    def __init__(self, transport: ThreadTransport, index: int, workers: int, seed: int) -> None:
+        self.transport, self.index, self.workers = transport, index, workers
         self.rng = random.Random(seed)
         self.waiting: list[int] = []
         self.done = 0
@@ -62,7 +59,7 @@ class Passes:
     def step(self) -> bool:
         self.thread = threading.get_ident()
         self.on_step()
-        arrived = [int(bytes(frames[0])) for _, frames in self.door.recv_nowait()]
+        arrived = [int(bytes(frames[0])) for _, frames in self.transport.recv_nowait()]
         waiting, self.waiting = self.waiting, arrived
         for left in waiting:
             self.done += 1
@@ -70,7 +67,7 @@ class Passes:
                 time.sleep(self.rng.random() * 1e-4)
             if left:
                 peer = (self.index + self.rng.randint(1, self.workers - 1)) % self.workers
-                self.door.send(peer, [str(left - 1).encode()])
+                self.transport.send(peer, [str(left - 1).encode()])
         return bool(waiting or arrived)
 
 
@@ -88,13 +85,13 @@ class Alternates(Pace):
 
 def passing(
     count: int, seed: int, wants_pause: Callable[[], bool] = bool, in_turn: bool | None = False
-) -> tuple[Crew, list[Passes]]:
-    """A crew of such workers."""
+) -> tuple[WorkerThreads, list[Passes]]:
+    """Threads of such workers."""
     network = ThreadNetwork(count)
     workers = [Passes(network.transport(index), index, count, seed + index) for index in range(count)]
-    crew = Crew(cast("list[Worker]", workers), network, wants_pause)
-    crew._pace = Alternates(in_turn)
-    return crew, workers
+    pool = WorkerThreads(cast("list[Worker]", workers), network, wants_pause)
+    pool._pace = Alternates(in_turn)
+    return pool, workers
 
 
 @pytest.mark.parametrize("in_turn", [False, None])
@@ -102,9 +99,11 @@ def passing(
 def test_all_is_done_when_it_returns_and_nobody_works_after_it(
     count: int, in_turn: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews, "_IN_TURN_SECONDS", 1e-4)  # so that most that begins so does not end so
+    monkeypatch.setattr(
+        worker_threads, "_IN_TURN_SECONDS", 1e-4
+    )  # so that most that begins so does not end so
     rng = random.Random(count)
-    crew, workers = passing(count, 7 * count, in_turn=in_turn)
+    pool, workers = passing(count, 7 * count, in_turn=in_turn)
     meant = 0
     for _ in range(150):
         for worker in workers:
@@ -113,21 +112,21 @@ def test_all_is_done_when_it_returns_and_nobody_works_after_it(
                 worker.waiting.append(left)
                 meant += left + 1
         has_work = any(worker.waiting for worker in workers)
-        assert crew.work() == has_work
-        assert not crew.has_paused
+        assert pool.work() == has_work
+        assert not pool.has_paused
         assert sum(worker.done for worker in workers) == meant
-        assert crew._network.in_flight() == 0
-        assert [door.is_held for door in crew._doors] == [False] + [True] * (count - 1)
+        assert pool._network.in_flight() == 0
+        assert [transport.is_held for transport in pool._transports] == [False] + [True] * (count - 1)
     if in_turn is False:
         assert len({worker.thread for worker in workers}) == count, "each in a thread of its own"
-        assert [crew.has(worker.thread) for worker in workers] == [False] + [True] * (count - 1)
+        assert [pool.has(worker.thread) for worker in workers] == [False] + [True] * (count - 1)
     assert workers[0].thread == threading.get_ident()
-    crew.close()
-    assert not any(thread.is_alive() for thread in crew._threads)
+    pool.close()
+    assert not any(thread.is_alive() for thread in pool._threads)
 
 
 def test_a_message_between_two_looks_at_counts_is_seen() -> None:
-    """Sent behind the first door that is looked at, and taken before the last: the sums are even."""
+    """Sent behind the first transport that is looked at, and taken before the last: the sums are even."""
 
     class Counted:
         def __init__(self, *looks: tuple[int, int]) -> None:
@@ -141,84 +140,84 @@ def test_a_message_between_two_looks_at_counts_is_seen() -> None:
         def taken(self) -> int:
             return self.looks.pop(0)[1] if len(self.looks) > 1 else self.looks[0][1]
 
-    crew = Crew.__new__(Crew)
-    crew._rests = [True] * 3
-    crew._threads = []
-    doors = (Counted((0, 0), (2, 1)), Counted((1, 0), (1, 0)), Counted((0, 1), (0, 1)))
-    crew._doors = cast("list[Door]", doors)
-    assert not crew._all_rest()
-    crew._doors = cast("list[Door]", (Counted((2, 1)), Counted((0, 1))))
-    assert crew._all_rest()
-    crew._rests = [True, False]
-    assert not crew._all_rest()
-    crew._rests = [True, True]
-    crew._doors = cast("list[Door]", (Counted((2, 1)), Counted((0, 0))))
-    assert not crew._all_rest(), "one is under way"
+    pool = WorkerThreads.__new__(WorkerThreads)
+    pool._rests = [True] * 3
+    pool._threads = []
+    transports = (Counted((0, 0), (2, 1)), Counted((1, 0), (1, 0)), Counted((0, 1), (0, 1)))
+    pool._transports = cast("list[ThreadTransport]", transports)
+    assert not pool._all_rest()
+    pool._transports = cast("list[ThreadTransport]", (Counted((2, 1)), Counted((0, 1))))
+    assert pool._all_rest()
+    pool._rests = [True, False]
+    assert not pool._all_rest()
+    pool._rests = [True, True]
+    pool._transports = cast("list[ThreadTransport]", (Counted((2, 1)), Counted((0, 0))))
+    assert not pool._all_rest(), "one is under way"
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("who", [0, 1])
 def test_a_pause_leaves_the_rest_to_the_next_call(who: int, in_turn: bool) -> None:
     wants = [False]
-    crew, workers = passing(2, 3, lambda: wants[0], in_turn)
+    pool, workers = passing(2, 3, lambda: wants[0], in_turn)
 
     def on_step() -> None:
         wants[0] = workers[who].done > 5
 
     workers[who].on_step = on_step
     workers[who].waiting += [50]
-    assert crew.work() and crew.has_paused
+    assert pool.work() and pool.has_paused
     done = sum(worker.done for worker in workers)
     assert done < 51
     workers[who].on_step = _nothing
     wants[0] = False
     time.sleep(0.05)
     assert sum(worker.done for worker in workers) == done, "nobody works in a pause"
-    assert crew.work() and not crew.has_paused
+    assert pool.work() and not pool.has_paused
     assert sum(worker.done for worker in workers) == 51
-    crew.close()
+    pool.close()
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("who", [0, 1])
 def test_it_ends_at_a_moment_that_is_given(who: int, in_turn: bool) -> None:
-    crew, workers = passing(2, 3, in_turn=in_turn)
+    pool, workers = passing(2, 3, in_turn=in_turn)
     workers[who].on_step = lambda: workers[who].waiting.append(0)
-    assert crew.work(time.monotonic() + 0.1)
-    assert crew.has_paused
-    assert who == 0 or crew.has(workers[1].thread)
+    assert pool.work(time.monotonic() + 0.1)
+    assert pool.has_paused
+    assert who == 0 or pool.has(workers[1].thread)
     workers[who].on_step = _nothing
-    crew.work()
-    assert not crew.has_paused
-    crew.close()
+    pool.work()
+    assert not pool.has_paused
+    pool.close()
 
 
 def test_a_pause_that_is_wanted_in_turn_is_one_at_once() -> None:
-    crew, workers = passing(2, 3, lambda: True, in_turn=True)
+    pool, workers = passing(2, 3, lambda: True, in_turn=True)
     workers[0].on_step = lambda: workers[0].waiting.append(0)
-    assert crew.work() and crew.has_paused and workers[0].done == 1
-    crew.close()
+    assert pool.work() and pool.has_paused and workers[0].done == 1
+    pool.close()
 
 
 def test_who_works_without_an_end_hears_of_a_pause_that_another_wants() -> None:
     wants = threading.Event()
-    crew, workers = passing(2, 3, lambda: threading.get_ident() == workers[1].thread and wants.is_set())
+    pool, workers = passing(2, 3, lambda: threading.get_ident() == workers[1].thread and wants.is_set())
     workers[0].on_step = lambda: workers[0].waiting.append(0)
     workers[1].on_step = wants.set
     workers[1].waiting.append(0)
-    assert crew.work() and crew.has_paused
+    assert pool.work() and pool.has_paused
     workers[0].on_step = workers[1].on_step = _nothing
     wants.clear()
-    crew.work()
-    assert not crew.has_paused
-    crew.close()
+    pool.work()
+    assert not pool.has_paused
+    pool.close()
 
 
 def test_who_is_about_to_sleep_hears_of_a_pause_that_another_wants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    monkeypatch.setattr(worker_threads, "_LOOK_SECONDS", 120.0)
     wants = threading.Event()
-    crew, workers = passing(2, 3, wants.is_set)
-    door, wait, paused = crew._doors[0], crew._doors[0].wait, threading.Event()
+    pool, workers = passing(2, 3, wants.is_set)
+    transport, wait, paused = pool._transports[0], pool._transports[0].wait, threading.Event()
 
     def waits(timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
         wants.set()  # only now: it has seen nothing of it
@@ -226,35 +225,35 @@ def test_who_is_about_to_sleep_hears_of_a_pause_that_another_wants(monkeypatch: 
         wait(timeout_seconds, is_awaited)
 
     def is_woken() -> None:
-        if crew._must_pause:
+        if pool._must_pause:
             paused.set()
 
     def is_slow() -> None:
         assert wants.wait(60.0)
 
-    monkeypatch.setattr(door, "wait", waits)
-    monkeypatch.setattr(door, "wake", is_woken)
+    monkeypatch.setattr(transport, "wait", waits)
+    monkeypatch.setattr(transport, "wake", is_woken)
     workers[1].on_step = is_slow
     workers[1].waiting.append(0)
-    crew.work()  # for ever, if it slept
-    assert crew.has_paused
-    crew.close()
+    pool.work()  # for ever, if it slept
+    assert pool.has_paused
+    pool.close()
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_what_a_call_took_is_noted_of_the_way_in_which_it_began(in_turn: bool) -> None:
-    crew, workers = passing(2, 3, in_turn=in_turn)
+    pool, workers = passing(2, 3, in_turn=in_turn)
     noted: list[bool] = []
-    crew._pace.note = lambda way, seconds: noted.append(way)  # type: ignore[method-assign]
+    pool._pace.note = lambda way, seconds: noted.append(way)  # type: ignore[method-assign]
     held: list[list[bool]] = []
-    workers[0].on_step = lambda: held.append([door.is_held for door in crew._doors])
+    workers[0].on_step = lambda: held.append([transport.is_held for transport in pool._transports])
     workers[0].waiting.append(0)
-    assert crew.work()
+    assert pool.work()
     assert noted == [in_turn]
     assert held[0] == [in_turn] * 2, "who takes turns with all others waits for nobody"
     workers[0].on_step = _nothing
-    assert not crew.work() and noted == [in_turn], "nothing was done"
-    crew.close()
+    assert not pool.work() and noted == [in_turn], "nothing was done"
+    pool.close()
 
 
 @pytest.mark.parametrize("who", [0, 1])
@@ -263,7 +262,7 @@ def test_what_a_call_took_is_noted_of_the_way_in_which_it_began(in_turn: bool) -
 def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(
     who: int, kind: type[BaseException], in_turn: bool, looks_often: None
 ) -> None:
-    crew, workers = passing(3, 3, in_turn=in_turn)
+    pool, workers = passing(3, 3, in_turn=in_turn)
 
     def fails() -> None:
         raise kind("of a worker")
@@ -271,14 +270,14 @@ def test_what_comes_out_of_a_worker_comes_out_and_all_is_over(
     workers[who].on_step = fails
     workers[2].waiting += [10_000]
     with pytest.raises(kind, match="of a worker"):
-        crew.work()
-    for thread in crew._threads:
+        pool.work()
+    for thread in pool._threads:
         thread.join(10.0)
-    assert crew.is_over and not crew.is_at_work
+    assert pool.is_over and not pool.is_at_work
 
 
 def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_step() -> None:
-    crew, workers = passing(2, 3)
+    pool, workers = passing(2, 3)
     begun, ends = threading.Event(), threading.Event()
 
     def is_long() -> None:
@@ -289,127 +288,127 @@ def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_
     workers[1].waiting += [3]
 
     with interrupted_once(begun):
-        crew.work()
-    assert crew.is_at_work
+        pool.work()
+    assert pool.is_at_work
     ends.set()
-    for thread in crew._threads:
+    for thread in pool._threads:
         thread.join(10.0)
-    assert not crew.is_at_work
+    assert not pool.is_at_work
 
 
 def _introduced(count: int) -> ThreadNetwork:
     """A network in which all have taken in what others say first."""
     network = ThreadNetwork(count)
-    for door in network.doors:
-        door.recv_nowait()
+    for transport in network.transports:
+        transport.recv_nowait()
     return network
 
 
 def test_who_is_called_on_its_way_to_sleep_does_not_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has waited for its turn in vain, and is given it before it says that it sleeps."""
-    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    monkeypatch.setattr(worker_threads, "_LOOK_SECONDS", 120.0)
     network = _introduced(2)
     on_its_way, is_called = threading.Event(), threading.Event()
-    door = network.transport(1)
-    wait = door.wait
+    transport = network.transport(1)
+    wait = transport.wait
 
     def waits(timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
         on_its_way.set()
         assert is_called.wait(60.0)
         wait(timeout_seconds, is_awaited)
 
-    monkeypatch.setattr(door, "wait", waits)
+    monkeypatch.setattr(transport, "wait", waits)
     workers = [Passes(network.transport(index), index, 2, 5) for index in range(2)]
-    crew = Crew(cast("list[Worker]", workers), network, bool)
-    crew._pace = Alternates(False)
+    pool = WorkerThreads(cast("list[Worker]", workers), network, bool)
+    pool._pace = Alternates(False)
     assert on_its_way.wait(60.0)
     workers[0].on_step = is_called.set
     workers[1].waiting.append(0)
-    crew.work(time.monotonic() + 30.0)
-    assert not crew.has_paused and workers[1].done == 1
-    crew.close()
+    pool.work(time.monotonic() + 30.0)
+    assert not pool.has_paused and workers[1].done == 1
+    pool.close()
 
 
 def test_who_is_about_to_sleep_ends_where_all_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    monkeypatch.setattr(worker_threads, "_LOOK_SECONDS", 120.0)
     network = _introduced(2)
-    door = network.transport(1)
-    wait, on_its_way, is_over = door.wait, threading.Event(), threading.Event()
+    transport = network.transport(1)
+    wait, on_its_way, is_over = transport.wait, threading.Event(), threading.Event()
 
     def waits(timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
         on_its_way.set()
         assert is_over.wait(60.0)
         wait(timeout_seconds, is_awaited)
 
-    monkeypatch.setattr(door, "wait", waits)
+    monkeypatch.setattr(transport, "wait", waits)
     workers = [Passes(network.transport(index), index, 2, 5) for index in range(2)]
-    crew = Crew(cast("list[Worker]", workers), network, bool)
+    pool = WorkerThreads(cast("list[Worker]", workers), network, bool)
     assert on_its_way.wait(60.0)
-    crew.call_off()
+    pool.call_off()
     is_over.set()
-    crew._turns[1].release()
-    crew._threads[0].join(30.0)
-    assert not crew.is_at_work
+    pool._turns[1].release()
+    pool._threads[0].join(30.0)
+    assert not pool.is_at_work
 
 
 def test_what_comes_while_turns_are_given_away_is_not_slept_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread works already, and writes to another whose turn is just being given away."""
-    monkeypatch.setattr(crews, "_LOOK_SECONDS", 120.0)
+    monkeypatch.setattr(worker_threads, "_LOOK_SECONDS", 120.0)
     network = _introduced(3)
     workers = [Passes(network.transport(index), index, 3, 5) for index in range(3)]
-    crew = Crew(cast("list[Worker]", workers), network, bool)
-    crew._pace = Alternates(False)
-    door = crew._doors[2]
-    let_go = door.let_go
+    pool = WorkerThreads(cast("list[Worker]", workers), network, bool)
+    pool._pace = Alternates(False)
+    transport = pool._transports[2]
+    let_go = transport.let_go
 
     def lets_go() -> None:
-        workers[1].door.send(2, [b"0"])
+        workers[1].transport.send(2, [b"0"])
         let_go()
 
-    monkeypatch.setattr(door, "let_go", lets_go)
-    while not door._is_asleep:
+    monkeypatch.setattr(transport, "let_go", lets_go)
+    while not transport._is_asleep:
         time.sleep(0.01)
-    crew.work(time.monotonic() + 30.0)
-    assert not crew.has_paused and workers[2].done == 1
-    crew.close()
+    pool.work(time.monotonic() + 30.0)
+    assert not pool.has_paused and workers[2].done == 1
+    pool.close()
 
 
 def test_a_thread_that_cannot_even_wait_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of waiting for it for ever; whether it fails before or while somebody asks."""
-    crew, workers = passing(2, 3)
-    door = crew._doors[1]
+    pool, workers = passing(2, 3)
+    transport = pool._transports[1]
     ends = threading.Event()
 
     def fails(*_: object) -> None:
         ends.wait(60.0)
         raise MemoryError("no kernel")
 
-    monkeypatch.setattr(door, "wait", fails)
+    monkeypatch.setattr(transport, "wait", fails)
     workers[0].on_step = ends.set
     workers[0].waiting.append(3)
     with pytest.raises(MemoryError, match="no kernel"):
         for _ in range(3):  # the first call may find it in the old way of waiting
-            crew.work(time.monotonic() + 30.0)
+            pool.work(time.monotonic() + 30.0)
             workers[1].waiting.append(3)
-    assert crew.is_over
+    assert pool.is_over
 
 
-def test_a_crew_may_be_closed_twice() -> None:
-    crew, _ = passing(3, 3)
-    crew.close()
-    for turn in crew._turns[1:]:
+def test_threads_may_be_closed_twice() -> None:
+    pool, _ = passing(3, 3)
+    pool.close()
+    for turn in pool._turns[1:]:
         if turn.locked():  # as by a thread that ends without it
             turn.release()
-    crew.close()
-    assert not crew.is_at_work
+    pool.close()
+    assert not pool.is_at_work
 
 
-def test_who_forgets_a_crew_lets_its_threads_end(looks_often: None) -> None:
-    crew, workers = passing(3, 1)
+def test_threads_that_nobody_refers_to_end(looks_often: None) -> None:
+    pool, workers = passing(3, 1)
     workers[1].waiting += [9]
-    crew.work()
-    threads, gone = crew._threads, weakref.ref(crew)
-    del crew
+    pool.work()
+    threads, gone = pool._threads, weakref.ref(pool)
+    del pool
     gc.collect()
     assert gone() is None
     for thread in threads:
@@ -492,12 +491,12 @@ def test_a_vertex_may_close_what_runs_it_on_whichever_thread(
         flow = cluster.install(_on(worker, cluster.close))
         flow.input("x").insert([0])
         with pytest.raises(timely.MisuseError, match="this cluster is closed"):
-            flow.seal()  # where this takes longer than work may be owed it is closed already by the next line
+            flow.seal()  # it may take longer than work may be pending
             flow.wait()
             flow.seal()
-        crew = cluster._workers._crew  # type: ignore[attr-defined]
+        pool = cluster._workers._threads  # type: ignore[attr-defined]
         cluster.close()
-        assert not any(thread.is_alive() for thread in crew._threads), "now that nobody is within"
+        assert not any(thread.is_alive() for thread in pool._threads), "now that nobody is within"
 
 
 def test_threads_end_with_a_cluster_that_was_interrupted_between_two_calls(
@@ -505,7 +504,7 @@ def test_threads_end_with_a_cluster_that_was_interrupted_between_two_calls(
 ) -> None:
     cluster = timely.connect(workers=2, threads=True)
     workers = cluster._workers
-    assert isinstance(workers, EmbeddedWorkers) and workers._crew is not None
+    assert isinstance(workers, EmbeddedWorkers) and workers._threads is not None
     flow = cluster.install(word_count)
 
     def is_interrupted(*_: object) -> None:
@@ -517,7 +516,7 @@ def test_threads_end_with_a_cluster_that_was_interrupted_between_two_calls(
             flow.input("lines").insert(["a"])
             flow.seal()
     cluster.close()
-    assert not any(thread.is_alive() for thread in workers._crew._threads)
+    assert not any(thread.is_alive() for thread in workers._threads._threads)
 
 
 def test_nothing_is_forgotten_while_an_interrupted_cluster_is_still_at_work(
@@ -581,10 +580,10 @@ def test_what_is_asked_is_done_however_often_a_pause_is_wanted(
     monkeypatch.setattr(Pace, "begins_in_turn", lambda self: in_turn)
     with timely.connect(workers=3, threads=True) as cluster:
         workers = cluster._workers
-        assert isinstance(workers, EmbeddedWorkers) and workers._crew is not None
+        assert isinstance(workers, EmbeddedWorkers) and workers._threads is not None
         flow = cluster.install(word_count)
         for wants in (True, False) * 3:
-            monkeypatch.setattr(workers._crew, "_wants_pause", lambda wants=wants: wants)
+            monkeypatch.setattr(workers._threads, "_wants_pause", lambda wants=wants: wants)
             flow.input("lines").insert(["a b c d e f g"])
             flow.seal()
             workers.work_off()

@@ -1,12 +1,12 @@
-"""How frames get from thread to thread: workers of one process, each in a thread.
+"""A transport between workers of one process, each in a thread.
 
-What is small goes by rings, as between processes of one host (`neighbours.py`), since kernels read and write
-these without the interpreter's lock; what is large is handed over as it is, without a copy. Who has nothing
-to do sleeps, for whoever looks out in Python keeps the others from working; and it is woken by a lock, not by
-a byte in a pipe: who writes lets go of the interpreter's lock for that, and has to wait until the one that it
-has woken does so.
+Small messages go by rings, as between processes of one host (`neighbours.py`): kernels read and write these
+without the interpreter's lock. Large ones are handed over as they are, without a copy. A thread that has
+nothing to do sleeps, since one that looks out in Python would keep the others from working. It is woken by a
+lock, not by a byte in a pipe: a thread that writes to a pipe lets go of the interpreter's lock, and waits
+until the thread that it has woken does so.
 
-`sent` and `taken` count messages, each by the thread of that worker alone: see `crew.py`.
+`sent` and `taken` count messages, each written by the thread of that worker alone: see `worker_threads.py`.
 """
 
 from __future__ import annotations
@@ -22,57 +22,64 @@ from ...wire.transport import Lent
 from ...wire.transport.neighbours import Neighbours
 from .looking_out import CALLS, looks_within, new_words, sees_another
 
-__all__ = ["Door", "ThreadNetwork"]
+__all__ = ["ThreadNetwork", "ThreadTransport"]
 
 _LOOKS: Final = 10_000
-"""Of a kernel, which has the core to itself meanwhile, and not the interpreter's lock."""
+"""How often a kernel that waits looks before it returns. It has the core to itself meanwhile, and not the
+interpreter's lock.
+"""
 
 
 class ThreadNetwork:
     """Connects `workers` workers."""
 
     def __init__(self, workers: int) -> None:
-        self.doors = [Door(index, workers) for index in range(workers)]
-        for door in self.doors:
-            door.join(self.doors)
+        self.transports = [ThreadTransport(index, workers) for index in range(workers)]
+        for transport in self.transports:
+            transport.join(self.transports)
 
-    def transport(self, worker: int) -> Door:
-        """The door of one worker."""
-        return self.doors[worker]
+    def transport(self, worker: int) -> ThreadTransport:
+        """Return the transport of one worker."""
+        return self.transports[worker]
 
     def in_flight(self) -> int:
-        """Messages sent and not yet received, while nobody is at work."""
-        return sum(door.sent for door in self.doors) - sum(door.taken for door in self.doors)
+        """Return how many messages are sent and not yet received. Requires: no thread is at work."""
+        return sum(transport.sent for transport in self.transports) - sum(
+            transport.taken for transport in self.transports
+        )
 
     def close(self) -> None:
-        """Let go of all memory, when no thread uses it any more."""
-        for door in self.doors:
-            door.close()
+        """Release all memory. Requires: no thread uses it any more."""
+        for transport in self.transports:
+            transport.close()
 
 
-class Door:
-    """One worker's door to a `ThreadNetwork`: its own thread's, but for what says otherwise."""
+class ThreadTransport:
+    """The transport of one worker in a `ThreadNetwork`. Only the worker's own thread calls its methods,
+    unless a method says otherwise.
+    """
 
     def __init__(self, index: int, workers: int) -> None:
         self.sent = 0
         self.taken = 0
         self._index = index
         self._workers = workers
-        self._doors: Sequence[Door] = ()
+        self._transports: Sequence[ThreadTransport] = ()
         self._come: list[deque[list[memoryview]]] = [deque() for _ in range(workers)]
         self._neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
         self.is_held = False
-        """Whether somebody else than its thread has its worker's turn, who will wake that if need be."""
+        """Whether a thread other than its own has the turn of its worker, and wakes its own if need be."""
         self.is_called = False
-        """Whether its thread is to take the turn, though nothing may have come: it may be about to sleep."""
+        """Whether its thread is to take the turn, though no message may have come: it may be about to sleep.
+        """
         self._is_asleep = False
         self._words = new_words()
         self._bell = threading.Lock()
         self._bell.acquire()
 
-    def join(self, doors: Sequence[Door]) -> None:
-        """These are there, itself among them."""
-        self._doors = doors
+    def join(self, transports: Sequence[ThreadTransport]) -> None:
+        """Connect to all transports, itself among them."""
+        self._transports = transports
         self._neighbours.join([peer for peer in range(self._workers) if peer != self._index])
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
@@ -88,8 +95,8 @@ class Door:
         return arrived
 
     def wait(self, timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
-        """Sleep until something has come, or somebody calls `wake`, or what is awaited is true already. Its
-        thread may do so without the turn, while somebody else takes what has come: so it only looks.
+        """Sleep until a message has come, or a thread calls `wake`; return at once if `is_awaited` is true. A
+        thread may wait without its turn, while another thread takes the messages: so it only looks.
         """
         self._is_asleep = True  # before looking: who comes later wakes
         try:
@@ -107,13 +114,13 @@ class Door:
             self._neighbours.wake_up(False)
 
     def has_come(self) -> bool:
-        """Whether `recv_nowait` would find something; of any thread. What has a lower number than what lies
-        in a ring was handed over before that was written.
+        """Return whether `recv_nowait` would find a message; any thread may ask. A message with a lower
+        number than one that lies in a ring was handed over before that was written.
         """
         return any(self._come) or self._neighbours.has_any()
 
     def wake(self) -> None:
-        """Let `wait` return; of any thread."""
+        """Let `wait` return; any thread may call it."""
         if self._is_asleep and not self.is_held:
             self._is_asleep = False
             self._words[CALLS] += 1
@@ -123,7 +130,7 @@ class Door:
                 pass  # somebody else has just done so
 
     def let_go(self) -> None:
-        """Its thread may have the turn; of whoever had it."""
+        """Let its thread have the turn; called by the thread that had it."""
         self.is_held = False
         if self._is_asleep:  # who wrote meanwhile has called in vain, and would not call again
             self._neighbours.ask_to_be_woken()
@@ -154,13 +161,13 @@ class Door:
         return not any(self._come) and self._neighbours.looks_out(number)
 
     def _hand_over(self, peer: int, frames: Sequence[Frame]) -> None:
-        """What does not go by a ring. The sender, whose memory it is, does not write there any more."""
-        door = self._doors[peer]
-        door._come[self._index].append([bytes_of(frame) for frame in frames])
-        door.wake()
+        """Send what does not go by a ring. The sender, whose memory it is, does not write there any more."""
+        transport = self._transports[peer]
+        transport._come[self._index].append([bytes_of(frame) for frame in frames])
+        transport.wake()
 
     def _wake_peer(self, peer: int) -> None:
-        self._doors[peer].wake()
+        self._transports[peer].wake()
 
     def _take_over(self) -> None:
         for peer, come in enumerate(self._come):

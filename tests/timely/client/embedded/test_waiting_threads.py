@@ -12,7 +12,7 @@ import pytest
 from dataflows import fails_on, word_count
 
 import timely
-from timely.client.embedded.others import Others
+from timely.client.embedded.waiting_threads import WaitingThreads
 
 SOON = 60
 
@@ -27,9 +27,9 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
 @contextmanager
 def beside(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Iterator[Future[object]]:
     """`call` in a thread of its own, and what it has come to; begins once it has lain down to wait."""
-    lies, lie_down = threading.Event(), Others.lie_down
+    lies, lie_down = threading.Event(), WaitingThreads.lie_down
 
-    def told(others: Others, is_for_ever: bool) -> threading.Event:
+    def told(others: WaitingThreads, is_for_ever: bool) -> threading.Event:
         event = lie_down(others, is_for_ever)
         lies.set()
         return event
@@ -40,7 +40,7 @@ def beside(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Itera
         except BaseException as error:
             future.set_exception(error)
 
-    monkeypatch.setattr(Others, "lie_down", told)
+    monkeypatch.setattr(WaitingThreads, "lie_down", told)
     future: Future[object] = Future()
     threading.Thread(target=carry_out, daemon=True).start()
     assert lies.wait(SOON)
@@ -154,8 +154,8 @@ def test_an_interrupt_of_who_only_waits_breaks_nothing(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Others, "may_ask", lambda _: True)
-        patch.setattr(Others, "lie_down", lambda *_: Interrupted())
+        patch.setattr(WaitingThreads, "may_ask", lambda _: True)
+        patch.setattr(WaitingThreads, "lie_down", lambda *_: Interrupted())
         with pytest.raises(KeyboardInterrupt):
             flow.wait(0)
     flow.input("lines").insert(["a"])
@@ -222,7 +222,7 @@ def test_who_waits_with_a_limit_may_seal_afterwards(
 
 def test_others_may_get_up_while_a_message_counts_them() -> None:
     """They do so without a turn, and the message is the reason that a caller is given."""
-    others = Others()
+    others = WaitingThreads()
     first, second = others.lie_down(True), others.lie_down(True)
 
     class Goes(int):
@@ -237,7 +237,7 @@ def test_others_may_get_up_while_a_message_counts_them() -> None:
 
 
 def test_who_gets_up_is_no_longer_one_that_waits() -> None:
-    others, done = Others(), threading.Event()
+    others, done = WaitingThreads(), threading.Event()
     events: list[threading.Event] = []
 
     def sleeps() -> None:
@@ -272,11 +272,11 @@ def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() ->
 
     before = threading.Thread(target=earlier)
     before.start()
-    others = Others()
+    others = WaitingThreads()
     try:
         assert not others.may_ask()
-        crew = threading.Thread(target=done.wait, name="naiad-worker-1")
-        crew.start()
+        worker = threading.Thread(target=done.wait, name="naiad-worker-1")
+        worker.start()
         assert not others.may_ask(), "a worker's thread works for who asks"
         asks.set()
         assert has_asked.wait(SOON) and others.may_ask()
@@ -284,7 +284,7 @@ def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() ->
         asks.set()
         done.set()
         before.join()
-        crew.join()
+        worker.join()
     assert not others.may_ask()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result(SOON)
@@ -300,13 +300,15 @@ def test_a_turn_may_be_had_once_who_has_it_gives_it_back_or_not_in_time() -> Non
             has.set()
             may_go.wait()
 
-    assert Others.may_begin(turn, 0.0), "nobody has it"
+    assert WaitingThreads.may_begin(turn, 0.0), "nobody has it"
     with ThreadPoolExecutor(1) as threads:
         done = threads.submit(holds)
         has.wait()
-        assert not Others.may_begin(turn, 0.0) and not Others.may_begin(turn, time.monotonic() + 0.01)
+        assert not WaitingThreads.may_begin(turn, 0.0) and not WaitingThreads.may_begin(
+            turn, time.monotonic() + 0.01
+        )
         threading.Timer(0.02, may_go.set).start()
-        assert Others.may_begin(turn, time.monotonic() + SOON)
+        assert WaitingThreads.may_begin(turn, time.monotonic() + SOON)
         done.result(SOON)
     assert not turn._is_owned()  # type: ignore[attr-defined]
 
@@ -328,7 +330,7 @@ def test_who_is_interrupted_as_he_gets_it_does_not_hold_it() -> None:
 
     turn = Turn()
     with pytest.raises(KeyboardInterrupt):
-        Others.may_begin(turn, 0.0)  # type: ignore[arg-type]
+        WaitingThreads.may_begin(turn, 0.0)  # type: ignore[arg-type]
     assert turn.held == 0
 
 

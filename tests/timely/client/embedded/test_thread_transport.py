@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from timely.client.embedded import doors
-from timely.client.embedded.doors import ThreadNetwork
+from timely.client.embedded import thread_transport
+from timely.client.embedded.thread_transport import ThreadNetwork
 from timely.wire.transport import neighbours
 from timely.wire.transport.ring import InboundRing
 
@@ -71,13 +71,13 @@ def test_frames_are_bytes_whatever_the_memory_is_of(count: int, has_rings: bool)
 
 
 def test_what_there_was_no_more_room_for_has_come(has_rings: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "RECV_COUNT_MAX", 1)
+    monkeypatch.setattr(thread_transport, "RECV_COUNT_MAX", 1)
     network = ThreadNetwork(2)
     for size in (3_000_000, 2_000_000, 1):
         network.transport(0).send(1, [bytes(size)])
-    door, sizes = network.transport(1), []
-    while door.has_come():
-        sizes += [len(frame) for _, (frame,) in door.recv_nowait()]
+    transport, sizes = network.transport(1), []
+    while transport.has_come():
+        sizes += [len(frame) for _, (frame,) in transport.recv_nowait()]
     assert sizes == [3_000_000, 2_000_000, 1]
     network.close()
 
@@ -144,14 +144,14 @@ def test_who_forgets_a_network_gives_back_its_descriptors() -> None:
 def test_who_sleeps_while_its_turn_is_held_is_woken_by_what_comes_afterwards(has_rings: bool) -> None:
     """What came meanwhile, and was taken by who had the turn, had asked in vain for it to be woken."""
     network = ThreadNetwork(2)
-    door, heard = network.transport(1), threading.Event()
-    for each in network.doors:
+    transport, heard = network.transport(1), threading.Event()
+    for each in network.transports:
         each.recv_nowait()  # else nothing goes by a ring yet
-    door.is_held = True
+    transport.is_held = True
 
     def listen() -> None:
-        while not door.recv_nowait():
-            door.wait(60.0)
+        while not transport.recv_nowait():
+            transport.wait(60.0)
         heard.set()
 
     thread = threading.Thread(target=listen)
@@ -160,8 +160,8 @@ def test_who_sleeps_while_its_turn_is_held_is_woken_by_what_comes_afterwards(has
     network.transport(0).send(1, [b"held"])
     time.sleep(0.1)
     assert not heard.is_set(), "nobody wakes it"
-    assert len(door.recv_nowait()) == 1, "taken by who has the turn"
-    door.let_go()
+    assert len(transport.recv_nowait()) == 1, "taken by who has the turn"
+    transport.let_go()
     network.transport(0).send(1, [b"free"])
     assert heard.wait(30.0)
     thread.join()
@@ -170,21 +170,21 @@ def test_who_sleeps_while_its_turn_is_held_is_woken_by_what_comes_afterwards(has
 
 def test_nothing_is_lent_to_who_takes_turns(has_rings: bool) -> None:
     network = ThreadNetwork(2)
-    for door, other in zip(network.doors, reversed(network.doors), strict=True):
+    for transport, other in zip(network.transports, reversed(network.transports), strict=True):
         other.recv_nowait()
-        door.is_held = True
-        assert door.lend() is None
-        door.is_held = False
-        assert (door.lend() is None) != has_rings
+        transport.is_held = True
+        assert transport.lend() is None
+        transport.is_held = False
+        assert (transport.lend() is None) != has_rings
     network.close()
 
 
 def test_who_waits_without_the_turn_touches_nothing_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its thread is on its way to sleep while who has the turn takes message after message."""
     network = ThreadNetwork(2)
-    door = network.transport(1)
+    transport = network.transport(1)
     network.transport(0).recv_nowait()
-    door.recv_nowait()
+    transport.recv_nowait()
     for number in range(6):
         network.transport(0).send(1, [str(number).encode()])
     taken: list[bytes] = []
@@ -199,27 +199,27 @@ def test_who_waits_without_the_turn_touches_nothing_that_is_taken(monkeypatch: p
     with monkeypatch.context() as patched:
         patched.setattr(InboundRing, "has_more", is_taken_meanwhile)
         for _ in range(6):
-            door.wait(0.0)
+            transport.wait(0.0)
     assert taken == [str(number).encode() for number in range(6)]
     network.close()
 
 
 def test_who_waits_without_the_turn_does_not_go_round_the_end_of_a_ring() -> None:
     network = ThreadNetwork(2)
-    door, other = network.transport(1), network.transport(0)
+    transport, other = network.transport(1), network.transport(0)
     other.recv_nowait()
-    door.recv_nowait()
-    ring = door._neighbours._lines[0].ring
+    transport.recv_nowait()
+    ring = transport._neighbours._lines[0].ring
     assert ring is not None
     size = ring._size // 8 - 4096
     seen = set()
     for _ in range(40):
         other.send(1, [bytes(size)])
         head = ring._head
-        door.wait(0.0)
-        door.has_come()
+        transport.wait(0.0)
+        transport.has_come()
         assert ring._head == head, "moved by who takes only"
         seen.add(ring._words[32 + (head & (ring._size - 1)) // 8] < 0)
-        door.recv_nowait()
+        transport.recv_nowait()
     assert seen == {True, False}
     network.close()

@@ -1,15 +1,15 @@
 """Can what a thread waits for still come, and when is it worth looking again?
 
-Embedded workers work while they are asked, and then do all that there is to do. What has not come by that can
-come only by a call of another thread of the program, which seals, say. If there is none that could make one,
-waiting is an error at once. Else the thread that waits has no turn, so that others can have theirs, and looks
-again when one of them has asked for anything.
+Embedded workers work while a call asks them something, and then do all that there is to do. What has not come
+by that can come only by a call of another thread of the program, one that seals, for example. If no thread
+could make such a call, waiting is an error at once. Otherwise the waiting thread gives up its turn, so that
+others can have theirs, and looks again when one of them has asked for anything.
 
 Which threads may make such a call? Those that have asked this cluster before, and those that were started
-since it was made, for they may be about to. A thread that was there before and has never asked, such as one
-of a notebook or of a debugger, is none of them; nor is one in which a worker works, nor one that waits here
-itself, and without a limit: if all that could bring something wait for one another, the last one is told.
-Of a thread that waits for something else, such as the end of one that waits here, nobody knows.
+since it was made, since they may be about to. A thread that was there before and has never asked, such as one
+of a notebook or of a debugger, does not count; nor does a thread in which a worker works, nor one that waits
+here itself, without a limit: if all threads that could bring something wait for one another, the last one is
+told. What nobody can know is that a thread waits for something else, such as the end of one that waits here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from weakref import WeakSet
 from ...errors import WaitTimeoutError
 from ...failure import add_note
 from .answers import Answers
-from .crew import is_of_a_crew
+from .worker_threads import is_worker_thread
 
-__all__ = ["Others", "Turn"]
+__all__ = ["Turn", "WaitingThreads"]
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -49,8 +49,10 @@ class Turn(Protocol):
     ) -> None: ...
 
 
-class Others:
-    """The threads of this program, as one of them sees the others."""
+class WaitingThreads:
+    """The threads of this program that wait for answers of one embedded cluster, and those that may bring
+    them.
+    """
 
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
@@ -63,8 +65,8 @@ class Others:
 
     @staticmethod
     def may_begin(turn: Turn, until: float) -> bool:
-        """Whether a turn could be had before a time that is not for ever: it lasts as long as there is work
-        for who has it. Who takes it now waits for who came in between at the most.
+        """Return whether the turn is free before `until`, which is finite: a thread keeps its turn as long as
+        it has work. The caller takes the turn afterwards, and waits at most for threads that came in between.
         """
         try:
             is_free = turn.acquire(timeout=min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX))
@@ -79,7 +81,7 @@ class Others:
 
     @staticmethod
     def not_begun() -> WaitTimeoutError:
-        """What to raise if it could not."""
+        """Return what to raise if it is not."""
         return WaitTimeoutError(
             "the time is over, and another thread of this program is at work with these workers: nothing of "
             "what was asked for was done. Ask again, or take workers in processes, connect(workers=…), which "
@@ -87,26 +89,26 @@ class Others:
         )
 
     def may_ask(self) -> bool:
-        """Whether there is another thread that may ask for something."""
+        """Return whether there is another thread that may ask for something."""
         asleep = set(self.asleep.copy().values())
         return any(
             (thread.ident in self.have_asked or thread not in self._before)
             and thread.ident not in asleep
-            and not is_of_a_crew(thread)
+            and not is_worker_thread(thread)
             for thread in threading.enumerate()
             if thread.ident != threading.get_ident()
         )
 
     def why_not(self) -> str:
-        """What keeps others from asking, for a message; empty where there are none."""
+        """Return, for a message, what keeps other threads from asking; empty if there are none."""
         asleep = self.asleep.copy().values()  # others get up without a turn
         waiting = {each for each in asleep if each not in (0, threading.get_ident())}
         count = len(waiting)
         return f": {count} wait{'s' * (count == 1)} as this one does, without a limit" if count else ""
 
     def patience(self, answers: Answers) -> float:
-        """For how long other threads may bring what these wait for. Raises that it is late,
-        at once where nobody could bring it, or what some are not known for.
+        """Return for how long other threads may bring the missing answers. Raise the error of an answer, or
+        that it is late: at once if no thread could bring it.
         """
         if answers.failure is not None:
             raise answers.failure
@@ -124,16 +126,16 @@ class Others:
         return seconds
 
     def lie_down(self, is_for_ever: bool) -> threading.Event:
-        """What the current thread is to wait for, without its turn; called within it, so that nothing happens
-        unseen. `is_for_ever`: until it is woken, or gets up by being interrupted.
+        """Return the event that the current thread is to wait for, without its turn; called within the turn,
+        so that nothing happens unseen. `is_for_ever`: it waits until it is woken, or interrupted.
         """
         event = threading.Event()
         self.asleep[event] = threading.get_ident() if is_for_ever else 0
         return event
 
     def await_news(self, event: threading.Event, seconds: float) -> None:
-        """Wait for what `lie_down` has said, for so many seconds, or until nobody is left who could bring it;
-        who has gone says so to nobody.
+        """Wait for the event of `lie_down`, for `seconds`, or until no thread is left that could bring news:
+        a thread that ends tells nobody.
         """
         until = time.monotonic() + seconds
         while not event.wait(min(_LOOK_SECONDS, max(0.0, until - time.monotonic()))):
@@ -141,12 +143,12 @@ class Others:
                 return
 
     def get_up(self, event: threading.Event) -> None:
-        """The current thread does not wait for it any more."""
+        """Note that the current thread does not wait for an event any more."""
         self.asleep.pop(event, None)
 
     def wake(self) -> None:
-        """Something may have come: who waits looks again. Who only looks again wakes nobody, for it does
-        nothing that others would not see for themselves.
+        """Wake all waiting threads, which look again: something may have come. A thread that only looks again
+        wakes nobody, since it does nothing that others would not see for themselves.
         """
         asleep, self.asleep = self.asleep, {}
         for event in asleep:

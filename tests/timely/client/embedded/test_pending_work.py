@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.client.embedded import owed
-from timely.client.embedded.owed import Owed, pay_all
+from timely.client.embedded import pending_work
+from timely.client.embedded.pending_work import PendingWork, work_off_all
 
 
-class Debtor:
+class HasWork:
     def __init__(self, error: BaseException | None = None) -> None:
         self.calls = 0
         self.error = error
@@ -31,9 +31,9 @@ class Clock:
         return self.now
 
 
-def test_what_is_given_and_not_sealed_is_not_owed() -> None:
-    known = Owed(Debtor())
-    known.give(0, owed.OWED_ROWS_MAX, owed.OWED_BYTES_MAX)
+def test_rows_that_are_not_sealed_are_not_pending() -> None:
+    known = PendingWork(HasWork())
+    known.give(0, pending_work.PENDING_ROWS_MAX, pending_work.PENDING_BYTES_MAX)
     assert not known
     assert not known.is_too_much()
     known.seal(1)
@@ -49,14 +49,14 @@ def test_what_is_given_and_not_sealed_is_not_owed() -> None:
 @pytest.mark.parametrize("bound", ["epochs", "rows", "bytes", "seconds"])
 def test_each_bound_is_reached_by_itself(bound: str) -> None:
     clock = Clock()
-    known = Owed(Debtor(), clock)
-    rows = owed.OWED_ROWS_MAX - 1 + (bound == "rows")
-    size_bytes = owed.OWED_BYTES_MAX - 1 + (bound == "bytes")
+    known = PendingWork(HasWork(), clock)
+    rows = pending_work.PENDING_ROWS_MAX - 1 + (bound == "rows")
+    size_bytes = pending_work.PENDING_BYTES_MAX - 1 + (bound == "bytes")
     known.give(0, 1, 1)
     known.give(0, rows - 1, size_bytes - 1)
-    for _ in range(owed.OWED_EPOCHS_MAX - 2 + (bound == "epochs")):
+    for _ in range(pending_work.PENDING_EPOCHS_MAX - 2 + (bound == "epochs")):
         known.seal(7)
-    clock.now = owed.OWED_SECONDS_MAX * (0.99 if bound != "seconds" else 1)
+    clock.now = pending_work.PENDING_SECONDS_MAX * (0.99 if bound != "seconds" else 1)
     assert known.is_too_much() == (bound == "seconds")
     known.seal(0)
     assert known.is_too_much()
@@ -64,10 +64,10 @@ def test_each_bound_is_reached_by_itself(bound: str) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 9), st.integers(0, 9))))
-def test_what_is_owed_is_what_was_given_before_its_seal(
+def test_pending_is_what_was_added_before_its_seal(
     calls: list[tuple[bool, int, int, int]],
 ) -> None:
-    known = Owed(Debtor())
+    known = PendingWork(HasWork())
     given_to: dict[int, list[tuple[int, int]]] = {}
     sealed: list[tuple[int, int]] = []
     seals = 0
@@ -85,16 +85,16 @@ def test_what_is_owed_is_what_was_given_before_its_seal(
     known.clear()
 
 
-def test_whoever_owes_is_asked_at_the_end_and_only_once() -> None:
-    debtor, paid, fails = Debtor(), Debtor(), Debtor(ValueError("first"))
-    debts = [Owed(each) for each in (fails, debtor, paid)]
-    for debt in debts:
+def test_each_cluster_with_pending_work_is_asked_at_the_end_and_only_once() -> None:
+    works, paid, fails = HasWork(), HasWork(), HasWork(ValueError("first"))
+    pending = [PendingWork(each) for each in (fails, works, paid)]
+    for debt in pending:
         debt.seal(0)
-    debts[2].clear()
+    pending[2].clear()
     with pytest.raises(ValueError, match="first"):
-        pay_all()
-    pay_all()
-    assert (fails.calls, debtor.calls, paid.calls) == (1, 1, 0)
+        work_off_all()
+    work_off_all()
+    assert (fails.calls, works.calls, paid.calls) == (1, 1, 0)
 
 
 PROGRAM = """

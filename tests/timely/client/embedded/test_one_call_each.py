@@ -17,7 +17,7 @@ from differential.errors import SchemaError, UserFunctionError
 from progress.errors import TimeOverflowError
 from progress.times.anchor import EPOCH_MAX
 from progress.times.timestamp import Timestamp
-from timely.client.embedded import owed, workers
+from timely.client.embedded import pending_work, workers
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.operators.inputs.handle import InputHandle
 from timely.running import core
@@ -283,7 +283,7 @@ def test_replaced_an_input_that_is_gone_is_told(cluster: timely.Cluster) -> None
     assert read(old) == {(1, 1, 3)}
 
 
-def test_a_seal_that_is_refused_seals_nothing_and_is_not_owed(cluster: timely.Cluster) -> None:
+def test_a_seal_that_is_refused_seals_nothing_and_leaves_no_work(cluster: timely.Cluster) -> None:
     flow = cluster.install(counts)
     flow.input("rows").insert([(1, 2)])
     own = cluster._workers
@@ -291,9 +291,9 @@ def test_a_seal_that_is_refused_seals_nothing_and_is_not_owed(cluster: timely.Cl
     flow.epoch = EPOCH_MAX
     with pytest.raises(TimeOverflowError, match="does not fit"):
         flow.seal()
-    assert not own._owed and own._servers[0]._worker.instance(flow.index).input("rows").epoch == 0
+    assert not own._pending and own._servers[0]._worker.instance(flow.index).input("rows").epoch == 0
     flow.epoch = 0
-    assert flow.seal() == 0 and own._owed.rows == 1
+    assert flow.seal() == 0 and own._pending.rows == 1
     flow.wait()
     assert read(flow) == {(1, 1, 2)}
     for name in flow.inputs:
@@ -304,7 +304,7 @@ def test_a_seal_that_is_refused_seals_nothing_and_is_not_owed(cluster: timely.Cl
             flow.seal()
     with pytest.raises(timely.InputClosedError, match="'rows' is closed: nothing can be added"):
         flow.input("rows").insert([(1, 2)])
-    assert not own._owed
+    assert not own._pending
 
 
 def test_rows_that_are_refused_leave_a_number_that_is_no_gap_for_others(cluster: timely.Cluster) -> None:
@@ -313,7 +313,7 @@ def test_rows_that_are_refused_leave_a_number_that_is_no_gap_for_others(cluster:
     with pytest.raises(timely.InputClosedError, match="'more' is closed"):
         flow.input("more").insert([(1, 1)])
     own = cluster._workers
-    assert isinstance(own, EmbeddedWorkers) and own._owed._given == {}
+    assert isinstance(own, EmbeddedWorkers) and own._pending._unsealed == {}
     flow.input("rows").insert([(2, 2)])
     flow.wait(flow.seal())
     assert read(flow) == {(2, 1, 2)}
@@ -350,8 +350,8 @@ def test_what_another_client_has_sealed_is_heard_of(cluster: timely.Cluster) -> 
 def test_more_than_may_wait_is_worked_off_by_seal(
     cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owed, "OWED_ROWS_MAX", 4)
-    monkeypatch.setattr(owed, "OWED_SECONDS_MAX", 1e9)
+    monkeypatch.setattr(pending_work, "PENDING_ROWS_MAX", 4)
+    monkeypatch.setattr(pending_work, "PENDING_SECONDS_MAX", 1e9)
     flow = cluster.install(counts)
     own = cluster._workers
     assert isinstance(own, EmbeddedWorkers)
@@ -359,7 +359,7 @@ def test_more_than_may_wait_is_worked_off_by_seal(
     for _ in range(5):
         flow.input("rows").insert([(1, 1), (2, 2)])
         flow.seal()
-        waiting.append(own._owed.rows)
+        waiting.append(own._pending.rows)
     assert waiting == [2, 0, 2, 0, 2]
     assert read(flow) == {(1, 5, 5), (2, 5, 10)}
 
@@ -367,7 +367,7 @@ def test_more_than_may_wait_is_worked_off_by_seal(
 def test_more_than_may_wait_tells_who_seals_what_it_has_ended(
     cluster: timely.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owed, "OWED_EPOCHS_MAX", 1)
+    monkeypatch.setattr(pending_work, "PENDING_EPOCHS_MAX", 1)
     flow = cluster.install(fails)
     flow.input("bad").insert(["this"])
     with pytest.raises(timely.VertexError, match="cannot bear"):

@@ -1,0 +1,129 @@
+"""Work that embedded workers have taken and not done yet: how much there is, and who does it at the end.
+
+Embedded workers work while a call needs an answer that depends on their work. Sealed epochs wait until then
+as *pending* work. Much work done at once costs less for each epoch, but takes memory, and delays effects of
+the user's own code (files, prints). So pending work has bounds, and a seal that reaches one works it off.
+
+A program that ends without closing its cluster still gets the answers to what it has sealed: clusters with
+pending work are held here until the interpreter ends, and then asked to do it. A forked child does not: its
+parent does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import pyarrow as pa
+
+from ...limits import PENDING_BYTES_MAX, PENDING_EPOCHS_MAX, PENDING_ROWS_MAX, PENDING_SECONDS_MAX
+from ...wire.requests import Decide, Deliver, Request
+
+__all__ = ["HasWork", "PendingWork", "work_off_all"]
+
+
+class HasWork(Protocol):
+    """An embedded cluster, which may have pending work."""
+
+    def work_off(self) -> None:
+        """Do all pending work."""
+        ...
+
+
+class PendingWork:
+    """The pending work of `owner`.
+
+    Args:
+        owner: works it off when the interpreter ends.
+        clock: seconds, only their differences count.
+    """
+
+    def __init__(self, owner: HasWork, clock: Callable[[], float] = time.monotonic) -> None:
+        self._owner = owner
+        self._name = id(owner)
+        self._clock = clock
+        self._unsealed: dict[int, tuple[int, int]] = {}  # rows and bytes since the last seal, by dataflow
+        self._sealed_by: dict[int, tuple[int, int, int]] = {}  # epochs, rows and bytes, by dataflow
+        self._since = 0.0
+        self.epochs = 0
+        self.rows = 0
+        self.bytes = 0
+
+    def __bool__(self) -> bool:
+        """Whether any work is pending."""
+        return self.epochs > 0
+
+    def give(self, dataflow: int, rows: int, size_bytes: int) -> None:
+        """Note rows that are not sealed yet: no work is pending for them."""
+        known = self._unsealed.get(dataflow)
+        if known is not None:
+            rows, size_bytes = rows + known[0], size_bytes + known[1]
+        self._unsealed[dataflow] = rows, size_bytes
+
+    def seal(self, dataflow: int) -> None:
+        """Note that an epoch of a dataflow is sealed: work on its rows is pending now."""
+        if not self.epochs:
+            self._since = self._clock()
+            _with_work[self._name] = self._owner
+        rows, size_bytes = self._unsealed.pop(dataflow, (0, 0))
+        epochs, rows_before, bytes_before = self._sealed_by.get(dataflow, (0, 0, 0))
+        self._sealed_by[dataflow] = epochs + 1, rows_before + rows, bytes_before + size_bytes
+        self.epochs += 1
+        self.rows += rows
+        self.bytes += size_bytes
+
+    def note(self, request: Request, table: pa.Table | None) -> None:
+        """Note the rows that a request brings, or that it completes an epoch."""
+        if isinstance(request, Deliver):
+            rows = len(request.rows) if table is None else table.num_rows
+            self.give(request.dataflow, rows, 0 if table is None else table.get_total_buffer_size())
+        elif isinstance(request, Decide) and (request.seals or request.close):
+            self.seal(request.dataflow)
+
+    def is_too_much(self) -> bool:
+        """Return whether one of the bounds is reached."""
+        return self.epochs > 0 and (
+            self.epochs >= PENDING_EPOCHS_MAX
+            or self.rows >= PENDING_ROWS_MAX
+            or self.bytes >= PENDING_BYTES_MAX
+            or self._clock() - self._since >= PENDING_SECONDS_MAX
+        )
+
+    def clear(self, dataflows: Iterable[int] | None = None) -> None:
+        """Forget all work, since it is done or never will be; or that of some dataflows. The time of what is
+        left counts from now.
+        """
+        for dataflow in () if dataflows is None else dataflows:
+            epochs, rows, size_bytes = self._sealed_by.pop(dataflow, (0, 0, 0))
+            self.epochs -= epochs
+            self.rows -= rows
+            self.bytes -= size_bytes
+        self._since = self._clock()
+        if dataflows is None or not self.epochs:
+            self._sealed_by.clear()
+            self.epochs = self.rows = self.bytes = 0
+            _with_work.pop(self._name, None)
+
+
+_with_work: dict[int, HasWork] = {}
+"""By identity. They are held, so that pending work is done though nobody else refers to its cluster."""
+
+
+def work_off_all() -> None:
+    """Let all clusters work off what is pending; raise the first error once all have had their turn."""
+    failure: BaseException | None = None
+    for cluster in list(_with_work.values()):
+        try:
+            cluster.work_off()
+        except BaseException as error:
+            failure = failure or error
+        _with_work.pop(id(cluster), None)
+    if failure is not None:
+        raise failure
+
+
+atexit.register(work_off_all)
+os.register_at_fork(after_in_child=_with_work.clear)
