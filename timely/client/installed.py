@@ -202,7 +202,8 @@ class Installed:
         """As `Workers.ask`. Who was told once that the dataflow has ended is told so from then on: what one
         worker knows already another may not have heard, and would take rows that nobody can ever read.
         """
-        self.settle(timeout_seconds=timeout_seconds)
+        if not self.is_embedded or self._end is not None:
+            self.settle(timeout_seconds=timeout_seconds)
         began = time.monotonic()
         try:
             replies = self._workers.ask(requests, timeout_seconds)

@@ -263,7 +263,7 @@ class FlowOutput:
         """Changes from `start` to `stop`, once they are complete, and on to what all workers have; and where
         that is.
         """
-        seconds = seconds_of(timeout)
+        seconds = -1.0 if timeout is None else seconds_of(timeout)
         reader = self._reader if takes_place else ""
         replies = self._flow.ask_all(
             Read(self._flow.index, self.name, start, stop, seconds, reader=reader, is_open_ended=True),

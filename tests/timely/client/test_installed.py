@@ -84,26 +84,26 @@ class Listening:
 
 
 def test_what_worker_0_decides_is_asked_of_it_alone() -> None:
-    workers = Listening([])
+    workers = Listening(["tcp://there"])
     assert Installed(workers, 4, "name", 0).ask_first(Describe(4)).integer("worker") == 0
     assert workers.asked == [0]
 
 
 def test_all_are_asked_and_have_a_little_longer_than_the_limit() -> None:
-    workers = Listening([])
+    workers = Listening(["tcp://there"])
     replies = Installed(workers, 4, "name", 0).ask_all(Describe(4), 2.0)
     assert [reply.integer("worker") for reply in replies] == workers.asked == [0, 1, 2]
     assert workers.seconds == workers.settle_seconds == 2.0 + ANSWER_SECONDS_MAX
 
 
 def test_without_a_limit_the_answer_is_waited_for_for_days() -> None:
-    workers = Listening([])
+    workers = Listening(["tcp://there"])
     Installed(workers, 4, "name", 0).ask_all(Describe(4), -1.0)
     assert workers.seconds > 86_400
 
 
 def test_an_error_that_has_ended_the_dataflow_answers_whatever_follows_without_asking() -> None:
-    workers = Listening([])
+    workers = Listening(["tcp://there"])
     installed = Installed(workers, 4, "name", 0)
     workers.fails_with = VertexError("a row is refused")
     with pytest.raises(VertexError, match="a row is refused"):
@@ -123,7 +123,7 @@ def test_an_error_that_has_ended_the_dataflow_answers_whatever_follows_without_a
 
 
 def test_the_open_epoch_never_goes_back() -> None:
-    installed = Installed(Listening([]), 4, "name", 3)
+    installed = Installed(Listening(["tcp://there"]), 4, "name", 3)
     installed.note_epoch(7)
     installed.note_epoch(5)
     assert installed.epoch == 7

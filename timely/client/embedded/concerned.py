@@ -50,10 +50,8 @@ def asked_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | Non
     return None if None in asked else [one for one in asked if one is not None]
 
 
-def concerned(worker: Worker, replacements: Replacements, asked: Collection[int] | None) -> About:
+def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]) -> About:
     """The dataflows `asked`, their new versions, and all that these read; None if there are no others."""
-    if asked is None:
-        return None
     instances = worker.instances
     found: set[int] = set()
     ahead = list(asked)

@@ -156,7 +156,7 @@ class EmbeddedWorkers:
 
         What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here, or
         out of the next call that asks the dataflow for anything. What does not come by working is waited for
-        only if another thread may bring it (`others.py`); else it is an error at once, whatever the timeout.
+        only if another thread may bring it (`waiting_threads.py`); else it is an error at once.
         What is not done when the time is over is left to whoever asks next.
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
@@ -187,12 +187,12 @@ class EmbeddedWorkers:
         self._check()
         asked = asked_by(requests)
         if answers is None:
-            answers = self._begin(requests, until - ANSWER_SECONDS_MAX)
+            answers = self._begin(requests, asked, until - ANSWER_SECONDS_MAX)
             if not all(waits_for_epoch(request) for _, request, _ in requests):  # those help no other thread
                 self._waiting_threads.wake()
         else:
             self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked))
-        if self._settle(answers, until, self._about(asked)):
+        if not answers.waiting or self._settle(answers, until, self._about(asked)):
             return answers, None, 0.0
         if time.monotonic() > until:
             raise answers.failure or answers.late()
@@ -376,15 +376,20 @@ class EmbeddedWorkers:
             return []
         return None if self._network.in_flight() else self._workers
 
-    def _begin(self, requests: Sequence[tuple[int, Request, pa.Table | None]], until: float) -> Answers:
-        """Hand out requests, after the work that their answers depend on."""
+    def _begin(
+        self,
+        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        asked: Collection[int] | None,
+        until: float,
+    ) -> Answers:
+        """Hand out requests about the dataflows `asked`, after the work that their answers depend on."""
         waits = looks = asks_else = False
         for _, request, _ in requests:
             waits = waits or not isinstance(request, _OF_NO_WORK)
             looks = looks or waits_for_epoch(request)
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
-            about = self._about(asked_by(requests))
+            about = self._about(asked)
             # Who was told that there is more to do, and asks for none of it, is answered as it is now.
             is_late = bool(self._late) if about is None else not self._late.isdisjoint(about)
             self._work_off(until if looks or not is_late else 0.0, about, asks_else)
@@ -507,6 +512,8 @@ class EmbeddedWorkers:
                 worker.take_in()
 
     def _about(self, asked: Collection[int] | None) -> About:
+        if asked is None or (len(self._instances) == 1 and next(iter(self._instances)) in asked):
+            return None  # Fast path: there is one dataflow.
         return concerned(self._workers[0], self._server.replacements, asked)
 
     def _work_off(self, until: float, about: About = None, asks_else: bool = False) -> None:

@@ -190,9 +190,9 @@ class Outputs:
         """
         if output:
             return self._output(dataflow, output).complete_before
-        replacements = self._replacements
-        found = dataflow if not replacements.were_any else replacements.outputs_of(dataflow)
-        instance = self._worker.instance(found)
+        if self._replacements.were_any:
+            dataflow = self._replacements.outputs_of(dataflow)
+        instance = self._worker.instance(dataflow)
         at_outputs = FOREVER
         for name in instance.frozen.outputs:
             complete = instance.output(name).complete_before
@@ -202,5 +202,7 @@ class Outputs:
         return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
 
     def _output(self, dataflow: int, name: str) -> CaptureVertex:
-        self._replacements.check_output(dataflow, name)
-        return self._replacements.instance(dataflow).output(name)
+        if self._replacements.were_any:
+            self._replacements.check_output(dataflow, name)
+            dataflow = self._replacements.outputs_of(dataflow)
+        return self._worker.instance(dataflow).output(name)
