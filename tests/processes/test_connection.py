@@ -62,12 +62,25 @@ def test_an_address_that_is_none_shows_the_form(address: str) -> None:
     ids=lambda given: type(given).__name__,
 )
 def test_only_a_lost_worker_ends_the_connection_and_each_error_comes_out(
-    error: BaseException, ends: bool
+    error: BaseException, ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[BaseException] = []
-    with pytest.raises(type(error)) as raised, connection._Breaking(told.append):
+    workers = RemoteWorkers([f"ipc://{tmp_path}/nobody"])
+
+    def fails(*_: object) -> None:
         raise error
-    assert raised.value is error and told == ([error] if ends else [])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RemoteWorkers, "_settle", fails)
+        with pytest.raises(type(error)) as raised:
+            workers.settle()
+        assert raised.value is error
+    assert workers.end == ("lost" if ends else "")
+    if ends:
+        with pytest.raises(timely.PeerError, match="lost"):
+            workers.settle()
+    else:
+        workers.settle()
+    workers.close()
 
 
 def test_nobody_at_an_address_is_an_error_within_seconds(tmp_path: Path) -> None:

@@ -145,12 +145,12 @@ class OwnProcess:
     """
 
     def __init__(self) -> None:
-        self._number = os.getpid()
+        self.number = os.getpid()
 
     @property
     def is_here(self) -> bool:
         """Whether this is it, and not one that was forked from it."""
-        return self._number == os.getpid()
+        return self.number == os.getpid()
 
     def check(self) -> None:
         """Raise `MisuseError` if it is not."""

@@ -174,7 +174,8 @@ class Channel:
     def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
         """Send what nobody waits for now."""
         with self._in_use:
-            self._check_goes_on()
+            if self._over is not None:
+                raise again(self._over)
             self._number += 1
             frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
             self.sockets.forgive(worker)
@@ -270,25 +271,26 @@ class Channel:
         soon = min(deadline, started + soon_seconds)
         replies: dict[int, Reply] = {}
         failures: list[tuple[int, TimelyError]] = []
-        grace = apart = deadline
-        patience = KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
         self._awaited, self._awaited_since = pending, started
         self._check_goes_on()
         self._take_soon(pending, replies, failures, soon)
+        if not (pending or failures):  # Fast path: nobody need be looked after.
+            return [replies[position] for position in sorted(replies)]
+        grace = apart = deadline
         while pending or failures:
             self._check_goes_on()
             for worker in range(len(self._addresses)):  # also who was not asked may have a last word
                 self._take(worker, pending, replies, failures)
             if not pending and not failures:
-                break  # most often: nobody need be looked after
+                break
             lost = self._find_lost({worker for worker, _ in pending})
             now = time.monotonic()
             if (failures or lost) and grace == deadline:
-                grace = min(deadline, now + patience)
+                grace = min(deadline, now + self._patience)
             failures.extend(lost)
             # Who is asked may be in a long step, in which it cannot tell that the cluster is gone.
             others = [] if failures else self._lost_apart({worker for worker, _ in pending})
-            apart = min(apart, now + patience) if others else deadline
+            apart = min(apart, now + self._patience) if others else deadline
             if now >= apart:
                 failures.extend(others)
             if self._is_settled(bool(pending), failures) or (failures and now >= min(grace, apart)):
@@ -413,6 +415,11 @@ class Channel:
     @property
     def _keeper_knows_best(self) -> bool:
         return self._launcher is not None and self._launcher.knows_best
+
+    @property
+    def _patience(self) -> float:
+        """How long to wait for the cause of a failure."""
+        return KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
 
     def _is_settled(self, is_pending: bool, failures: list[tuple[int, TimelyError]]) -> bool:
         """Whether there is nothing to wait for: one of the failures explains itself, or all have answered. Of
