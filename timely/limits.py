@@ -188,7 +188,7 @@ SPIN_SECONDS_MAX: Final = 50e-6
 sleeps, where each has a core of its own.
 """
 
-BEAT_SPIN_SECONDS_MAX: Final = 200e-6
+ROUND_SPIN_SECONDS_MAX: Final = 200e-6
 """So long a loop that the workers of a host run together looks out for the next word of the others, where
 each has a core of its own and nothing else is to be done.
 """

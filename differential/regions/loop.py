@@ -201,10 +201,9 @@ class KernelLoop:
         slots.bound = bound
         for machine in self._by_span:
             machine.begin_span(start, bound)
-        if self._least() >= bound:
-            if self._rounds is None:
-                self._end_span()
-            return False
+        if self._rounds is None and self._least() >= bound:
+            self._end_span()
+            return False  # with peers, rows of others may come in the span
         if self._is_long:
             parts.traces.sum_up()
         self._is_long = bound - start >= LONG_EPOCHS << parts.epoch_shift

@@ -217,7 +217,7 @@ class CompiledLoop(Protocol):
 
     def close(self, start: int, bound: int) -> bool:
         """Note that the epochs before the word `bound` are closed, and those before `start` are done; return
-        whether anything waits before the bound.
+        whether there may be anything to do in them, here or, with peers, for rows that come from them.
         """
         ...
 

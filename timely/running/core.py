@@ -93,7 +93,7 @@ class Worker:
         self._ended_by: dict[int, int] = {}
         self._checks_progress = check_progress or is_switched_on()
         self._compiles_loops = compiled_loops and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
-        self._lends = os.environ.get("NAIAD_BEATS_COMPILED", "1") not in ("", "0")
+        self._lends = os.environ.get("NAIAD_ROUNDS_COMPILED", "1") not in ("", "0")
         self.forgetting = Forgetting(index, workers)
         self.steps = 0
         self.messages_sent = 0

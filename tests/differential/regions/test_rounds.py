@@ -1,7 +1,7 @@
 """rounds.py: a loop takes up the round messages that it expects from shared memory, and nothing else.
 
 Random loops in any order of what workers do are in `test_loop.py`, on processes in
-`processes/test_joint_loops.py`.
+`processes/test_loops_in_rounds.py`.
 """
 
 from __future__ import annotations

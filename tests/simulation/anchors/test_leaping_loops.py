@@ -1,6 +1,6 @@
 """Loops that several workers run in step, where inputs leap by very many epochs, each for itself; some end.
 
-Few epochs fit words here, so anchors move while beats are under way, and each worker's by itself.
+Few epochs fit words here, so anchors move while rounds are under way, and each worker's by itself.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...limits import BEAT_SPIN_SECONDS_MAX, RECV_BYTES_MAX, RECV_COUNT_MAX
+from ...limits import RECV_BYTES_MAX, RECV_COUNT_MAX, ROUND_SPIN_SECONDS_MAX
 from ...wire.batch import Frame, bytes_of
 from ...wire.transport import Lent
 from ...wire.transport.neighbours import Neighbours
@@ -104,7 +104,7 @@ class ThreadTransport:
             self._neighbours.ask_to_be_woken()
             if not self.has_come() and not is_awaited():
                 if self._neighbours.spins and sees_another(
-                    self._words, known, looks_within(BEAT_SPIN_SECONDS_MAX)
+                    self._words, known, looks_within(ROUND_SPIN_SECONDS_MAX)
                 ):
                     self._bell.acquire(blocking=False)
                 else:

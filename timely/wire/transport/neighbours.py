@@ -30,7 +30,7 @@ from progress.compiled.arrays import Int64s
 
 from ...cores import cores
 from ...errors import PeerError
-from ...limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from ...limits import RING_BYTES_MAX, RINGS_BYTES_MAX, ROUND_SPIN_SECONDS_MAX, SPIN_SECONDS_MAX
 from ..batch import Frame
 from .ring import (
     IS_POSSIBLE,
@@ -189,7 +189,7 @@ class Neighbours:
             if number != self._awaited:
                 self._awaited, self._awaited_since = number, now
             _yield_core()
-            if now - self._awaited_since < BEAT_SPIN_SECONDS_MAX:
+            if now - self._awaited_since < ROUND_SPIN_SECONDS_MAX:
                 return True
         self._in_vain += 1
         return False

@@ -58,7 +58,7 @@ __all__ = ["ClientSockets", "WorkerMesh"]
 
 _NAME: Final = b"naiad-worker-"
 _JUST_NOW_SECONDS: Final = 1e-3
-_BEAT_LOOKS: Final = 100
+_ROUND_LOOKS: Final = 100
 """Before others may have the core: see `Lent`."""
 _LOOKS: Final = 64
 """While messages keep coming, connections are looked at once in so many times."""
@@ -328,7 +328,7 @@ class WorkerMesh:
         """See `Transport`."""
         neighbours = self._neighbours
         lines = neighbours.lend() if neighbours.peers == len(self._outbound) else None
-        return None if lines is None else Lent(lines, neighbours.looks_out, _BEAT_LOOKS)
+        return None if lines is None else Lent(lines, neighbours.looks_out, _ROUND_LOOKS)
 
     def take_back(self) -> tuple[int, int]:
         """See `Transport`."""

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timely import PeerError
-from timely.limits import BEAT_SPIN_SECONDS_MAX, RING_BYTES_MAX, RINGS_BYTES_MAX, SPIN_SECONDS_MAX
+from timely.limits import RING_BYTES_MAX, RINGS_BYTES_MAX, ROUND_SPIN_SECONDS_MAX, SPIN_SECONDS_MAX
 from timely.wire.batch import Frame
 from timely.wire.transport import neighbours
 from timely.wire.transport.neighbours import Neighbours
@@ -518,7 +518,7 @@ def test_who_waits_in_vain_looks_out_once_in_a_while(host: Host, monkeypatch: py
         count = 0
         while first.looks_out(number):
             count += 1
-            now[0] += BEAT_SPIN_SECONDS_MAX / 10
+            now[0] += ROUND_SPIN_SECONDS_MAX / 10
         first.take_back()
         return count
 

@@ -1,4 +1,4 @@
-"""Loops that two workers run together, beats from ring to ring: what comes out, and if one is gone."""
+"""Loops that two workers run together, messages from ring to ring: what comes out, and if one is gone."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_long_way_is_gone_in_few_steps(cluster: timely.Cluster) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_who_is_gone_in_the_middle_of_a_stretch_is_missed(how: signal.Signals) -> None:
-    """The other one waits no longer for its beats than for any message."""
+    """The other one waits no longer for its messages than for any message."""
     with timely.connect(workers=2) as cluster:
         flow = cluster.install(build)
         _path(flow, 20_000)
