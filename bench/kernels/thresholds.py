@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import cycle
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,19 +105,20 @@ def _consolidating(count: int) -> Task:
     return task
 
 
-def _looking_up(wanted: int, table_rows: int) -> Task:
-    """Pairs of `wanted` different keys with a run of rows of half as many keys as rows."""
+def _looking_up(wanted: int, table_rows: int, runs: int = 1) -> Task:
+    """Pairs of `wanted` different keys, other ones each time, with some runs of half as many keys as rows."""
     from differential.kernels.history.match import match
     from differential.trace.run import Run
 
     keys = max(table_rows // 2, wanted)
     guards = _guards()
-    run = Run.from_words(_rows(table_rows, keys), guards)
-    table, delta = run.line.reshape(1, -1).copy(), _some_keys(wanted, keys)
+    held = [Run.from_words(_rows(table_rows, keys, seed), guards) for seed in range(runs)]
+    table = np.concatenate([run.line.reshape(1, -1) for run in held])
+    deltas = cycle([_some_keys(wanted, keys, seed) for seed in range(max(2, min(200, 400_000 // wanted)))])
     projection = np.array([[0, 0, 1], [0, 1, 1]], np.int64)
 
-    def task(run: object = run) -> object:
-        return match(delta, 0, table, 1, projection, guards, 1 << 30)
+    def task(held: object = held) -> object:  # which has the memory that the table names
+        return match(next(deltas), 0, table, 1, projection, guards, 1 << 30)
 
     return task
 
@@ -129,7 +131,7 @@ def _building(count: int) -> Task:
 
 
 def _inserting(count: int) -> Task:
-    """Insertions of so many rows one after another into a trace, of which the keys are looked up before."""
+    """Insertions of so many rows one after another into a trace, of which all keys are looked up before."""
     from differential.kernels.history.match import match
     from differential.trace.trace import Trace
 
@@ -140,7 +142,7 @@ def _inserting(count: int) -> Task:
     def task() -> None:
         trace = Trace(1, 1, guards)
         for part in parts:
-            match(part[:, :1], 0, trace.lines, 1, projection, guards, 1 << 30)
+            match(part, 0, trace.lines, 1, projection, guards, 1 << 30)
             trace.insert(part)
 
     return task
@@ -185,33 +187,27 @@ def _dividing(count: int) -> Task:
 
     batch, routing = UpdateBatch(_rows(count, count)), Routing.default(2)
     route = KeyRoute(1, (), 2)
-    return lambda: [part is not None and part.to_frames(1) for part in route.split(batch, 0, routing)]
+    return lambda: route.split(batch, 0, routing)
 
 
 def _naming(count: int) -> Task:
     from differential.columns.symbols.table import _distinct
 
-    words = np.random.default_rng(6).integers(0, count, count)
+    words = np.random.default_rng(6).integers(0, 1_000, count)
     return lambda: _distinct(words)
 
 
 PROBES: Mapping[str, Probe] = {
-    "HANDFUL_ROWS_MAX": Probe(_sorting, (2, 4, 6, 12, 24)),
-    "INSERTED_ROWS_MAX": Probe(_sorting, (8, 12, 24, 48, 96)),
-    "WIDE_DIGITS_ROWS_MIN": Probe(_sorting, (1_024, 2_048, 4_096, 8_192, 16_384)),
+    "INSERTED_ROWS_MAX": Probe(_sorting, (4, 8, 16, 24, 32, 48, 64)),
+    "WIDE_DIGITS_ROWS_MIN": Probe(_sorting, (64, 128, 256, 512, 1_024, 4_096, 16_384)),
     "MANY_ROWS": Probe(_sorting_many, (8_192, 16_384, 32_768, 65_536, 131_072)),
     "PACKED_ROWS_MIN": Probe(_building, (2_048, 4_096, 8_192, 16_384, 32_768)),
-    "DIRECTORY_ROWS_MIN": Probe(lambda rows: _looking_up(8, rows), (64, 128, 256, 512, 1_024)),
-    "FEW_ROWS_MAX": Probe(lambda rows: _looking_up(1_000, 100 * rows), (10, 100, 1_000)),
-    "PROBED_KEYS_MIN": Probe(lambda keys: _looking_up(keys, 2_000_000), (2, 4, 8, 16, 32)),
-    "REMEMBERED_KEYS_MAX": Probe(
-        lambda keys: _looking_up(keys, 400_000), (1_024, 2_048, 4_096, 8_192, 16_384, 65_536)
-    ),
+    "DIRECTORY_ROWS_MIN": Probe(lambda rows: _looking_up(64, rows), (128, 256, 512, 2_048, 8_000)),
+    "FEW_ROWS_MAX": Probe(lambda rows: _looking_up(1_000, 25_000 * rows), (2, 4, 8)),
     "HEAD_ROWS_MAX": Probe(_inserting, (1, 4, 16, 64, 256), (16, 16_384)),
-    "OFTEN_MERGED_ROWS_MAX": Probe(_inserting, (64, 256, 1_024, 4_096)),
-    "SORTED_TIMES_MIN": Probe(_bounding, (16, 64, 256, 1_024, 4_096)),
+    "SORTED_TIMES_MIN": Probe(_bounding, (16, 64, 96, 128, 256, 1_024)),
     "SHORT_WAY_ROWS_MIN": Probe(_least, (4, 8, 16, 32, 64, 128)),
-    "SENT_PACKED_ROWS_MIN": Probe(_dividing, (4_096, 16_384, 65_536, 262_144)),
+    "SENT_PACKED_ROWS_MIN": Probe(_dividing, (8_192, 32_768, 65_536, 131_072, 524_288)),
     "SET_WORDS_MAX": Probe(_naming, (256, 1_024, 4_096, 16_384)),
 }
 

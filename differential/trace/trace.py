@@ -30,7 +30,7 @@ from differential.kernels.loading import load_kernels
 from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, SIDE
 from differential.kernels.rows.sort import sort_consolidate
-from differential.thresholds import HEAD_ROWS_MAX, LOOK_ROWS_MIN, OFTEN_MERGED_ROWS_MAX
+from differential.thresholds import HEAD_ROWS_MAX, LOOK_ROWS_MIN
 from differential.trace.accumulated import BLOCK_ROWS, Accumulated, accumulate
 from differential.trace.merging import Merging
 from differential.trace.run import Run
@@ -64,13 +64,10 @@ SHRINKS_MAX: Final = 8
 _MOVED: Final = b"moved"
 """In place of a since: times were advanced, and perhaps not as far as any since."""
 
-SMALL_GROWTH: Final = 4
-"""Instead of `GROWTH` where merging is cheap, and what counts is that there are few runs to search."""
-
 
 def _are_close(older: int, newer: int) -> bool:
     """Whether runs of so many rows, one behind the other, are to become one."""
-    return older < (SMALL_GROWTH if newer < OFTEN_MERGED_ROWS_MAX else GROWTH) * newer
+    return older < GROWTH * newer
 
 
 def _close_in_size(runs: Sequence[Run]) -> list[list[Run]]:

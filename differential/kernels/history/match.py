@@ -16,13 +16,16 @@ from differential.kernels.overflow import excess, refuse, wide_multiply
 from differential.kernels.rows.memory import HEADER, load
 from differential.kernels.rows.probing import KEYS_AT_ONCE, locate_keys, next_keys
 from differential.kernels.rows.search import cursors_of
-from differential.thresholds import REMEMBERED_KEYS_MAX
 from progress.compiled.kernel import Int64s, kernel, small_kernel
 from progress.times.word_order import word_lub
 
 FROM_DELTA: Final = 0
 FROM_TRACE: Final = 1
 CONSTANT: Final = 2
+
+
+PIECE_KEYS: Final = 1 << 14
+"""Keys of a piece at most: where they lie in a trace is remembered from counting pairs to writing them."""
 
 
 @kernel
@@ -32,17 +35,15 @@ def count_matches(
     """How many pairs the rows [start, stop) of `delta` make, and stop, which is as small as it may be:
     (pairs, stop).
 
-    remembered   int64[2 · keys, runs]: gets the places of each key, as far as there is room
+    remembered   int64[2 · keys, runs]: gets the places of each key; no more keys are matched than fit
     """
     rows, runs = delta.shape[1], table.shape[0]
     room = min(KEYS_AT_ONCE, rows - start)
     keys, cursors = np.empty((kw + 1, room), np.int64), cursors_of(table)
-    forgotten = np.empty((2 * room if remembered.shape[0] < 2 * (rows - start) else 0, runs), np.int64)
     pairs, row, seen = np.int64(0), start, np.int64(0)
-    while row < rows and pairs < rows_max:
-        count = next_keys(delta, row, kw, keys, room)
-        fits = seen + 2 * count <= remembered.shape[0]
-        found = remembered[seen : seen + 2 * count] if fits else forgotten
+    while row < rows and pairs < rows_max and seen < remembered.shape[0]:
+        count = next_keys(delta, row, kw, keys, min(room, (remembered.shape[0] - seen) // 2))
+        found = remembered[seen : seen + 2 * count]
         seen += 2 * count
         locate_keys(table, cursors, keys, count, kw, found)
         for key in range(count):
@@ -116,35 +117,36 @@ def fill_matches(
     """
     runs = table.shape[0]
     room = min(KEYS_AT_ONCE, span[1] - span[0])
-    keys, cursors = np.empty((kw + 1, room), np.int64), cursors_of(table)
-    forgotten = np.empty((2 * room if remembered.shape[0] < 2 * (span[1] - span[0]) else 0, runs), np.int64)
+    keys = np.empty((kw + 1, room), np.int64)
     made, row, seen, excesses = np.int64(0), span[0], np.int64(0), np.int64(0)
     while row < span[1]:
         count = next_keys(delta, row, kw, keys, room)
-        fits = seen + 2 * count <= remembered.shape[0]
-        found = remembered[seen : seen + 2 * count] if fits else forgotten
-        seen += 2 * count
-        if not fits:
-            locate_keys(table, cursors, keys, count, kw, found)
         for key in range(count):
             end = min(keys[kw, key], span[1])
             while row < end:
                 for run in range(runs):
-                    first = found[2 * key, run]
-                    if first < found[2 * key + 1, run]:
-                        place = (first, found[2 * key + 1, run] - first, made)
+                    first, after = remembered[seen + 2 * key, run], remembered[seen + 2 * key + 1, run]
+                    if first < after:
+                        place = (first, after - first, made)
                         excesses |= write_matches(delta, row, table, run, place, projection, guards, out)
                         made += place[1]
                 row += 1
+        seen += 2 * count
     refuse(excesses)
 
 
 @kernel
-def match_few(
+def match(
     delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
 ) -> tuple[Int64s, int]:
-    """`match` in one call, for few rows."""
-    remembered = np.empty((2 * min(REMEMBERED_KEYS_MAX, delta.shape[1] - start), table.shape[0]), np.int64)
+    """Pairs of the rows [start, stop) of `delta` with all rows of a trace: (words, stop).
+
+    delta        int64[kw + its values + 2, n], sorted
+    projection   int64[2, out words]: FROM_DELTA and column, FROM_TRACE and column, or CONSTANT and value
+    Ensures: stop is n, or as small as it may be with at least `rows_max` pairs made, or the row behind
+    `PIECE_KEYS` keys. Not consolidated.
+    """
+    remembered = np.empty((2 * min(PIECE_KEYS, delta.shape[1] - start), table.shape[0]), np.int64)
     pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)
     out = np.empty((projection.shape[1] + 2, pairs), np.int64)
     if pairs > 0:
@@ -153,26 +155,5 @@ def match_few(
 
 
 def prepare_matches() -> None:
-    """Compile what `match` calls, unless it is in the cache."""
-    prepare(match_few, "tititii")
-    prepare(count_matches, "titiit")
-    prepare(fill_matches, "tptititt")
-
-
-def match(
-    delta: Int64s, start: int, table: Int64s, kw: int, projection: Int64s, guards: int, rows_max: int
-) -> tuple[Int64s, int]:
-    """Pairs of the rows [start, stop) of `delta` with all rows of a trace: (words, stop).
-
-    delta        int64[kw + its values + 2, n], sorted
-    projection   int64[2, out words]: FROM_DELTA and column, FROM_TRACE and column, or CONSTANT and value
-    Ensures: stop is n, or as small as it may be with at least `rows_max` pairs made. Not consolidated.
-    """
-    if delta.shape[1] - start <= REMEMBERED_KEYS_MAX:
-        return match_few(delta, start, table, kw, projection, guards, rows_max)
-    remembered = np.empty((0, table.shape[0]), np.int64)
-    pairs, stop = count_matches(delta, start, table, kw, rows_max, remembered)
-    out = np.empty((projection.shape[1] + 2, pairs), np.int64)  # by numpy: if it is large, in huge pages
-    if pairs > 0:
-        fill_matches(delta, (start, stop), table, kw, projection, guards, remembered, out)
-    return out, stop
+    """Compile `match`, unless it is in the cache."""
+    prepare(match, "tititii")

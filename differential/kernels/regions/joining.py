@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.history.match import match_few
+from differential.kernels.history.match import match
 from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.regions.edges import pass_on, shifted_by
 from differential.kernels.regions.layout import (
@@ -108,7 +108,7 @@ def look_up(
     lines = lines_of(traces, matches[number, M_TRACE], matches[number, M_DELAY])
     projection = table_at(matches[number, M_PROJECTION], 2, matches[number, M_WORDS])
     kw, guards = matches[number, M_KW], matches[number, M_GUARDS]
-    pairs, stop = match_few(delta, np.int64(0), lines, kw, projection, guards, np.int64(PAIRS_MAX))
+    pairs, stop = match(delta, np.int64(0), lines, kw, projection, guards, np.int64(PAIRS_MAX))
     if stop < delta.shape[1]:
         return TOO_MUCH
     return pass_on(

@@ -25,7 +25,6 @@ from differential.kernels.rows.memory import (
     prefetch,
 )
 from differential.kernels.rows.search import bucket_of, find, find_within, same_key
-from differential.thresholds import PROBED_KEYS_MIN
 from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 KEYS_AT_ONCE: Final = 128
@@ -54,10 +53,8 @@ def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> in
 @small_kernel
 def is_apart(table: Int64s, run: int, keys: Int64s, count: int) -> bool:
     """Whether some keys are apart in a run: there are more buckets between them than they are. Of what lies
-    close together the caches ask for the next line by themselves, and few keys are looked up sooner.
+    close together the caches ask for the next line by themselves.
     """
-    if count < PROBED_KEYS_MIN:
-        return False
     buckets = np.uint64(wrapped_subtract(keys[0, count - 1], keys[0, 0])) >> np.uint64(table[run, SHIFT])
     return buckets > np.uint64(count)
 

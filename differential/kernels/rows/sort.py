@@ -5,7 +5,7 @@ Three ways, by what the rows are like:
     packed    the bits that vary, of all columns with the diff lowest, fit one word: sort those words and
               unpack them again. No row is moved, no index followed.
     indexed   otherwise: a radix argsort column by column, skipping digits that are the same everywhere
-    tiny      up to `INSERTED_ROWS_MAX` rows: insertion instead of radix, in either form
+    few       up to `INSERTED_ROWS_MAX` rows: insertion, as they lie
 
 How rows are packed is in `packing.py`.
 """
@@ -27,7 +27,7 @@ from differential.kernels.rows.packing import (
     varying_bits,
 )
 from differential.kernels.rows.room import give_back, room_for
-from differential.thresholds import HANDFUL_ROWS_MAX, INSERTED_ROWS_MAX, MANY_ROWS, WIDE_DIGITS_ROWS_MIN
+from differential.thresholds import INSERTED_ROWS_MAX, MANY_ROWS, WIDE_DIGITS_ROWS_MIN
 from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 
@@ -44,15 +44,6 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
             ordered = False
             break
     if ordered:
-        return keys
-    if rows <= INSERTED_ROWS_MAX:
-        for row in range(1, rows):
-            key = keys[row]
-            at = row
-            while at > 0 and keys[at - 1] > key:
-                keys[at] = keys[at - 1]
-                at -= 1
-            keys[at] = key
         return keys
     digit_bits = 11 if rows >= WIDE_DIGITS_ROWS_MIN else 8
     passes = (high - low + digit_bits - 1) // digit_bits
@@ -108,7 +99,7 @@ def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> in
 
 
 @kernel
-def sort_handful(words: Int64s) -> Int64s:
+def sort_inserted(words: Int64s) -> Int64s:
     """`sort_words` of so few rows that to compare them takes less than to look how they could be packed."""
     columns, rows = words.shape
     places = np.empty(rows, np.int64)
@@ -144,8 +135,8 @@ def sort_words(words: Int64s) -> Int64s:
     columns, rows = words.shape
     if rows == 0:
         return words
-    if rows <= HANDFUL_ROWS_MAX:
-        return sort_handful(words)
+    if rows <= INSERTED_ROWS_MAX:
+        return sort_inserted(words)
     seen = np.empty((4, columns), np.int64)
     plan = np.empty((4, SEGMENTS_MAX * columns), np.int64)
     bases = np.empty(columns, np.int64)
@@ -383,19 +374,11 @@ def is_consolidated(words: Int64s) -> bool:
 
 @kernel
 def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
-    """The rows' numbers in sorted order. Cost: two passes per 8 or 11 varying bits; n² / 4 if tiny."""
+    """The rows' numbers in sorted order. Cost: two passes per 8 or 11 varying bits."""
     columns, rows = words.shape
     order = np.empty(rows, np.int64)
     for row in range(rows):
         order[row] = row
-    if rows <= INSERTED_ROWS_MAX:
-        for row in range(1, rows):
-            at = row
-            while at > 0 and row_less(words, row, order[at - 1]):
-                order[at] = order[at - 1]
-                at -= 1
-            order[at] = row
-        return order
     spare = np.empty(rows, np.int64)
     digit_bits = 11 if rows >= WIDE_DIGITS_ROWS_MIN else 8
     digit_mask = (np.int64(1) << digit_bits) - 1

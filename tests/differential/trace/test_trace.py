@@ -18,7 +18,7 @@ from words_seen import Seen
 from differential.kernels.rows.sort import sort_consolidate
 from differential.trace import run as run_module
 from differential.trace import trace as trace_module
-from differential.trace.trace import GROWTH, OFTEN_MERGED_ROWS_MAX, SMALL_GROWTH, Trace
+from differential.trace.trace import GROWTH, Trace
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
@@ -103,9 +103,8 @@ def _check_sizes(trace: Trace) -> None:
     """Every run is larger than the next newer one by the factor, unless one of the two is being merged."""
     sizes = [run.rows for run in trace._runs]
     for index, (older, newer) in enumerate(pairwise(sizes)):
-        factor = SMALL_GROWTH if newer < OFTEN_MERGED_ROWS_MAX else GROWTH
         under_way = {index - 1, index, index + 1} & trace._merges.keys()
-        assert older >= factor * newer or under_way, (sizes, trace._merges.keys())
+        assert older >= GROWTH * newer or under_way, (sizes, trace._merges.keys())
 
 
 def test_anchors_that_move_faster_than_rows_come_in_leave_few_runs() -> None:
@@ -123,7 +122,7 @@ def test_anchors_that_move_faster_than_rows_come_in_leave_few_runs() -> None:
         trace.check_invariants()
         _check_sizes(trace)
         assert not trace._merges
-        assert len(trace._runs) <= 5  # 4 ** 5 is more than all rows
+        assert len(trace._runs) <= 9  # 2 ** 9 is more than all rows
     assert trace.rows == total == trace.words()[-1].sum()
 
 

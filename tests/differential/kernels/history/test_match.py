@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from reference.words import Row, as_words, consolidated, lub, rows_of
 from strategies_words import CODES, rows
 
-from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, match
-from differential.thresholds import REMEMBERED_KEYS_MAX
+from differential.kernels.history.match import CONSTANT, FROM_DELTA, FROM_TRACE, PIECE_KEYS, match
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
 
@@ -50,13 +49,24 @@ def test_every_pair_is_made_once_however_it_is_cut(kw: int, data: st.DataObject)
     assert consolidated(made) == _pairs(delta, held, kw)
 
 
-@pytest.mark.parametrize("count", [REMEMBERED_KEYS_MAX - 1, REMEMBERED_KEYS_MAX + 1, 3000])
-def test_many_rows_take_the_other_way_to_the_same_pairs(count: int) -> None:
+@pytest.mark.parametrize("count", [3_000, PIECE_KEYS + 1, 2 * PIECE_KEYS + 100])
+def test_pieces_of_many_keys_make_the_same_pairs(count: int) -> None:
     rng = np.random.default_rng(count)
-    delta = consolidated([(int(key), 1, 1) for key in rng.integers(0, count, count)])
+    delta = [(key, 1, 1) for key in range(count)]
     held = consolidated([(int(key), int(value), 2, 1) for key, value in rng.integers(0, count, (count, 2))])
     trace = Trace(1, 1, GUARDS)
     trace.insert(as_words(held, 4))
-    words, stop = match(as_words(delta, 3), 0, trace.table, 1, _projection(1), GUARDS, 1 << 40)
-    assert stop == len(delta)
-    assert consolidated(rows_of(words)) == _pairs(delta, held)
+    made: list[Row] = []
+    stops = [0]
+    while stops[-1] < count:
+        words, stop = match(as_words(delta, 3), stops[-1], trace.table, 1, _projection(1), GUARDS, 1 << 40)
+        made += rows_of(words)
+        stops.append(stop)
+    assert stops == [*range(0, count, PIECE_KEYS), count]
+    assert consolidated(made) == _pairs_by_key(delta, held)
+
+
+def _pairs_by_key(delta: list[Row], held: list[Row]) -> list[Row]:
+    """`_pairs` of many rows, of which those of `delta` have different keys."""
+    rows = {row[0]: row for row in delta}
+    return consolidated(row for b in held for row in _pairs([rows[b[0]]], [b]))
