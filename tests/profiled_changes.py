@@ -62,9 +62,9 @@ class Journey:
                 comprehensions and lambdas
     always      the same of those that every change passed
     sometimes   the same of those that some change passed
-    count       how many functions of Python the median change passes, of anybody and with comprehensions
+    count       how many functions of ours the median change passes, with comprehensions and lambdas
     files       in how many files these are
-    calls       how many calls of them the median change takes
+    calls       how many calls of functions of Python the median change takes, whoever wrote them
     calls_of_c  how many calls of functions of C
     """
 
@@ -158,7 +158,7 @@ def _profiled(changes: _Changes, flow: timely.Flow) -> Passed:
 def _journey(changes: Sequence[Passed]) -> Journey:
     passing = Counter(one for change in changes for one in change.functions)
     # `_Changes.make` and the call that ends the profile are no part of the change.
-    passed = [[one for one in change.functions if one[0] != __file__] for change in changes]
+    passed = [_of_packages(change.functions) for change in changes]
     return Journey(
         tuple(_ours(one for one in _in_order(changes) if 2 * passing[one] > len(changes))),
         frozenset(_ours(one for one, count in passing.items() if count == len(changes))),
@@ -177,13 +177,13 @@ def _in_order(changes: Sequence[Passed]) -> list[Function]:
 
 
 def _ours(functions: Iterable[Function]) -> list[Function]:
-    found: list[Function] = []
-    for file, name in functions:
-        if Path(file).is_relative_to(ROOT) and not name.endswith(">"):
-            path = Path(file).relative_to(ROOT)
-            if path.parts[0] in PACKAGES:
-                found.append((path.as_posix(), name))
-    return found
+    return [(file, name) for file, name in _of_packages(functions) if not name.endswith(">")]
+
+
+def _of_packages(functions: Iterable[Function]) -> list[Function]:
+    paths = [(Path(file), name) for file, name in functions]
+    inside = [(path.relative_to(ROOT), name) for path, name in paths if path.is_relative_to(ROOT)]
+    return [(path.as_posix(), name) for path, name in inside if path.parts[0] in PACKAGES]
 
 
 def page(found: dict[str, Journey]) -> str:
