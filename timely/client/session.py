@@ -419,15 +419,14 @@ class FlowInput:
         writer: str | None,
         sequence: int | None,
     ) -> int:
-        """Few plain rows go as they are, and nobody waits for the answer, unless the caller has named them;
-        all others as a table.
+        """Send few plain rows as they are, and do not wait for the answer unless the caller has named them;
+        send all else as a table.
         """
         rows = form.plain_rows(data)
-        if rows is None:
+        if not rows:  # none, or no plain ones
             return self._add_table(call, form.to_table(data), diff, writer, sequence)
         flow = self._flow
-        if rows:
-            flow.filled_input = self.form.name
+        flow.filled_input = self.form.name
         values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
         if (
             writer is None and sequence is None

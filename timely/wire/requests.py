@@ -102,9 +102,9 @@ class Describe:
 
 @record(frozen=True)
 class Deliver:
-    """Take rows of the delivery (`writer`, `sequence`): the table, or, if they count as `IN_OPEN` and there
-    is no table, the plain rows `rows` (`operators/inputs/plain_rows.py`). `diff` 1 adds them, -1 removes
-    them, 0: the column `diff` says.
+    """Take rows of the delivery (`writer`, `sequence`): the table, or, if they count as `IN_OPEN`, a few
+    plain rows (`operators/inputs/plain_rows.py`). `diff` 1 adds them, -1 removes them, 0: the column `diff`
+    says.
 
     `counts` says when they count, and in which epoch:
 

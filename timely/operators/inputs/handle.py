@@ -1,17 +1,15 @@
-"""Inputs: epochs of rows from outside.
+"""How do rows from outside become epochs of an input?
 
-Batches of an epoch are kept until the epoch is sealed and then enter together: the dataflow works in few,
-full activations, and an epoch that nobody sealed has left no trace in it. A repeated delivery counts once
-(`deliveries.py`). An open epoch is a pointstamp at the input's stage.
+An input keeps the batches of an epoch until the epoch is sealed; then they enter the dataflow together. So
+the dataflow works in few, full activations, and an epoch that nobody has sealed has left no trace in it. An
+open epoch is a pointstamp at the input's stage. `deliveries.py` knows which deliveries the input has taken,
+so that a repeated one counts once, and holds the rows that are staged: those belong to no epoch until a
+decision of worker 0 names them.
 
-Taking rows and sealing epochs changes only what is kept here, and raises before it has changed anything. The
-rows of sealed epochs enter when the input's stage is activated, as part of the dataflow's own work: what
-fails then, because the user's code runs there, ends the dataflow. They wait there, with the right to enter at
-their epoch, while that is further ahead than time words go.
-
-A large insertion comes in parts, one or more on each worker. They are *staged*: they belong to no epoch until
-worker 0 decides which epoch they enter. So are the rows of a query's tasks, of which only those count that
-the decision names.
+Taking rows and sealing epochs changes only the state of the input, and raises before it has changed anything.
+The rows of sealed epochs enter when the input's stage is activated, as part of the dataflow's own work. The
+user's code runs there, and a failure of it ends the dataflow. Rows of an epoch that lies further ahead than
+time words go wait at the input, which keeps the right to enter at that epoch.
 """
 
 from __future__ import annotations
@@ -42,14 +40,14 @@ from .plain_rows import PlainRow
 from .together import Together
 
 APPENDS_MAX: Final = 1 << 31
-"""Appends of a writer to an epoch, where their order counts."""
+"""Largest number of appends of one writer to an epoch, at an input where their order counts."""
 
 _CALL_ROWS_MAX: Final = 1 << 32
-"""More rows than a batch can have: a request has fewer bytes."""
+"""A bound on the rows of one batch: a request has fewer bytes."""
 
 
 class Entrance(Protocol):
-    """The stage that stands for an input: where rows of sealed epochs come into the dataflow."""
+    """The stage of an input, at which the rows of sealed epochs come into the dataflow."""
 
     @property
     def code(self) -> TimeCode:
@@ -61,24 +59,25 @@ class Entrance(Protocol):
         ...
 
     def resume(self) -> None:
-        """Ask for one once all that is ready has had its turn."""
+        """Ask for an activation once all that is ready has had its turn."""
         ...
 
     def may_enter(self, epoch: int) -> bool:
-        """Whether rows of an epoch may enter now; if not, `wake` follows when they may be able to."""
+        """Whether rows of an epoch may enter now. If not, `wake` is called when they may be able to."""
         ...
 
     def let_in(self, batch: Batch, word: int) -> None:
-        """Rows of an epoch that is being sealed enter."""
+        """Let rows of an epoch that is being sealed enter."""
         ...
 
     def advance(self, old: int, new: int | None) -> None:
-        """The open epoch moves on; `None`: the input is closed."""
+        """Move the open epoch from `old` to `new`; None: the input is closed."""
         ...
 
 
 _Kept = tuple[int | None, Waiting]
-"""A batch, and the time word that its rows have for now; None, and it alone, if it is folded."""
+"""A batch and the time word that its rows have for now; the word is None if and only if the batch is folded.
+"""
 
 
 @record(frozen=True)
@@ -107,7 +106,7 @@ class InputHandle:
         self.is_closed = False
         self.rows_waiting = 0
         self._held = 0
-        """The epoch at which the input's own right to enter rows is, as progress tracking has it."""
+        """The epoch at which progress tracking has the input's right to enter rows."""
         self._waiting: dict[int, list[_Kept]] = {}
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self.deliveries = Deliveries(name, clock)
@@ -118,19 +117,20 @@ class InputHandle:
         self._few_diffs: list[int] = []
         self._few_epoch = self._few_word = 0
         self._word_epoch: int | None = None
-        self._word = 0  # what `epoch_word` said last, which is asked for each insertion
+        self._word = 0  # the last result of `epoch_word`, which each insertion needs
         self._calls = 0
-        """Calls that were put in order here, which is done where order counts, and on worker 0."""
+        """How many calls were put in order here: on worker 0, and only where their order counts."""
 
     def begin(self, epoch: int) -> None:
-        """Let `epoch` be the first. Called before anything else, if at all."""
+        """Make `epoch` the first one. Call it before anything else, if at all."""
         self.epoch_word(epoch)
         self.epoch = self._held = epoch
 
     def take_over(self, other: InputHandle, epoch: int) -> None:
-        """Go on at `epoch`, which is open at `other`, with all that waits there, and is known of it.
+        """Go on at `epoch`, which is open at `other`, with all rows that wait there and all deliveries that
+        it knows.
 
-        Sealed epochs, whose rows may not have entered yet, stay with `other`; nothing more comes there.
+        Sealed epochs, whose rows may not have entered yet, stay with `other`, which takes nothing more.
         """
         assert other.epoch == epoch and not self._waiting and not self._sealed
         other._keep_few()
@@ -144,19 +144,15 @@ class InputHandle:
 
     # Rows come in.
 
-    def append(self, epoch: int, batch: Batch, identity: DeliveryName | None = None) -> bool:
-        """Add a batch to an epoch that is not sealed; returns whether it was new (`False`: a repetition,
-        ignored).
-        """
-        return self.append_all(epoch, [batch], identity)
+    def append(self, epoch: int, batch: Batch, name: DeliveryName | None = None) -> bool:
+        """Add a batch to an epoch that is not sealed. Return whether it was new; a repetition is ignored."""
+        return self.append_all(epoch, [batch], name)
 
-    def append_all(
-        self, epoch: int, batches: Sequence[Waiting], identity: DeliveryName | None = None
-    ) -> bool:
-        """Add the batches of one append: all of them, or, for a repetition, none."""
-        if not self.is_wanted(epoch, identity):
+    def append_all(self, epoch: int, batches: Sequence[Waiting], name: DeliveryName | None = None) -> bool:
+        """Add the batches of one append: all of them, or none if it is a repetition."""
+        if not self.is_wanted(epoch, name):
             return False
-        self.append_epochs([epoch], [self.epoch_word(epoch)], [batches], identity)
+        self.append_epochs([epoch], [self.epoch_word(epoch)], [batches], name)
         return True
 
     def append_epochs(
@@ -164,33 +160,33 @@ class InputHandle:
         epochs: Sequence[int],
         words: Sequence[int],
         batches: Sequence[Sequence[Waiting]],
-        identity: DeliveryName | None,
+        name: DeliveryName | None,
     ) -> None:
-        """Add the batches of one append, by epoch. `words`: those of their rows, not asked for anew, for by
-        then the same epochs may have others. Requires: `is_wanted` for each.
+        """Add the batches of one append, by epoch. `words` are the time words that their rows have; the same
+        epochs may have other words by now. Requires: `is_wanted` for each epoch.
         """
-        if self._ordered is not None and identity is not None and not 0 <= identity.sequence < APPENDS_MAX:
+        if self._ordered is not None and name is not None and not 0 <= name.sequence < APPENDS_MAX:
             raise MisuseError(
                 f"input {self.name!r} keeps the last value by key: appends have numbers from 0 to "
-                f"{APPENDS_MAX - 1:,}, not {identity.sequence}"
+                f"{APPENDS_MAX - 1:,}, not {name.sequence}"
             )
         if self._ordered is not None:
-            order, place = self._order_of(identity)
+            order, place = self._order_of(name)
             batches = [_in_order(self._ordered, waiting, order, place) for waiting in batches]
-        if identity is not None:
-            self.deliveries.take_in(epochs, identity)
+        if name is not None:
+            self.deliveries.take_in(epochs, name)
         for epoch, waiting, word in zip(epochs, batches, words, strict=True):
             self._keep(epoch, waiting, word)
 
-    def is_wanted(self, epoch: int, identity: DeliveryName | None = None) -> bool:
-        """Whether an append is new; raises `InputClosedError` if it comes too late."""
-        if identity is not None and self.deliveries.is_taken_in(epoch, identity):
+    def is_wanted(self, epoch: int, name: DeliveryName | None = None) -> bool:
+        """Whether an append is new. Raises `InputClosedError` if it comes too late."""
+        if name is not None and self.deliveries.is_taken_in(epoch, name):
             return False
         self.check_open()
         if epoch < 0:
             raise MisuseError(f"input {self.name!r}: epochs are whole numbers from 0 on, not {epoch}")
         if epoch < self.epoch:
-            # Who repeats a call whose identity is forgotten is told not to, for that would count twice.
+            # A repetition of a forgotten append is refused like any other: it would count twice.
             raise InputClosedError(
                 f"input {self.name!r}: epoch {epoch} is sealed and takes no more rows; "
                 f"the open epoch is {self.epoch}. What repeats an append that has entered is done already; "
@@ -198,28 +194,28 @@ class InputHandle:
             )
         return True
 
-    def insert(self, epoch: int, batches: Iterable[Waiting], identity: DeliveryName) -> int:
-        """Add the batches to `epoch`, or to the open one if later; returns which. Requires: `is_new`."""
+    def insert(self, epoch: int, batches: Iterable[Waiting], name: DeliveryName) -> int:
+        """Add the batches to `epoch` or, if later, the open one. Return which. Requires: `is_new`."""
         entered = max(epoch, self.epoch)
         word = self.epoch_word(entered)
         if self._ordered is not None:
             batches = _in_order(self._ordered, batches, self.next_call(), 0)
-        # Behind what may fail: a client that repeats it then is not told that it has come.
-        self.deliveries.take(identity, entered)
+        # After all that may fail: else a client that repeats a failed delivery would hear that it has come.
+        self.deliveries.take(name, entered)
         self._keep(entered, batches, word)
         return entered
 
     def take_rows(self, epoch: int, rows: object, diff: int, writer: str, sequence: int) -> tuple[bool, int]:
-        """`insert` of few plain rows if they are new: whether they are, and the epoch that they enter, or
-        that is open. Raises as `is_new` does, and `MisuseError` if this input takes none, or they are not
-        plain.
+        """`insert` for few plain rows, if they are new. Return whether they are, and the epoch that they
+        enter, or the open one. Raises as `is_new` does, and `MisuseError` if this input takes no plain rows,
+        or these are not plain.
 
-        They are kept as they are until there are many or their epoch is sealed: one batch of all costs little
-        more than one of each. Where the order of calls counts each is a batch of its own.
+        The input keeps plain rows as they are until there are many or their epoch is sealed: one batch of all
+        costs little more than one batch of each. Where the order of calls counts each call is a batch.
         """
         if self._plain is None:
             raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
-        if diff not in (1, -1):  # checked here: whoever seals makes words of it, perhaps another client
+        if diff not in (1, -1):  # Checked here: a seal, perhaps by another client, makes words of it.
             raise MisuseError(f"input {self.name!r}: plain rows are added or removed once, not {diff} times")
         plain = self._plain.checked_rows(rows, diff)
         entered = epoch if epoch > self.epoch else self.epoch
@@ -256,12 +252,12 @@ class InputHandle:
         return True, entered
 
     def _keep_few(self) -> None:
-        """Make a batch of the plain rows that are kept as they are."""
+        """Make a waiting batch of the plain rows that are kept as they are."""
         if self._few:
             self._keep(self._few_epoch, [self._take_few()], self._few_word)
 
     def _take_few(self) -> Batch:
-        """These rows, at the word of their epoch; they wait no more."""
+        """Return these rows as a batch, at the word of their epoch; they wait no more."""
         assert self._plain is not None
         made = self._plain.encode_rows(self._few, self._few_diffs, self._few_word)
         batch = as_batch(self.codec, "encode_rows", made)
@@ -269,13 +265,13 @@ class InputHandle:
         self._few, self._few_diffs = [], []
         return batch
 
-    def is_new(self, identity: DeliveryName) -> bool:
-        """Whether an insertion has not been taken yet; raises `InputClosedError` if none can be taken any
-        more.
+    def is_new(self, name: DeliveryName) -> bool:
+        """Whether a delivery to the open epoch was not taken yet. Raises `InputClosedError` if it was not and
+        the input is closed, and `MisuseError` if its number leaves a gap too many.
         """
         if not self.is_closed:
-            return self.deliveries.is_new(identity)
-        if self.deliveries.is_taken(identity):
+            return self.deliveries.is_new(name)
+        if self.deliveries.is_taken(name):
             return False
         raise closed_error(self.name)
 
@@ -291,8 +287,8 @@ class InputHandle:
         order: int = 0,
         worker: int = 0,
     ) -> None:
-        """What these attempts at a delivery have staged here, on `worker`, belongs to `epoch`; None: it is an
-        insertion, of which all parts do. `order` is that of the first attempt among the calls.
+        """Let what these attempts at a delivery have staged here, on `worker`, belong to `epoch`. None: it is
+        an insertion, of which all parts count. `order` is that of the first attempt among the calls.
         """
         if epoch < self.epoch:
             raise InternalError(
@@ -316,8 +312,8 @@ class InputHandle:
         return self._ordered is not None
 
     def next_call(self, calls: int = 1) -> int:
-        """The number of a call that is taken now, of the first of several, if the order of calls counts; else
-        0.
+        """Return the number of a call that is taken now, or of the first of several; 0 where the order of
+        calls does not count.
         """
         if self._ordered is None:
             return 0
@@ -325,13 +321,14 @@ class InputHandle:
         return self._calls - calls + 1
 
     def encode(self, table: pa.Table, diff: int, word: int) -> list[Waiting]:
-        """`batches_of` for this input."""
+        """Make batches of a table: `batches_of` for this input."""
         return batches_of(self.codec, self.name, table, diff, word)
 
     def epoch_word(self, epoch: int) -> int:
-        """The time word that rows of an epoch have until they enter; `TimeOverflowError` if it is none.
+        """Return the time word that rows of an epoch have until they enter; `TimeOverflowError` for what is
+        no epoch.
 
-        Rows that enter at another word are moved there, so one that the anchor has left behind will do, too.
+        Rows move to the right word as they enter, so a word that the anchor has left behind will do.
         """
         if epoch == self._word_epoch:
             return self._word
@@ -341,13 +338,13 @@ class InputHandle:
         return word
 
     def send(self, records: Sequence[object], epoch: int | None = None) -> None:
-        """Records for an epoch (the open one by default), for use inside the worker's own process."""
+        """Add records to an epoch (by default the open one), inside the worker's own process."""
         self.append(self.epoch if epoch is None else epoch, Records(list(records)))
 
     # Epochs come to an end.
 
     def seal(self, epoch: int | None = None) -> int:
-        """Declare all epochs up to `epoch` (default: the open one) complete; returns it. Twice is once."""
+        """Complete all epochs up to `epoch` (by default the open one). Return it. Twice is once."""
         sealed = self.epoch if epoch is None else epoch
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: there is no epoch {sealed} to seal")
@@ -359,32 +356,34 @@ class InputHandle:
         return sealed
 
     def close(self) -> None:
-        """No epoch will follow the open one; rows that wait for later ones enter at their times. Twice is
+        """Let no epoch follow the open one. Rows that wait for later ones enter at their times. Twice is
         once.
         """
         if self.is_closed:
             return
-        self._keep_few()  # whose epoch may be the last
+        self._keep_few()  # their epoch may be the last one
         self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
         self.is_closed = True
         self.deliveries.clear()
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows wait to be let in, or parts of an insertion for the others."""
+        """Whether rows wait to enter, or parts of an insertion for its other parts."""
         return bool(self.rows_waiting or self.deliveries.insertions)
 
     @property
     def held_epoch(self) -> int | None:
-        """The first epoch at which rows may still enter: the open one, or a sealed one whose rows have
-        not entered yet; `None` when none will.
+        """The first epoch at which rows may still enter: the open one, or a sealed one whose rows have not
+        entered yet. None if no rows will enter any more.
         """
         return None if self.is_closed and not self._sealed else self._held
 
     def release(self) -> None:
-        """Let the rows of sealed epochs enter: the activation of the input's stage. Behind folded ones, and
-        behind those of `ENTERING_EPOCHS_MAX` epochs, others wait for the next activation, before which those
-        are worked on: what is not complete is told apart by time, and rows of one key meet in all of them.
+        """Let the rows of sealed epochs enter: the activation of the input's stage.
+
+        After a folded batch, and after `ENTERING_EPOCHS_MAX` epochs, the rest waits for the next activation,
+        before which the dataflow works on what has entered. Many incomplete epochs cost much at once: the
+        dataflow keeps them apart by time, and the rows of one key meet in all of them.
         """
         entrance = self._entrance
         new: int | None = self._held
@@ -405,7 +404,7 @@ class InputHandle:
                     return
                 epochs += 1
                 entered = entrance.code.pack((epoch,))
-                # Each is let go of as it enters: what is made of it at once may be much less.
+                # Drop each batch as it enters: what the dataflow makes of it at once may be much less.
                 batches.reverse()
                 while batches:
                     word, batch = batches.pop()
@@ -426,7 +425,7 @@ class InputHandle:
         self._go_on(new, together)
 
     def _go_on(self, epoch: int | None, together: Together | None) -> None:
-        """Rows enter at `epoch` next, or none ever, once those have that were brought together."""
+        """Let the rows enter that were brought together. The next ones enter at `epoch`; None: none will."""
         if together is not None:
             together.flush()
         if epoch != self._held:
@@ -434,8 +433,8 @@ class InputHandle:
             self._held = self._held if epoch is None else epoch
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that wait for their epoch or for a commit, parts of insertions, rows of sealed epochs that are
-        to enter.
+        """Show the words of all rows here: those that wait for their epoch, staged ones, and those of sealed
+        epochs that have not entered.
         """
         # Plain rows that are kept as they are have no words yet.
         waiting = [batch for batches in self._waiting.values() for _, batch in batches]
@@ -446,26 +445,26 @@ class InputHandle:
             mark.holder(batch, f"input {self.name!r} with a batch of {type(batch).__name__}")
 
     def compared(self) -> object:
-        """All that decides what it will do; who it is does not change."""
+        """All that decides what the input will do, without what never changes."""
         fixed = ("_clock", "_entrance", "_ordered", "_plain", "_word", "_word_epoch", "codec", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
 
-    def _order_of(self, identity: DeliveryName | None) -> tuple[int, int]:
-        """The order of an append: by its writer and number, so that it does not matter where and when it
-        comes.
+    def _order_of(self, name: DeliveryName | None) -> tuple[int, int]:
+        """Return the order of an append among the calls, and its place. If it has a name, both follow from
+        that, so that it does not matter where and when the append comes.
         """
-        if identity is None:
+        if name is None:
             return self.next_call(), 0
-        digest = blake2b(identity.writer.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return -1 - (int.from_bytes(digest, "little") >> 2), identity.sequence * _CALL_ROWS_MAX
+        digest = blake2b(name.writer.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return -1 - (int.from_bytes(digest, "little") >> 2), name.sequence * _CALL_ROWS_MAX
 
     def check_open(self) -> None:
-        """Raise `InputClosedError` if nothing can be added any more."""
+        """Raise `InputClosedError` if the input is closed."""
         if self.is_closed:
             raise closed_error(self.name)
 
     def _keep(self, epoch: int, batches: Iterable[Waiting], word: int | None) -> None:
-        """`word`: that of the rows, for batches that are not folded."""
+        """Let batches wait for `epoch`. `word` is that of the rows of batches that are not folded."""
         for batch in batches:
             if batch.rows:
                 if epoch not in self._waiting:
@@ -508,7 +507,7 @@ class InputHandle:
 
 
 def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:
-    """The batches of a call, of which there is one at most, with its order and place."""
+    """Return the batches of a call, at most one, with the order and the place of the call."""
     made: list[Waiting] = []
     for batch in batches:
         assert not made and not isinstance(batch, Folded), "where order counts a call is one batch"

@@ -101,7 +101,9 @@ class Inputs:
                 f"input {request.input!r} keeps the last value by key: worker 0 puts calls in order, and "
                 f"takes all rows but those of an append that has a name; this is worker {self._worker}"
             )
-        if counts == IN_OPEN and table is None:
+        if request.rows and (table is not None or counts != IN_OPEN):
+            raise RequestError(f"plain rows for {request.input!r} come alone, and count as {IN_OPEN!r}")
+        if request.rows:
             is_new, entered = handle.take_rows(
                 request.epoch, request.rows, request.diff, request.writer, request.sequence
             )

@@ -106,6 +106,20 @@ def test_rows_count_in_one_of_four_ways() -> None:
         server.handle(Deliver(0, "rows", "w", 0, "now", 0, 1), SAID)
 
 
+def test_rows_come_in_a_table_or_plain_and_never_not_at_all() -> None:
+    """A delivery that counted without its rows would have lost them: its name is taken."""
+    server, _ = two_workers()
+    for table, counts, rows in (
+        (None, IN_OPEN, []),
+        (None, IN_EPOCH, []),
+        (None, WHEN_NAMED, [(1, 2)]),
+        (SAID, IN_OPEN, [(1, 2)]),
+    ):
+        with pytest.raises(RequestError, match="came without a table|come alone, and count as 'open'"):
+            server.handle(Deliver(0, "rows", "w", 0, counts, 0, 1, rows), table)
+    assert answer(server, Deliver(0, "rows", "w", 0, IN_OPEN, 0, 1, [(1, 2)])).values["is_new"]
+
+
 def test_inputs_that_a_request_names_are_found_wherever_they_stand() -> None:
     for request, names in (
         (Deliver(0, "a", "w", 0, IN_OPEN, 0, 1), ["a"]),
