@@ -123,6 +123,8 @@ class KernelLoop:
         self._is_long = False
         """Whether the last span was of very many epochs."""
         self._gates = list(parts.gates.values())
+        self._kept = FAR
+        """The least time of what the machines of barriers keep outside of slots; FAR: nothing."""
         self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, MachineVertex)]
         machines = [vertex.machine for vertex in self._reduces]
         self._by_span = [machine for machine in machines if isinstance(machine, LookupMachine)]
@@ -201,7 +203,7 @@ class KernelLoop:
         slots.bound = bound
         for machine in self._by_span:
             machine.begin_span(start, bound)
-        if self._rounds is None and self._least() >= bound:
+        if self._rounds is None and self._kept >= bound and least_of(slots.table) >= bound:
             self._end_span()
             return False  # with peers, rows of others may come in the span
         if self._is_long:
@@ -225,7 +227,8 @@ class KernelLoop:
         self._send()
         if why != DONE:
             return False
-        self._end_span()
+        if self._by_span or self._slots.are_large:
+            self._end_span()
         return True
 
     def _end_span(self) -> None:
@@ -325,6 +328,11 @@ class KernelLoop:
         gate.open(frontier, self._slots)
         self.at = None
         parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
+        self._find_kept()
+
+    def _find_kept(self) -> None:
+        """Machines of barriers keep other rows than before, or at other times."""
+        self._kept = min([int(gate.held[0]) for gate in self._gates if gate.held.shape[0]], default=FAR)
 
     def report(self) -> dict[int, int]:
         """See `CompiledLoop`."""
@@ -381,17 +389,11 @@ class KernelLoop:
                 for use in uses:
                     use.send(many, many.least_time())
 
-    def _least(self) -> int:
-        """Return the least time of all that waits."""
-        least: int = least_of(self._slots.table)
-        for gate in self._gates:
-            if gate.held.shape[0]:
-                least = min(least, int(gate.held[0]))
-        return least
-
     def first(self) -> int | None:
         """See `CompiledLoop`."""
-        least = self._least()
+        least: int = least_of(self._slots.table)
+        if self._kept < least:
+            least = self._kept
         shift = self._parts.epoch_shift
         return None if least >= FAR else least >> shift << shift
 
@@ -529,7 +531,7 @@ class KernelLoop:
         rounds.begin(start)
         while True:
             try:
-                why = rounds.call(self._gates)
+                why = rounds.call(self._kept)
             except OverflowError:
                 if not self._do_again():
                     raise
@@ -557,6 +559,7 @@ class KernelLoop:
             if gate.pending >= 0:
                 self._slots.rebase(by, gate.pending, -1)
             gate.held = by.words(gate.held)
+        self._find_kept()
 
     def symbols(self, mark: Mark) -> None:
         """Show what waits in slots."""

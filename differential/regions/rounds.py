@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from differential.kernels.loading import prepare
 from differential.kernels.regions.layout import (
-    FAR,
     X_TURNS,
 )
 from differential.kernels.regions.round_layout import (
@@ -50,7 +49,6 @@ from differential.kernels.regions.rounds import (
     TABLES,
     run_rounds,
 )
-from differential.regions.steps import Gate
 from differential.regions.tables import Parts
 from progress.compiled.arrays import Int64s
 from timely.operators.compiled_loop import RoundInput, RoundResult, Stop, Vote
@@ -136,10 +134,9 @@ class Rounds:
         """Number of the last vote."""
         return int(self._round[R_VOTE + V_NUMBER])
 
-    def call(self, gates: Iterable[Gate]) -> int:
-        """Go on; return why it has ended."""
-        kept = [int(gate.held[0]) for gate in gates if gate.held.shape[0]]
-        self._round[R_KEPT] = min(kept, default=FAR)
+    def call(self, kept: int) -> int:
+        """Go on; return why it has ended. `kept`: the least time of what is kept outside of slots."""
+        self._round[R_KEPT] = kept
         return run_rounds(self._tables, self._round)
 
     def result(self, why: int) -> RoundResult:

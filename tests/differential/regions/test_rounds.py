@@ -276,6 +276,7 @@ def test_what_a_barrier_keeps_outside_of_slots_is_outstanding(waiting: Waiting) 
     """As if it were of the epoch before all others."""
     gate = waiting.region._gates[0]
     gate.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
+    waiting.region._find_kept()
     waiting.send(waiting.frames)
     went = waiting.go_on()
     assert (went.rounds, went.vote.first, went.vote.is_empty) == (1, -1, False)

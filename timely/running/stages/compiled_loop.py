@@ -295,8 +295,8 @@ class CompiledLoopRunner:
         return max(0, epoch - self._place.anchor.epoch) << self._shift
 
     def _close(self, bound: int) -> bool:
-        """Close the epochs before the bound, for the span that is under way or begins; return whether
-        anything waits before it.
+        """Close the epochs before the bound, for the span that is under way or begins; return whether there
+        may be anything to do in it.
         """
         self._span = bound
         anchor, shift, limit = self._place.anchor.epoch, self._shift, self._limit
@@ -320,8 +320,9 @@ class CompiledLoopRunner:
     def _look(self, since: int, ended: set[int]) -> None:
         """Vertices see the frontier `since` from now on, and none at ports in `ended`."""
         self._since = since
-        if ended != self._ended:
-            self._ended = ended
+        has_ended = ended != self._ended
+        self._ended = ended
+        if has_ended:
             self.loop.on_ended()
 
     # A lone worker.
@@ -356,10 +357,10 @@ class CompiledLoopRunner:
         if first is not None:
             # Rows that are still here may go on to ports at which nothing comes in from outside.
             self._since = first if first < since else since
-        elif self._ended_outside is None:
+        elif self._ended_outside is not self._ended:
             self._look(since, self._ports_ended())
         else:
-            self._look(since, self._ended_outside)
+            self._since = since  # as mostly
         if first != self._held:
             self._hold(first)
 

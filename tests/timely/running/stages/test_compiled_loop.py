@@ -347,3 +347,29 @@ def test_rows_and_the_end_of_their_epoch_are_one_turn(closes: bool, monkeypatch:
         worker.run_until_idle()
         assert instance.epochs_done() == epoch + 1
         assert turns == [(1, epoch + 1), (0, epoch + 1)][: 1 + closes]
+
+
+@pytest.mark.parametrize("is_ahead", [True, False])
+@pytest.mark.parametrize("bits", [None, 4])
+def test_epochs_that_words_cannot_say_are_done(bits: int | None, is_ahead: bool) -> None:
+    """From one far epoch to the next, with rows in between, whether inputs lead to the loop by themselves."""
+    flow = timely.Dataflow("tested", level_bits=None if bits is None else (bits, 9))
+    if is_ahead:
+        build(flow)
+    else:
+        _two_behind_stages(flow)
+    worker = Worker()
+    instance = worker.install(flow.freeze())
+    (runner,) = instance.loops
+    assert (runner._ahead is not None) == is_ahead
+    for rows, epoch in enumerate((1 << 30, 1 << 55, 1 << 58, 1 << 59)):
+        for handle in instance.inputs.values():
+            handle.seal(epoch)
+        worker.run_until_idle()
+        assert instance.epochs_done() == epoch + 1 and runner._held is None
+        _send(instance, "edges", epoch + 1, (rows, rows + 1))
+        _send(instance, "roots", epoch + 1, (rows, rows + 1)[: 1 if is_ahead else 2])
+        for handle in instance.inputs.values():
+            handle.seal(epoch + 1)
+        worker.run_until_idle()
+        assert instance.epochs_done() == epoch + 2 and runner._done >= epoch + 2
