@@ -127,9 +127,10 @@ HOLDS_NO_WORDS = {
         "show times words"
     ),
     "MachineVertex": "_failures _looks_on _make _ports _reads arrangement components failures_output",
-    "OnTimeVertex": "_late _words",
+    "OnTimeVertex": "_deadline_words _late",
     "OperatorVertex": "_held arrangement",
     "PackedBatch": "_diff _rows _word moved symbol_words",
+    "PassingVertex": "columns words",
     "PendingTimes": "_far_summed _guards _kw _looks",
     "Pile": "_loose_rows _rows _sum_at",
     "PriorityVertex": "_turns",

@@ -430,6 +430,29 @@ def _nested_three_plainly(first: Rows, second: Rows) -> Rows:
     return plainly.iterate(own, step)
 
 
+def _looked_at(first: Collection, second: Collection) -> Collection:
+    """Rows pass stages that keep nothing: one looks on, two part them by when they come, one claims."""
+    start, along = first.distinct(), second.distinct()
+
+    def body(x: Collection) -> Collection:
+        x.filter(col.k > 100).assert_empty("small keys")
+        in_time, late = x.inspect(lambda row, time, diff: None).split_late("v", 2, clock=dd.clock(0, every=1))
+        moved = in_time.concat(late).join(along.select(k=col.k, w=col.v), on="k").select(k=col.w, v=col.v)
+        return moved.concat(start).distinct()
+
+    return start.iterate(body)
+
+
+def _looked_at_plainly(first: Rows, second: Rows) -> Rows:
+    start, along = plainly.distinct(first), plainly.distinct(second)
+
+    def step(x: Rows) -> Rows:
+        moved = plainly.map_rows(plainly.join(x, along), lambda row: (row[2], row[1]))
+        return plainly.distinct(plainly.concat(moved, start))
+
+    return plainly.iterate(start, step)
+
+
 BODIES: dict[str, tuple[Two, TwoPlainly]] = {
     "distances": (distances, _distances_plainly),
     "reach": (BINARY["reach in a loop"].build, BINARY["reach in a loop"].plain),
@@ -445,6 +468,7 @@ BODIES: dict[str, tuple[Two, TwoPlainly]] = {
     "nulls": (_with_nulls, _with_nulls_plainly),
     "first rows": (_firsts, _firsts_plainly),
     "first row goes round": (_first_alone, _first_alone_plainly),
+    "looked at": (_looked_at, _looked_at_plainly),
     "three in order": _three_at_once("in order"),
     "three by the fewest": _three_at_once("fewest"),
     "nested three": (_nested_three, _nested_three_plainly),

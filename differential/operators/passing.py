@@ -5,7 +5,7 @@ end.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from differential.columns.update_batch import words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import UserFunctionError
 from differential.operators.timed.later import LaterVertex
-from differential.operators.vertices import joined_words
+from differential.operators.vertices import PassingVertex, joined_words
+from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 from timely.operators.capture import FOREVER
@@ -31,28 +32,28 @@ Look = Callable[[Row, tuple[int, ...], int], None]
 """What a user does with an update: row, time, difference."""
 
 
-class InspectVertex(Vertex):
+class InspectVertex(PassingVertex):
     """Calls a function for each update, and hands the updates on."""
 
-    word_times: ClassVar[bool] = True
-
     def __init__(self, schema: Schema, function: Look) -> None:
+        super().__init__(schema.width, schema.width)
         self._schema = schema
         self._function = function
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """In order of arrival, not of time."""
+        """In order of arrival, not of time; batches go on as they are."""
         del port
-        unpack = self.code.unpack
         for word, batch in messages:
-            words = words_of(batch)
-            rows = decode_rows(self._schema, words, SYMBOLS)
-            for row, time, diff in zip(rows, words[-2].tolist(), words[-1].tolist(), strict=True):
-                self._function(row, unpack(time), diff)
+            self.passed(words_of(batch))
             self.send(0, batch, word)
 
-    def rebase(self, by: Rebase) -> None:
-        """It keeps nothing."""
+    def passed(self, words: Int64s) -> Iterable[Int64s]:
+        """Call the function for each row."""
+        unpack = self.code.unpack
+        rows = decode_rows(self._schema, words, SYMBOLS)
+        for row, time, diff in zip(rows, words[-2].tolist(), words[-1].tolist(), strict=True):
+            self._function(row, unpack(time), diff)
+        return (words,)
 
     def symbols(self, mark: Mark) -> None:
         """None: it keeps nothing."""
@@ -160,13 +161,18 @@ class FailuresEndVertex(Vertex):
         self._failures.symbols(mark)
 
 
-class RowsEndVertex(Vertex):
-    """Takes rows that nobody reads: a claim is made of them."""
+class RowsEndVertex(PassingVertex):
+    """Takes rows of `words` words that nobody reads: a claim is made of them."""
 
-    word_times: ClassVar[bool] = True
+    def __init__(self, words: int) -> None:
+        super().__init__(words, 0)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Let go of them."""
+
+    def passed(self, words: Int64s) -> Iterable[Int64s]:
+        """Return nothing."""
+        return ()
 
     def symbols(self, mark: Mark) -> None:
         """It keeps nothing."""

@@ -6,7 +6,7 @@ vertex here hands it what arrives, sends what it returns, and holds exactly the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -38,6 +38,7 @@ __all__ = [
     "Components",
     "MachineVertex",
     "OperatorVertex",
+    "PassingVertex",
     "joined_words",
     "packed_parts",
     "show_schema",
@@ -165,6 +166,28 @@ class OperatorVertex(Vertex):
 def show_schema(schema: Schema | None) -> ShowRow:
     """How messages show rows of these columns."""
     return show_words if schema is None else row_shower(schema, SYMBOLS)
+
+
+class PassingVertex(OperatorVertex):
+    """A vertex that keeps nothing: each row passes at once, perhaps as another, or not at all.
+
+    A compiled loop asks it for the same (`passed`). Rows come in with `columns` columns, and have `words`
+    words when they have passed.
+    """
+
+    def __init__(self, words_in: int, words: int) -> None:
+        super().__init__()
+        self.columns = words_in + 2
+        self.words = words
+
+    def passed(self, words: Int64s) -> Iterable[Int64s]:
+        """Return what becomes of rows, in one or more parts."""
+        raise NotImplementedError
+
+    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
+        """Let all that came in pass at once."""
+        for words in self.passed(joined_words(messages)):
+            self.send_rows(words)
 
 
 class Components(NamedTuple):

@@ -60,9 +60,11 @@ from differential.operators.join_vertex import JoinVertex
 from differential.operators.loops.priority import PriorityVertex
 from differential.operators.machine import Machine
 from differential.operators.ordered.machine import FirstMachine
+from differential.operators.passing import InspectVertex, RowsEndVertex
 from differential.operators.patterns.lookups import ARRANGED, LookupMachine
 from differential.operators.reduce import ReduceMachine
-from differential.operators.vertices import MachineVertex
+from differential.operators.timed.during import OnTimeVertex
+from differential.operators.vertices import MachineVertex, PassingVertex
 from differential.regions.carrying import carrying_of, failing_of
 from differential.regions.loop import KernelLoop
 from differential.regions.places import places_of
@@ -88,7 +90,8 @@ from timely.wire.batch import Composed
 
 __all__ = ["compile_loop"]
 
-_KINDS = (JoinVertex, MachineVertex, ArrangeVertex, PriorityVertex)
+_PASSING = (PriorityVertex, InspectVertex, OnTimeVertex, RowsEndVertex)
+_KINDS = (JoinVertex, MachineVertex, ArrangeVertex, *_PASSING)
 _MACHINES = (ReduceMachine, ConsolidateMachine, FirstMachine, LookupMachine)
 
 
@@ -138,8 +141,7 @@ class _Maker:
     def make(self) -> KernelLoop:
         """Slots for all that comes in, then edges, then steps, since these name them."""
         parts = self._parts
-        # Those of the vertices that have no layout of their own last.
-        for member in sorted(self._site.members, key=lambda one: isinstance(one.vertex, PriorityVertex)):
+        for member in self._site.members:
             self._add_slots(member)
         # Rows of one output have edges one behind the other.
         outputs = {(link.source, link.output) for link in self._site.links}
@@ -173,10 +175,8 @@ class _Maker:
             slot = parts.entries[stage, 0] = parts.slots.add(vertex.traces()[0].columns)
             parts.passing.append(slot)
         else:
-            assert isinstance(vertex, PriorityVertex)
-            (link,) = [link for link in self._site.links if link.source == stage]
-            columns = self._columns(link.target, link.port) + 1
-            slot = parts.entries[stage, 0] = parts.slots.add(columns)
+            assert isinstance(vertex, PassingVertex)
+            slot = parts.entries[stage, 0] = parts.slots.add(vertex.columns)
             parts.passing.append(slot)
 
     def _columns(self, stage: int, port: int) -> int:
@@ -187,6 +187,8 @@ class _Maker:
         vertex = self._members[stage].vertex
         if isinstance(vertex, JoinVertex):
             return vertex.machine.words
+        if isinstance(vertex, PassingVertex):
+            return vertex.words
         if isinstance(vertex, ArrangeVertex):
             return vertex.traces()[0].columns - 2
         assert isinstance(vertex, MachineVertex)
@@ -241,7 +243,7 @@ class _Maker:
                     parts.add_edge(slot, columns, carrying, link.use, routed)
                     for each in mine:
                         self._add_suspects(stage, link, each)
-                elif not isinstance(self._members[stage].vertex, PriorityVertex):
+                elif not isinstance(self._members[stage].vertex, PassingVertex):
                     raw = self._add_slot_of(stage)
                     parts.passing.append(raw)
                     parts.add_edge(raw, self._width(stage), None, None)
@@ -336,7 +338,7 @@ class _Maker:
             assert isinstance(trace, SharedTrace)
             self._add_arrange(stage, 0, self._parts.entries[stage, 0], trace)
         else:
-            assert isinstance(vertex, PriorityVertex)
+            assert isinstance(vertex, PassingVertex)
             number, _ = self._add_step(K_OTHER, stage, self._parts.entries[stage, 0], None)
             edges = self._edges.get((stage, 0), [])
             self._parts.others[number] = OtherStep(stage, self._parts.entries[stage, 0], vertex, edges)

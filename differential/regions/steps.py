@@ -19,10 +19,9 @@ from differential.linear.failures.failing import Failed
 from differential.linear.transform import ChainFailures, LinearTransform
 from differential.operators.arrangement import ArrangedBatch, arranged
 from differential.operators.join import JoinMachine
-from differential.operators.loops.priority import PriorityVertex
 from differential.operators.machine import Machine
 from differential.operators.reduce import ReduceMachine
-from differential.operators.vertices import MachineVertex
+from differential.operators.vertices import MachineVertex, PassingVertex
 from differential.regions.slots import Slots
 from differential.trace.shared import SharedTrace
 from progress.compiled.arrays import Int64s
@@ -241,7 +240,7 @@ class FailingStep:
 class OtherStep:
     """A vertex without state of its own."""
 
-    def __init__(self, stage: int, slot: int, vertex: PriorityVertex, edges: Sequence[Edge]) -> None:
+    def __init__(self, stage: int, slot: int, vertex: PassingVertex, edges: Sequence[Edge]) -> None:
         self.stage = stage
         self.slot = slot
         self.vertex = vertex
@@ -250,7 +249,7 @@ class OtherStep:
     def work(self, slots: Slots) -> None:
         """As the vertex does."""
         for words in each_in(slots.take_parts(self.slot)):
-            for part in self.vertex.turned(words):
+            for part in self.vertex.passed(words):
                 pass_on(part, self.edges, slots)
 
 

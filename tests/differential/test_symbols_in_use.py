@@ -31,7 +31,7 @@ from differential.operators.consolidate import WaitingRows
 from differential.operators.edge.collected import Collected
 from differential.operators.join import JoinMachine
 from differential.operators.table_io import TableLog
-from differential.operators.vertices import OperatorVertex
+from differential.operators.vertices import OperatorVertex, PassingVertex
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from timely import Dataflow
@@ -403,7 +403,7 @@ def _look_always(cluster: Looks, worker: Worker) -> None:
 
 # complete_
 
-ABSTRACT = {Vertex, OperatorVertex}
+ABSTRACT = {Vertex, OperatorVertex, PassingVertex}
 
 
 def _kinds(kind: type[Vertex]) -> Iterator[type[Vertex]]:

@@ -12,16 +12,15 @@ Whatever comes in keeps its place in time: (t, 0) becomes (t, i). Later times of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.kernels.history.times import take_turns
-from differential.operators.vertices import OperatorVertex, joined_words
+from differential.operators.vertices import PassingVertex
 from timely.dictionaries import Mark
-from timely.wire.batch import Batch
 
 __all__ = ["CLASSES", "ITERATIONS_TO_COME_IN", "PriorityVertex", "by_time", "spacing_of"]
 
@@ -45,21 +44,20 @@ def spacing_of(bits: int) -> int:
     return max(1, min(_SPACING_MAX, (1 << bits) // (2 * CLASSES)))
 
 
-class PriorityVertex(OperatorVertex):
+class PriorityVertex(PassingVertex):
     """Rows that have their priority as first word, without it, at the iteration of their class."""
+
+    def __init__(self, words: int) -> None:
+        """`words`: of a row without its priority."""
+        super().__init__(words + 1, words)
 
     def on_start(self) -> None:
         """Where the loop's counter stands, and how far it goes."""
         shift, bits = self.code.fields[-1]
         self._turns = (shift, spacing_of(bits), (1 << bits) // 2)
 
-    def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """At once: it keeps nothing."""
-        for part in self.turned(joined_words(messages)):
-            self.send_rows(part)
-
-    def turned(self, words: Int64s) -> Iterator[Int64s]:
-        """Rows without their priority, when it is their turn."""
+    def passed(self, words: Int64s) -> Iterator[Int64s]:
+        """Return rows without their priority, when it is their turn."""
         return by_time(take_turns(words, *self._turns))
 
     def symbols(self, mark: Mark) -> None:

@@ -16,7 +16,7 @@ takes its memory as long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -25,7 +25,7 @@ from differential.columns.column_types import Bools, Int64s
 from differential.columns.overflow import negate_diffs
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.operators.timed.later import LaterVertex
-from differential.operators.vertices import OperatorVertex
+from differential.operators.vertices import PassingVertex
 from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
@@ -109,19 +109,24 @@ class DuringVertex(LaterVertex):
         super().symbols(mark)
 
 
-class OnTimeVertex(OperatorVertex):
+class OnTimeVertex(PassingVertex):
     """Rows that end in a deadline (of so many words): those that meet it, or the others."""
 
-    def __init__(self, bound: int, late: bool) -> None:
-        super().__init__()
-        self._words = bound
+    def __init__(self, bound: int, late: bool, words: int) -> None:
+        """`words`: of a row with its deadline."""
+        super().__init__(words, words - bound)
+        self._deadline_words = bound
         self._late = late
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Send on at once what came in."""
+        """Send on at once what came in, under the times at which it came in."""
         for word, batch in messages:
-            rows = on_time_rows(words_of(batch), _field(self.code), self._words, self._late)
-            self.send(0, UpdateBatch(rows), word)
+            for rows in self.passed(words_of(batch)):
+                self.send(0, UpdateBatch(rows), word)
+
+    def passed(self, words: Int64s) -> Iterable[Int64s]:
+        """Return the rows that meet their deadline, or the others."""
+        return (on_time_rows(words, _field(self.code), self._deadline_words, self._late),)
 
     def symbols(self, mark: Mark) -> None:
         """None: it keeps nothing."""

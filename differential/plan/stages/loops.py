@@ -75,7 +75,14 @@ class LoopLowering:
             return
         made = self._lower(node)
         if isinstance(node, AssertEmpty) and node.digest not in self.read:
-            self._dataflow.stage("claim", RowsEndVertex, feeds_of(made, 0, None), outputs=0, detail=node.what)
+            words = made.schema.width
+            self._dataflow.stage(
+                "claim",
+                lambda: RowsEndVertex(words),
+                feeds_of(made, 0, None),
+                outputs=0,
+                detail=node.what,
+            )
             self.claims.append(self._dataflow.stages[-1].index)
 
     def _lower(self, node: Node) -> Lowered:
@@ -170,7 +177,14 @@ class LoopLowering:
         )
         widened = replace(source, terms=terms)
         feeds = feeds_of(widened, 0, None)
-        return self._add(node.describe(), PriorityVertex, feeds, widened, node.schema, f"({node.schema})")
+        return self._add(
+            node.describe(),
+            lambda: PriorityVertex(node.schema.width),
+            feeds,
+            widened,
+            node.schema,
+            f"({node.schema})",
+        )
 
     def _home(self, node: Node) -> Loops:
         """The loops that are being made and that `node` depends on, as far as that tells it apart."""

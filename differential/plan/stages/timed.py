@@ -34,7 +34,7 @@ def timed_stage(node: Node, source: Schema) -> TimedStage | None:
         return TimedStage(lambda: DuringVertex((start.words, stop.words)))
     if isinstance(node, OnTime):
         bound, is_late = source.columns[-1].words, node.which == "late"
-        return TimedStage(lambda: OnTimeVertex(bound, is_late))
+        return TimedStage(lambda: OnTimeVertex(bound, is_late, source.width))
     return None
 
 

@@ -30,6 +30,10 @@ def _first(nodes: Collection, edges: Collection) -> Collection:
     return nodes.iterate(body)
 
 
+def _later(nodes: Collection, edges: Collection) -> Collection:
+    return nodes.iterate(lambda labels: labels.delay(1).concat(nodes).distinct())
+
+
 def _seen(nodes: Collection, edges: Collection) -> Collection:
     return nodes.iterate(lambda labels: labels.inspect(lambda *_: None).distinct())
 
@@ -45,7 +49,9 @@ def _regions(build: Build, worker: Worker) -> int:
     return len(worker.install(flow.freeze()).loops)
 
 
-@pytest.mark.parametrize(("build", "regions"), [(_least, 1), (_first, 1), (_seen, 0), (_three_times, 0)])
+@pytest.mark.parametrize(
+    ("build", "regions"), [(_least, 1), (_first, 1), (_seen, 1), (_later, 0), (_three_times, 0)]
+)
 def test_loops_of_known_operators_are_compiled(build: Build, regions: int) -> None:
     assert _regions(build, Worker()) == regions
 

@@ -85,4 +85,4 @@ def test_law_what_is_on_time_and_what_is_late_are_together_what_comes(rows: list
 
 
 def test_vertices_keep_nothing() -> None:
-    assert DuringVertex((1, 2)).traces() == OnTimeVertex(1, late=True).traces() == []
+    assert DuringVertex((1, 2)).traces() == OnTimeVertex(1, late=True, words=2).traces() == []
