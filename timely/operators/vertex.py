@@ -237,7 +237,8 @@ class Vertex:
         return {}
 
     def compared(self) -> object:
-        """All that decides what it will do, for whoever compares states of workers (`running/comparable.py`).
+        """All that decides what it will do, for a checker that compares states of workers
+        (`running/checking/comparable.py`).
 
         By default its attributes. A vertex may leave out what is told to people only, or sort what has an
         order that it never looks at: a checker then has fewer states to look through.
