@@ -35,13 +35,13 @@ from differential.aggregates import max as greatest
 from differential.algorithms.components import connected_components
 from differential.collections.sources import input as table_input
 from differential.expressions.expression import col
+from differential.kernels.compiled_loops.barriers import next_barrier, open_barrier
+from differential.kernels.compiled_loops.joining import take_in
+from differential.kernels.compiled_loops.rounds import run_rounds
+from differential.kernels.compiled_loops.run import run_loop
 from differential.kernels.history.first import reduce_first
 from differential.kernels.least.least import reduce_least
 from differential.kernels.loading import MERGES, prepare
-from differential.kernels.regions.barriers import next_barrier, open_barrier
-from differential.kernels.regions.joining import take_in
-from differential.kernels.regions.rounds import run_rounds
-from differential.kernels.regions.run import run_loop
 from differential.kernels.sums.reduce_sums import go_the_long_way, reduce_few, reduce_into
 from progress.compiled.kernel import (
     COMPILE_NOTICE,

@@ -1,7 +1,7 @@
 """Workers with their servers, whose messages are delayed at random; nothing happens but by calls of a test.
 
 The dataflows are those of `exporting_flows.py`. Every worker checks its progress tracking after each step; or
-none does, and loops are regions.
+none does, and loops are compiled.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ import functools
 import pytest
 
 from differential.columns import routes, update_batch
+from differential.compiled_loops import loop as loop_module
+from differential.compiled_loops import traces
 from differential.operators import consolidate, join_vertex, vertices
 from differential.operators.edge import collected, folding, kept_changes
 from differential.operators.waiting import pending, pile, portions
-from differential.regions import loop as loop_module
-from differential.regions import traces
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
 from timely.operators.inputs import codecs

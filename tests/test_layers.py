@@ -62,7 +62,7 @@ ROOMS = {
         "aggregates expressions",
         "linear trace",
         "operators",
-        "regions",
+        "compiled_loops",
         "skew",
         "plan",
         "collections",
@@ -91,7 +91,9 @@ WITHOUT_A_TEST_FILE = {
     "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",
     "differential/thresholds.py": "test_thresholds.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
-    "differential/kernels/regions/round_layout.py": "differential/kernels/regions/test_rounds.py",
+    "differential/kernels/compiled_loops/round_layout.py": (
+        "differential/kernels/compiled_loops/test_rounds.py"
+    ),
     "differential/plan/decoding.py": "differential/plan/test_encoding.py",
     **{
         f"differential/plan/nodes/{name}.py": "differential/plan/nodes/test_node.py"

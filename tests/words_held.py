@@ -15,9 +15,9 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 import numpy as np
 
 from differential.columns.symbols.table import SymbolTable
+from differential.compiled_loops.slots import Slots
+from differential.compiled_loops.traces import Traces
 from differential.operators.ordered.places import Places
-from differential.regions.slots import Slots
-from differential.regions.traces import Traces
 from differential.trace.merging import Merging
 from differential.trace.run import Run
 from differential.trace.trace import Trace

@@ -25,9 +25,9 @@ from differential.expressions.expression import ColumnRef, Expr, LiteralValue, O
 from differential.expressions.literals import constant_word
 from differential.expressions.projection import CONSTANT
 from differential.expressions.types import type_of
+from differential.kernels.compiled_loops.edges import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, NOT_EQUAL
+from differential.kernels.compiled_loops.layout import CONSTANT_WORD, SUM_WORD
 from differential.kernels.overflow import INT64_MIN
-from differential.kernels.regions.edges import AT_LEAST, AT_MOST, EQUAL, GREATER, LESS, NOT_EQUAL
-from differential.kernels.regions.layout import CONSTANT_WORD, SUM_WORD
 from differential.linear.passes import FilterPass, NegatePass, NotNullPass, SelectPass, Step, schema_of
 from progress.compiled.arrays import Int64s
 

@@ -2,7 +2,7 @@
 
 A machine is the logic of an operator. It knows no stage, no worker and no clock, so one driver runs all of
 them in a dataflow (`MachineVertex` in `machine_vertex.py`), and one step runs all of them in a compiled loop
-(`MachineStep` in `differential/regions/steps.py`).
+(`MachineStep` in `differential/compiled_loops/steps.py`).
 
     recv       rows come in at a port; they wait, or are worked off by the next `work`
     advance    no row comes in any more that is not at or after its port's frontier

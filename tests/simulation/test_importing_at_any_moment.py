@@ -1,5 +1,5 @@
 """Importers that are installed, and uninstalled, at random moments of a random history, among workers whose
-messages are delayed at random; every worker checks its progress tracking, or none and loops are regions.
+messages are delayed at random; every worker checks its progress tracking, or none and loops are compiled.
 
 same_*     from the epoch on with which it begins an importer says what its owner says of the same query
 refused_*  nothing is held, on no worker

@@ -25,6 +25,7 @@ from timely.operators.vertex import Vertex
 from timely.user_code.call_site import at_site
 
 from ...columns.schema import Schema
+from ...compiled_loops.making import compile_loop
 from ...expressions.expression import col
 from ...linear.chain import LinearChain
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange
@@ -33,7 +34,6 @@ from ...operators.loops.priority import PriorityVertex
 from ...operators.loops.rounds import last_rounds
 from ...operators.passing import RowsEndVertex
 from ...operators.vertices import MachineVertex, show_schema
-from ...regions.making import compile_loop
 from ...skew.running.stages import SpreadStreams
 from ..facts import goes_straight, is_consolidated
 from ..nodes import AssertEmpty, ByPriority, LetRec, Node

@@ -11,14 +11,14 @@ import differential as dd
 from differential import col
 from differential.columns.column_types import ColumnType, Int64s
 from differential.columns.symbols.table import SymbolTable
+from differential.compiled_loops.carrying import Carrying
+from differential.compiled_loops.tables import Parts
 from differential.errors import RowError
 from differential.expressions.literals import constant_word
-from differential.kernels.regions.edges import pass_on
-from differential.kernels.regions.layout import FAR, STATE
+from differential.kernels.compiled_loops.edges import pass_on
+from differential.kernels.compiled_loops.layout import FAR, STATE
 from differential.linear.chain import LinearChain
 from differential.linear.short import Short, short_of
-from differential.regions.carrying import Carrying
-from differential.regions.tables import Parts
 
 SCHEMA = "a: int, b: int, s: str"
 CHAINS = {

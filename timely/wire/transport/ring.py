@@ -14,9 +14,9 @@ whoever is killed when, and nobody else comes in than who may look into these pr
 Only on Linux on x86-64, where stores are seen in the order in which they were made. Where that is not enough,
 for a store that has to be seen before a load of one's own, there is a fence.
 
-A kernel may do the same with the same memory (`differential/kernels/regions/rings.py`): it is lent a *line*
-for each pair of rings, which says where they are and how far it has been read and written, and no object here
-is used until that is taken back.
+A kernel may do the same with the same memory (`differential/kernels/compiled_loops/rings.py`): it is lent a
+*line* for each pair of rings, which says where they are and how far it has been read and written, and no
+object here is used until that is taken back.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import timely
 from bench.dataflow.bfs import build
 from differential import col
 from differential.columns.update_batch import UpdateBatch
-from differential.regions import loop as loop_module
-from differential.regions.loop import KernelLoop
+from differential.compiled_loops import loop as loop_module
+from differential.compiled_loops.loop import KernelLoop
 from progress.errors import InternalError
 from timely.operators.capture import FOREVER
 from timely.running.checking.actions import Resume

@@ -14,14 +14,14 @@ from views_of_progress import Views
 
 import differential as dd
 from bench.dataflow.bfs import build, distances
-from differential.kernels.regions.layout import (
+from differential.compiled_loops import loop as loop_module
+from differential.compiled_loops.loop import KernelLoop
+from differential.compiled_loops.round_messages import RoundMessage
+from differential.kernels.compiled_loops.layout import (
     ROWS_MAX,
     X_BOUND,
     X_FROM,
 )
-from differential.regions import loop as loop_module
-from differential.regions.loop import KernelLoop
-from differential.regions.round_messages import RoundMessage
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow

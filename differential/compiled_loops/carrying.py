@@ -1,0 +1,87 @@
+"""What a connector does to rows, as a kernel does it; or is it something that no kernel knows?"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from differential.kernels.compiled_loops.edges import AT_LEAST, AT_MOST, GREATER, LESS
+from differential.kernels.compiled_loops.layout import (
+    FAR,
+    SUM_WORD,
+)
+from differential.kernels.overflow import INT64_MIN
+from differential.linear.short import Short
+from differential.linear.transform import LinearTransform
+from progress.compiled.arrays import Int64s
+from timely.operators.compiled_loop import Link
+
+__all__ = ["Carrying", "carrying_of", "failing_of"]
+
+_INT64_MAX: Final = -(INT64_MIN + 1)
+
+_NO_TESTS: Final[Int64s] = np.zeros((0, 4), np.int64)
+
+
+class Carrying(NamedTuple):
+    """words, tests: see `E_PROJECTION` and `E_TESTS`; None: words stay as they are. limit: see `E_LAST`."""
+
+    keep: int
+    add: int
+    words: Int64s | None
+    sign: int
+    tests: Int64s
+    limit: tuple[int, int, int]
+    is_round: bool
+
+
+def carrying_of(link: Link) -> Carrying | None:
+    """What a connector does; None if it is Python's."""
+    if len(link.limits) > 1:
+        return None
+    limit = link.limits[0] if link.limits else (0, 0, FAR)
+    if link.transform is None:
+        return Carrying(link.keep, link.add, None, 1, _NO_TESTS, limit, link.is_round)
+    if not isinstance(link.transform, LinearTransform) or link.is_round:
+        return None
+    short = link.transform.short
+    if short is None:
+        return None
+    tests = short.tests
+    if link.transform.failures is not None:
+        within = [test for test, _ in _bounds(short)]
+        tests = np.array([*tests.tolist(), *within], np.int64).reshape(-1, 4)
+    return Carrying(link.keep, link.add, short.words, short.sign, tests, limit, link.is_round)
+
+
+def failing_of(link: Link) -> list[Carrying]:
+    """Connectors for the rows that leave 64 bits at a connector of which `carrying_of` has a form: as they
+    are, one connector for each sum that may. A row of which several sums do goes by the first one's alone.
+    """
+    assert isinstance(link.transform, LinearTransform) and link.transform.short is not None
+    short = link.transform.short
+    found = []
+    before: list[tuple[int, int, int, int]] = []
+    for within, beyond in _bounds(short):
+        tests = np.array([*short.tests.tolist(), *before, beyond], np.int64)
+        found.append(Carrying(-1, 0, None, 1, tests, (0, 0, FAR), False))
+        before.append(within)
+    return found
+
+
+def _bounds(short: Short) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int]]]:
+    """For each sum of a word and a number that may leave 64 bits: the test that it does not, and that it
+    does.
+    """
+    found = []
+    for source, number in short.words.T.tolist():
+        if source <= SUM_WORD and number != 0:
+            word = SUM_WORD - source
+            if number > 0:
+                bound = _INT64_MAX - number
+                found.append(((AT_MOST, word, -1, bound), (GREATER, word, -1, bound)))
+            else:
+                bound = INT64_MIN - number
+                found.append(((AT_LEAST, word, -1, bound), (LESS, word, -1, bound)))
+    return found

@@ -1,0 +1,598 @@
+"""A loop of built-in operators, compiled: a kernel goes from barrier to barrier, Python does what it leaves.
+
+Closed epochs are done in spans: all that are closed when one begins, iteration by iteration, together. What
+is closed meanwhile waits for the next one. So what a barrier learns of what may still come only ever grows.
+
+Between two spans rows may wait in slots: what has come in for epochs that are still open, and what is
+pending. All else is in the machines of the vertices, which are those of ordinary loops.
+
+With several workers the loop stops at each barrier, and rows wait for other workers: one round after the
+other, by Python, or by a kernel where workers share memory (`rounds.py`). A lone worker never loads that
+kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, each_in, in_order, packed
+from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
+from differential.compiled_loops.round_messages import RoundMessage, column_of
+from differential.compiled_loops.rounds import STOPS, Rounds
+from differential.compiled_loops.tables import Parts
+from differential.kernels.compiled_loops.barriers import (
+    find_next,
+    find_next_in,
+    frontier_behind,
+    next_barrier,
+)
+from differential.kernels.compiled_loops.layout import (
+    COUNTS_ARE_FULL,
+    COUNTS_ROOM,
+    DONE,
+    E_ROWS,
+    FAR,
+    HEAD_IS_FULL,
+    NO_ROOM,
+    NO_TURNS,
+    P_NEXT,
+    P_PLACES,
+    ROWS_MAX,
+    S_COLUMNS,
+    S_COMPONENTS,
+    S_NEXT,
+    S_ROWS,
+    STATE,
+    TOO_MUCH,
+    X_BOUND,
+    X_COUNTED,
+    X_COUNTERS,
+    X_COUNTS_MAX,
+    X_FROM,
+    X_NOW,
+    X_ROWS,
+    X_SLOT,
+    X_STEP,
+    X_TURNS,
+)
+from differential.kernels.compiled_loops.round_layout import (
+    WAITS,
+)
+from differential.kernels.compiled_loops.run import run_loop
+from differential.kernels.compiled_loops.slots import least_in, least_of, moved_in_order, put_rows
+from differential.kernels.history.times import latest_counter, shift_times
+from differential.kernels.loading import prepare
+from differential.kernels.sums.components import are_components
+from differential.linear.failures.failing import FAILURES
+from differential.operators.arrangement import ArrangedBatch
+from differential.operators.join_vertex import JoinVertex
+from differential.operators.patterns.lookups import LookupMachine
+from differential.operators.vertices import MachineVertex
+from differential.operators.waiting.gathered import GATHERED_ROWS_MAX
+from differential.thresholds import PACKED_ROWS_MIN
+from progress.compiled.arrays import Int64s
+from progress.errors import PeerError
+from progress.times.anchor import Rebase
+from progress.times.word_antichain import floor_of, not_beyond
+from timely.dictionaries import Mark
+from timely.errors import InternalError
+from timely.operators.compiled_loop import RoundInput, RoundResult, Vote
+from timely.wire.batch import Batch
+
+__all__ = ["LONG_EPOCHS", "KernelLoop"]
+
+_TURNS_MAX: Final = 4096
+"""Barriers that a lone worker opens before others have their turn."""
+
+_OTHER_TURNS_MAX: Final = 64
+"""The same of steps that Python does."""
+
+_ANY_NUMBER: Final = 1 << 62
+
+LONG_EPOCHS: Final = 64
+"""A span of so many epochs is a long one: see `close`."""
+
+_KERNELS: Final = (
+    (run_loop, "ttttttlt"),
+    (find_next, "ttl"),
+    (frontier_behind, "itl"),
+    (put_rows, "titiii"),
+    (least_of, "t"),
+    (least_in, "lii"),
+    (moved_in_order, "tiii"),
+    (shift_times, "tii"),
+    (latest_counter, "tii"),
+    (floor_of, "li"),
+    (not_beyond, "lli"),
+)
+"""What a loop calls, beside what its operators do."""
+
+
+class KernelLoop:
+    """One worker's share of a compiled loop: see `CompiledLoop`."""
+
+    message_kind = RoundMessage.KIND
+
+    def __init__(self, parts: Parts, workers: int) -> None:
+        """Run the loop that `parts` describe, with as many workers."""
+        self._parts = parts
+        self._slots = parts.slots
+        self._state = np.zeros(STATE, np.int64)
+        self._state[X_COUNTS_MAX] = parts.counts_max
+        self._state[X_COUNTERS] = (1 << parts.epoch_shift) - 1
+        self._round_counts = np.zeros((3, max(COUNTS_ROOM, 2 * parts.counts_max)), np.int64)
+        self._is_long = False
+        """Whether the last span was of very many epochs."""
+        self._gates = list(parts.gates.values())
+        self._kept = FAR
+        """The least time of what the machines of barriers keep outside of slots; FAR: nothing."""
+        self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, MachineVertex)]
+        machines = [vertex.machine for vertex in self._reduces]
+        self._by_span = [machine for machine in machines if isinstance(machine, LookupMachine)]
+        # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
+        # arrangement makes at once are not sent before their epoch is closed.
+        self._waiting = [
+            *parts.passing,
+            *(gate.slot for gate in self._gates),
+            *(leaving.slot for leaving in parts.leaving),
+            *(out.slot for out in parts.outs),
+        ]
+        self._turns: dict[int, int] = {}
+        self.at: int | None = None
+        self._known_since = 0
+        """The word of which reduces know that nobody asks about times before it."""
+        for reduce in self._reduces:
+            reduce.machine.let_look(self._look)
+        for kernel, shape in _KERNELS:
+            prepare(kernel, shape)
+        gates = {gate.slot: number for number, gate in parts.gates.items()}
+        self._to_gates = {out.slot: gates[out.target] for out in parts.outs if out.target in gates}
+        """Of slots for other workers whose rows go to barriers: which barrier."""
+        self._elsewhere = [out.slot for out in parts.outs if out.target not in gates]
+        self._targets = {out.target for out in parts.outs}
+        self._outs: Int64s = np.array([out.slot for out in parts.outs], np.int64)
+        self._rounds: Rounds | None = None
+        if workers > 1:
+            prepare(find_next_in, "ltl")
+            prepare(next_barrier, "tttl")
+            self._rounds = Rounds(parts, self._to_gates, self._state, self._round_counts)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> KernelLoop:
+        """Refuse: tables name memory by address. Workers whose copies are wanted run ordinary loops."""
+        raise InternalError("a compiled loop cannot be copied")
+
+    def take(self, stage: int, port: int, batch: Batch) -> None:
+        """Let rows wait in their slot; look at inserts of an arrangement at once."""
+        look = self._parts.looks.get((stage, port))
+        if look is not None:
+            self.at = look.stage
+            look.take(batch, self._slots)
+            self.at = None
+            return
+        slot = self._parts.entries[stage, port]
+        if isinstance(batch, UpdateBatch):
+            self._slots.put(slot, batch.words)
+        elif isinstance(batch, PackedBatch):
+            self._slots.put_packed(slot, batch.packed())
+        else:
+            self._slots.put(slot, batch.words if isinstance(batch, ArrangedBatch) else words_of(batch))
+
+    def rests(self) -> bool:
+        """Let rows of epochs that are still open wait where they came in, as long as they are few.
+
+        Where there are peers, until they are very many: own rows and those of others are one run then, as
+        `Gathered` has it.
+        """
+        slots = self._slots
+        rows = slots.table[:, S_ROWS].tolist()
+        if self._rounds is None:
+            for slot in self._parts.passing:
+                if rows[slot] > ROWS_MAX:
+                    return False
+            return True
+        waiting: int = sum([rows[slot] for slot in self._parts.passing])
+        return waiting + slots.packed_rows < GATHERED_ROWS_MAX
+
+    def close(self, start: int, bound: int) -> bool:
+        """See `CompiledLoop`; find what waits at barriers, for a span that begins or goes on.
+
+        Behind a span of very many epochs the traces are compacted first: a key that changed in each of them
+        has rows at each, and no reader can distinguish them any more.
+        """
+        parts, slots, state = self._parts, self._slots, self._state
+        state[X_FROM], state[X_BOUND] = start, bound
+        slots.bound = bound
+        for machine in self._by_span:
+            machine.begin_span(start, bound)
+        if self._rounds is None and self._kept >= bound and least_of(slots.table) >= bound:
+            self._end_span()
+            return False  # with peers, rows of others may come in the span
+        if self._is_long:
+            parts.traces.sum_up()
+        self._is_long = bound - start >= LONG_EPOCHS << parts.epoch_shift
+        if self._is_long:
+            parts.traces.mark()
+        find_next(parts.steps, slots.table, state)
+        if self._rounds is not None:
+            find_next_in(self._outs, slots.table, state)
+        if slots.packed:
+            slots.find_packed()
+        for number, gate in parts.gates.items():
+            if gate.held.shape[0]:
+                parts.steps[number, P_NEXT] = slots.next_of(gate.held)
+        return True
+
+    def run(self) -> bool:
+        """See `CompiledLoop`."""
+        why = self._work(_TURNS_MAX, _OTHER_TURNS_MAX)
+        self._send()
+        if why != DONE:
+            return False
+        if self._by_span or self._slots.are_large:
+            self._end_span()
+        return True
+
+    def _end_span(self) -> None:
+        """Let go of what a span has needed."""
+        if self._slots.are_large:
+            self._slots.tidy()
+        for machine in self._by_span:
+            machine.end_span()
+
+    def pass_on(self) -> None:
+        """See `CompiledLoop`."""
+        self._do_all(0)
+
+    def _do_all(self, turns: int) -> None:
+        """Open so many barriers, and do all that needs none."""
+        why = self._work(turns, _ANY_NUMBER)
+        assert why in (DONE, NO_TURNS), why
+
+    def _work(self, turns: int, others: int) -> int:
+        """Open so many barriers, do so many steps that are Python's; return why it has ended."""
+        parts, state = self._parts, self._state
+        state[X_TURNS] = turns
+        if parts.traces.lend():
+            parts.refresh()
+        while True:
+            try:
+                why = run_loop(
+                    parts.steps,
+                    parts.matches,
+                    parts.edges,
+                    parts.traces.table,
+                    self._slots.table,
+                    parts.fields,
+                    state,
+                    self._round_counts,
+                )
+            except OverflowError:
+                if not self._do_again():
+                    raise
+                continue
+            if why in (DONE, NO_TURNS) or others == 0:
+                break
+            others -= self._help(why)
+        parts.traces.take_back()
+        return int(why)
+
+    def _help(self, why: int) -> int:
+        """Do what a kernel has left to Python; return how many steps that were Python's."""
+        parts, state = self._parts, self._state
+        steps = 0
+        if why == NO_ROOM:
+            self._slots.make_room(int(state[X_SLOT]), int(state[X_ROWS]))
+        elif why == HEAD_IS_FULL:
+            parts.traces.take_back()
+            if not parts.traces.make_room(int(state[X_SLOT]), int(state[X_ROWS])):
+                self._do(int(state[X_STEP]))
+            parts.lend()
+        elif why == COUNTS_ARE_FULL:
+            self._count()
+        else:
+            assert why == TOO_MUCH
+            parts.traces.take_back()
+            self._do(int(state[X_STEP]))
+            parts.lend()
+            steps = 1
+        return steps
+
+    def _do_again(self) -> bool:
+        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row
+        it is, or the step is a barrier that takes groups apart, of which nothing was done yet. Whether it is.
+        """
+        parts, number = self._parts, int(self._state[X_STEP])
+        parts.traces.take_back()
+        self._do(number)
+        gate = parts.gates.get(number)
+        if gate is None or gate.failed is None:
+            return False
+        parts.lend()
+        return True
+
+    def _do(self, number: int) -> None:
+        """Do a step that is Python's."""
+        parts = self._parts
+        gate = parts.gates.get(number)
+        if gate is None:
+            step = parts.others[number]
+            self.at = step.stage
+            self._turns[step.stage] = self._turns.get(step.stage, 0) + 1
+            step.work(self._slots)
+            self.at = None
+            return
+        self._look()  # before the machine says more of it by itself
+        self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
+        self._state[X_TURNS] -= 1
+        frontier = frontier_behind(parts.levels[number], parts.fields, self._state)
+        self.at = gate.stage
+        gate.open(frontier, self._slots)
+        self.at = None
+        parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
+        self._find_kept()
+
+    def _find_kept(self) -> None:
+        """Machines of barriers keep other rows than before, or at other times."""
+        self._kept = min([int(gate.held[0]) for gate in self._gates if gate.held.shape[0]], default=FAR)
+
+    def report(self) -> dict[int, int]:
+        """See `CompiledLoop`."""
+        self._count()
+        turns, self._turns = self._turns, {}
+        return turns
+
+    def _count(self, step: int = 0) -> None:
+        """Let connectors count what kernels have noted; words have become less by `step` since."""
+        parts, state = self._parts, self._state
+        count: int = state.item(X_COUNTED)
+        if count:
+            for number, word, rows in self._round_counts[:, :count].T.tolist():
+                parts.uses[number].count_round(word - step, rows)
+            state[X_COUNTED] = 0
+        carried = parts.edges[:, E_ROWS]
+        for number, rows in enumerate(carried.tolist()):
+            if rows:
+                carried[number] = 0
+                use = parts.uses.get(number)
+                if use is not None:
+                    use.rows_sent += rows
+                    use.messages_sent += 1
+
+    def send(self) -> None:
+        """See `CompiledLoop`; a span is over."""
+        self._send()
+        self._end_span()
+
+    def _send(self) -> None:
+        """Hand on what leaves, of each epoch what its iterations add up to."""
+        table = self._slots.table
+        for slot, uses, keep, add, way in self._parts.leaving:
+            if not table.item(slot, S_ROWS):
+                continue
+            if way != "summed":
+                # Others go through a transform, which says which words of its result are symbols.
+                symbol_words = FAILURES.symbol_words if way == "made" else ()
+                for words in each_in(self._slots.take_parts(slot)):
+                    batch: Batch = UpdateBatch(words, symbol_words)
+                    for use in uses:
+                        (use.send_made if way == "made" else use.send)(batch, int(words[-2].min()))
+                continue
+            few = self._slots.take_moved(slot, keep, add)
+            if few is not None:
+                words, least = few
+                if words.shape[1]:
+                    batch = UpdateBatch(words)
+                    for use in uses:
+                        use.send(batch, least)
+                continue
+            many = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
+            if many.rows:
+                for use in uses:
+                    use.send(many, many.least_time())
+
+    def first(self) -> int | None:
+        """See `CompiledLoop`."""
+        least: int = least_of(self._slots.table)
+        if self._kept < least:
+            least = self._kept
+        shift = self._parts.epoch_shift
+        return None if least >= FAR else least >> shift << shift
+
+    def on_ended(self) -> None:
+        """See `CompiledLoop`."""
+        for reduce in self._reduces:
+            frontier = reduce.frontier(0)
+            if len(frontier):
+                self._known_since = int(frontier[0])
+            reduce.machine.set_since(frontier)
+        for vertex in self._parts.vertices:
+            if isinstance(vertex, JoinVertex):
+                vertex.on_frontier()
+
+    def _look(self) -> None:
+        """Let reduces know what nobody asks about: a merge begins, or a machine goes on by itself."""
+        known = self._known_since
+        for reduce in self._reduces:
+            frontier = reduce.frontier(0)
+            if len(frontier) and (since := int(frontier[0])) > known:
+                self._known_since = since
+                reduce.machine.set_since(frontier)
+
+    # Rounds of several workers.
+
+    def waiting(self) -> tuple[int, int, bool]:
+        """See `CompiledLoop`."""
+        barrier, counters = self.next_barrier() or (-1, 0)
+        return barrier, counters, self.passes()
+
+    def next_barrier(self) -> tuple[int, int] | None:
+        """Return the barrier that opens next and its counters, for what waits here and what is about to
+        leave.
+        """
+        table, here = self._slots.table, self._here()
+        found = [(gate, int(table[slot, S_NEXT])) for slot, gate in self._to_gates.items()]
+        found = [each for each in found if each[1] != FAR]
+        if here is not None:
+            found.append(here)
+        return min(found, key=lambda each: self.order(*each), default=None)
+
+    def _here(self) -> tuple[int, int] | None:
+        """Return the barrier that opens next for what waits here."""
+        parts = self._parts
+        gate = int(next_barrier(parts.steps, self._slots.table, parts.fields, self._state))
+        return None if gate < 0 else (gate, int(self._state[X_NOW]))
+
+    def order(self, barrier: int, counters: int) -> tuple[int, ...]:
+        """Return what barriers open in the order of: see `comes_first` in `barriers.py`."""
+        parts = self._parts
+        found: list[int] = []
+        for level in range(1, parts.levels[barrier] + 1):
+            shift, mask = parts.fields[:, level].tolist()
+            found += [(counters >> shift) & mask, int(parts.steps[barrier, P_PLACES + level - 1])]
+        return tuple(found)
+
+    def passes(self) -> bool:
+        """Whether rows of closed epochs are about to leave for elsewhere than barriers."""
+        return any(self._slots.table[slot, S_NEXT] != FAR for slot in self._elsewhere)
+
+    def follow(self, votes: Sequence[Vote]) -> bool:
+        """See `CompiledLoop`."""
+        if any(vote.passes for vote in votes):
+            self.pass_on()
+            return True
+        waiting = {(vote.barrier, vote.counters) for vote in votes if vote.barrier >= 0}
+        if not waiting:
+            return False
+        # Mostly all name the same one.
+        chosen = waiting.pop() if len(waiting) == 1 else min(waiting, key=lambda each: self.order(*each))
+        self.open(*chosen)
+        return True
+
+    def open(self, barrier: int, counters: int) -> None:
+        """Open a barrier, if anything waits at it for these counters, and do all for which none must open."""
+        self._do_all(1 if self._here() == (barrier, counters) else 0)
+
+    def message(self, vote: Vote, peer: int) -> Batch:
+        """See `CompiledLoop`."""
+        parts: list[tuple[int, Part]] = []
+        symbols: list[Int64s] = []
+        for out in self._parts.outs:
+            if out.peer == peer and self._slots.rows(out.slot):
+                words = sorted(self._parts.symbol_words[out.target])
+                for part in _to_send(self._slots.take_parts(out.slot)):
+                    parts.append((out.target, part))
+                    symbols += [column_of(part, word) for word in words]
+        return RoundMessage(vote, tuple(parts), tuple(symbols))
+
+    def vote_in(self, message: Batch) -> Vote:
+        """See `CompiledLoop`."""
+        assert isinstance(message, RoundMessage)
+        return message.vote
+
+    def hear(self, message: Batch) -> None:
+        """See `CompiledLoop`."""
+        assert isinstance(message, RoundMessage)
+        worker, barrier = message.vote.worker, message.vote.barrier
+        if barrier >= 0 and barrier not in self._parts.gates:
+            raise PeerError(f"worker {worker} named barrier {barrier} of a loop, which has none such")
+        for slot, part in message.parts:
+            columns = part.columns if isinstance(part, Block) else part.shape[0]
+            if slot not in self._targets or columns != self._slots.table[slot, S_COLUMNS]:
+                raise PeerError(
+                    f"worker {worker} sent rows of {columns} words for slot {slot} of a loop, "
+                    "which are none of those that come from others"
+                )
+            components = int(self._slots.table[slot, S_COMPONENTS])
+            if components and not are_components(column_of(part, -3).reshape(1, -1), 0, components):
+                raise PeerError(
+                    f"worker {worker} sent rows for slot {slot} of a loop, which are of none of "
+                    f"its {components:,} components"
+                )
+            here = self._with_times_moved(slot, part, message.moved)
+            if isinstance(here, Block):
+                self._slots.put_packed(slot, [here])
+            else:
+                self._slots.put(slot, np.ascontiguousarray(here))
+
+    def _with_times_moved(self, slot: int, part: Part, moved: int) -> Part:
+        """Return rows whose words that are times count from where the message does now."""
+        times = self._slots.times.get(slot, ())
+        if not moved or not times:
+            return part
+        words = part.words() if isinstance(part, Block) else part.copy()
+        for word in times:
+            words[word] += moved
+        return Block(words) if isinstance(part, Block) else words
+
+    def go_on(self, start: RoundInput) -> RoundResult:
+        """See `CompiledLoop`."""
+        parts, rounds = self._parts, self._rounds
+        assert rounds is not None
+        parts.lend()
+        rounds.begin(start)
+        while True:
+            try:
+                why = rounds.call(self._kept)
+            except OverflowError:
+                if not self._do_again():
+                    raise
+                continue
+            if why == WAITS and start.lent.looks_out(rounds.number):
+                continue
+            if why in STOPS:
+                break
+            self._help(why)
+        parts.traces.take_back()
+        return rounds.result(why)
+
+    # Called by the runner.
+
+    def rebase(self, by: Rebase) -> None:
+        """See `CompiledLoop`."""
+        self._count(by.step)  # in the middle of a span: what went round has words of before
+        self._known_since = by.early_word(self._known_since)
+        for each in (X_FROM, X_BOUND):
+            self._state[each] = by.early_word(int(self._state[each]))
+        self._slots.bound = int(self._state[X_BOUND])
+        for slot in self._waiting:
+            self._slots.rebase(by, slot)
+        for gate in self._gates:
+            if gate.pending >= 0:
+                self._slots.rebase(by, gate.pending, -1)
+            gate.held = by.words(gate.held)
+        self._find_kept()
+
+    def symbols(self, mark: Mark) -> None:
+        """Show what waits in slots."""
+        for slot in self._waiting:
+            for words in self._slots.looks(slot):
+                mark.words(words[:-2])
+        for gate in self._gates:
+            if gate.pending >= 0:
+                mark.words(self._slots.look(gate.pending)[:-1])
+
+    def compared(self) -> object:
+        """Return all that decides what it will do, beside its vertices."""
+        return [[words.tolist() for words in self._slots.looks(slot)] for slot in range(len(self._slots))]
+
+
+def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
+    """Return the same rows with every time `t` at `(t & keep) + add`; what is packed is packed again."""
+    for number, part in enumerate(parts):
+        words = part.words() if isinstance(part, Block) else part
+        words[-2] = (words[-2] & keep) + add
+        parts[number] = Block(words) if isinstance(part, Block) else words
+    return parts
+
+
+def _to_send(parts: list[Part]) -> Iterator[Part]:
+    """Yield the same rows, packed where they are many: they are a few bytes each on their way, and there."""
+    for part in parts:
+        if isinstance(part, Block) or part.shape[1] < PACKED_ROWS_MIN:
+            yield part
+        else:
+            yield from packed(part)

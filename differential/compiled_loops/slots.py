@@ -1,0 +1,274 @@
+"""Where rows of a compiled loop wait: arrays that Python owns and a kernel fills.
+
+Of a load so many wait that as words they would be the most that there ever is. So what Python puts behind
+many others is packed, block by block, and only the last rows are left as words. These are always too many for
+a kernel, who therefore leaves the slot to Python, and need not know of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, joined, packed
+from differential.kernels.compiled_loops.layout import (
+    FAR,
+    ROWS_MAX,
+    S_AT,
+    S_COLUMNS,
+    S_COMPONENTS,
+    S_LEAST,
+    S_NEXT,
+    S_ROOM,
+    S_ROWS,
+    SLOT,
+)
+from differential.kernels.compiled_loops.slots import least_in, least_of, moved_in_order, put_rows
+from differential.kernels.rows.room import lengthened, shortened
+from progress.compiled.arrays import Int64s
+from progress.times.anchor import Rebase
+
+__all__ = ["LOOSE_ROWS_MAX", "Slots"]
+
+_ROOM_FIRST: Final = 64
+_ROOM_KEPT: Final = 1 << 16
+_ROOM_AT_REST: Final = 1 << 12
+"""For so many rows a slot keeps its room from one iteration to the next, and from one span to the next."""
+
+LOOSE_ROWS_MAX: Final = 1 << 14
+"""More rows than these are packed."""
+
+
+class Slots:
+    """All slots of a compiled loop, by number. `table` is what kernels see of them.
+
+    counters: the bits of a time word that are not its epoch's
+    """
+
+    def __init__(self, counters: int) -> None:
+        self._counters = counters
+        self._arrays: list[Int64s] = []
+        self.times: dict[int, tuple[int, ...]] = {}
+        """By slot the words of its rows that are times, too."""
+        self.packed: dict[int, list[Block]] = {}
+        """What is packed of the rows of a slot, behind which more than ROWS_MAX are words."""
+        self.table: Int64s = np.zeros((0, SLOT), np.int64)
+        self.are_large = False
+        """Whether some slot has more room than it keeps where little happens."""
+        self.bound = 0
+        """The epochs before that of this time word are closed."""
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def add(self, columns: int, components: int = 0, times: Sequence[int] = ()) -> int:
+        """Add a slot for rows of so many columns, and of so many components if they are of any, and return
+        its number. `times`: the words of the rows that are times, too.
+        """
+        self._arrays.append(np.empty((columns, _ROOM_FIRST), np.int64))
+        self.table = np.concatenate([self.table, np.zeros((1, SLOT), np.int64)])
+        number = len(self._arrays) - 1
+        if times:
+            self.times[number] = tuple(times)
+        self.table[number, S_COLUMNS], self.table[number, S_COMPONENTS] = columns, components
+        self.table[number, S_LEAST] = self.table[number, S_NEXT] = FAR
+        self._describe(number)
+        return number
+
+    def rows(self, slot: int) -> int:
+        """How many rows wait there as words; some do if any wait."""
+        rows: int = self.table.item(slot, S_ROWS)
+        return rows
+
+    @property
+    def packed_rows(self) -> int:
+        """How many wait packed, in all slots."""
+        if not self.packed:  # as nearly always
+            return 0
+        return sum(block.rows for blocks in self.packed.values() for block in blocks)
+
+    def put(self, slot: int, words: Int64s, time: int = -2) -> None:
+        """Let rows wait; `time`: the column in which their time is."""
+        rows = words.shape[1]
+        if rows == 0:
+            return
+        if rows <= ROWS_MAX:
+            # One layout, one compiled signature.
+            words = np.ascontiguousarray(words)
+            column = time % words.shape[0]
+            if put_rows(self.table, slot, words, column, self.bound, self._counters):
+                return
+        table = self.table
+        held, known = table.item(slot, S_ROWS), table.item(slot, S_LEAST)
+        if held + rows > LOOSE_ROWS_MAX and rows > ROWS_MAX and time == -2:
+            self._put_many(slot, words)
+        else:
+            if self._arrays[slot].shape[1] < held + rows:
+                self.make_room(slot, held + rows)
+            self._arrays[slot][:, held : held + rows] = words
+            table[slot, S_ROWS] = held + rows
+        least, following = least_in(words[time], self.bound, self._counters)
+        if least < known:
+            table[slot, S_LEAST] = least
+        if following < FAR:
+            table[slot, S_NEXT] = min(table.item(slot, S_NEXT), following)
+
+    def _put_many(self, slot: int, words: Int64s) -> None:
+        """Pack what is there, and, where the new rows are many themselves, all but the last of them."""
+        rows = words.shape[1]
+        last = rows - ROWS_MAX - 1 if rows > LOOSE_ROWS_MAX // 2 else 0
+        blocks = self.packed.setdefault(slot, [])
+        for part in (self.look(slot), words[:, :last]):
+            blocks += packed(part)
+        self.table[slot, S_ROWS] = 0
+        self.make_room(slot, rows - last)
+        self._arrays[slot][:, : rows - last] = words[:, last:]
+        self.table[slot, S_ROWS] = rows - last
+
+    def put_packed(self, slot: int, blocks: Iterable[Block]) -> None:
+        """Let rows wait as they are packed already; where they are few, as words."""
+        for block in blocks:
+            held, rows = self.rows(slot), block.rows
+            if held + rows <= LOOSE_ROWS_MAX and slot not in self.packed:
+                self.put(slot, block.words())
+                continue
+            # So many are words, for a kernel to see that they are too many.
+            few = min(max(ROWS_MAX + 1 - held, 0), rows)
+            if few:
+                self.put(slot, block.between(0, few).words())
+            if few < rows:
+                self._put_block(slot, block.between(few, rows))
+
+    def _put_block(self, slot: int, block: Block) -> None:
+        self.packed.setdefault(slot, []).append(block)
+        least, following = least_in(_times_of(block), self.bound, self._counters)
+        line = self.table[slot]
+        line[S_LEAST], line[S_NEXT] = min(int(line[S_LEAST]), least), min(int(line[S_NEXT]), following)
+
+    def find_packed(self) -> None:
+        """After a kernel has looked, among the rows that are words, which counters wait first: among the
+        others, too.
+        """
+        for slot, blocks in self.packed.items():
+            line = self.table[slot]
+            for block in blocks:
+                line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(_times_of(block)))
+
+    def next_of(self, times: Int64s) -> int:
+        """The least counters of times of closed epochs, FAR if none is of any."""
+        following: int = least_in(times, self.bound, self._counters)[1]
+        return following
+
+    def take(self, slot: int) -> Int64s:
+        """All rows, which wait no more."""
+        return self._take_words(slot) if slot not in self.packed else joined(self.take_parts(slot))
+
+    def take_parts(self, slot: int) -> list[Part]:
+        """The same in parts, of which some are packed."""
+        blocks = self.packed.pop(slot, [])
+        return [*blocks, np.ascontiguousarray(self._take_words(slot))]
+
+    def take_moved(self, slot: int, keep: int, add: int) -> tuple[Int64s, int] | None:
+        """All rows, which wait no more, with every time `t` at `(t & keep) + add`, sorted and summed; and the
+        least of these times. None, and they wait on, if they are more than a few.
+        """
+        table = self.table
+        rows = table.item(slot, S_ROWS)
+        if rows > ROWS_MAX or slot in self.packed:
+            return None
+        found: tuple[Int64s, int] = moved_in_order(self._arrays[slot], rows, keep, add)
+        table[slot, S_ROWS] = 0
+        table[slot, S_LEAST] = table[slot, S_NEXT] = FAR
+        return found
+
+    def _empty(self, slot: int) -> None:
+        table = self.table
+        table[slot, S_ROWS] = 0
+        table[slot, S_LEAST] = table[slot, S_NEXT] = FAR
+
+    def _take_words(self, slot: int) -> Int64s:
+        rows, array = self.rows(slot), self._arrays[slot]
+        self._empty(slot)
+        if array.shape[1] <= _ROOM_KEPT:
+            return array[:, :rows].copy()
+        # The memory of a load is handed over, and given back behind its rows.
+        self._arrays[slot] = np.empty((array.shape[0], _ROOM_FIRST), np.int64)
+        self._describe(slot)
+        return shortened(array, rows)
+
+    def look(self, slot: int) -> Int64s:
+        """The rows that are words, where they are: not to be kept, nor written to."""
+        return self._arrays[slot][:, : self.rows(slot)]
+
+    def looks(self, slot: int) -> Iterator[Int64s]:
+        """All rows, some at a time, as `look`."""
+        yield from (block.words() for block in self.packed.get(slot, ()))
+        yield self.look(slot)
+
+    def make_room(self, slot: int, rows: int) -> None:
+        """Let so many rows fit."""
+        array = self._arrays[slot]
+        if array.shape[1] >= rows:
+            return
+        held = self.rows(slot)
+        self._arrays[slot] = lengthened(array, held, max(rows, 2 * array.shape[1]))
+        self.are_large = self.are_large or self._arrays[slot].shape[1] > _ROOM_AT_REST
+        self._describe(slot)
+
+    def tidy(self) -> None:
+        """A span is over: let go of the room that it has needed, where it was much. The next one that is
+        as large takes it anew, and what it has to do with so many rows takes far longer.
+        """
+        if not self.are_large:
+            return
+        self.are_large = False
+        for slot, array in enumerate(self._arrays):
+            if array.shape[1] > _ROOM_AT_REST:
+                if self.rows(slot):
+                    self.are_large = True
+                    continue
+                self._arrays[slot] = np.empty((array.shape[0], _ROOM_FIRST), np.int64)
+                self._describe(slot)
+
+    def least(self, slot: int) -> int:
+        """The least time of its rows, FAR without any."""
+        return int(self.table[slot, S_LEAST])
+
+    def least_of_all(self) -> int:
+        """The least time of all rows, FAR without any."""
+        least: int = least_of(self.table)
+        return least
+
+    def rebase(self, by: Rebase, slot: int, time: int = -2) -> None:
+        """Words of a slot count from a later epoch."""
+        rows = self.rows(slot)
+        if rows:
+            array = self._arrays[slot]
+            for word in (time, *self.times.get(slot, ())):
+                array[word, :rows] = by.words(array[word, :rows].copy())
+            self.table[slot, S_LEAST] = int(array[time, :rows].min())
+        if slot in self.packed:
+            assert time == -2
+            least, blocks = int(self.table[slot, S_LEAST]), self.packed[slot]
+            for number, block in enumerate(blocks):
+                words = block.words()
+                for word in (time, *self.times.get(slot, ())):
+                    words[word] = by.words(words[word])
+                least, blocks[number] = min(least, int(words[time].min())), Block(words)
+            self.table[slot, S_LEAST] = least
+
+    def _describe(self, slot: int) -> None:
+        array = self._arrays[slot]
+        self.table[slot, S_AT], self.table[slot, S_ROOM] = array.ctypes.data, array.shape[1]
+
+
+def _times_of(block: Block) -> Int64s:
+    """The times of rows, one for all if they have the same."""
+    if (only := block.only(-2)) is not None:
+        return np.array([only], np.int64)
+    times: Int64s = np.empty(block.rows, np.int64)
+    block.write(block.columns - 2, times)
+    return times

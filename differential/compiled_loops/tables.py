@@ -1,0 +1,216 @@
+"""A compiled loop as tables: what `layout.py` in `differential/kernels/compiled_loops` describes; who does
+each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from differential.compiled_loops.carrying import Carrying
+from differential.compiled_loops.slots import Slots
+from differential.compiled_loops.steps import Gate, Look, Step, Unheard
+from differential.compiled_loops.traces import Traces
+from differential.kernels.compiled_loops.layout import (
+    E_ADD,
+    E_BUCKETS,
+    E_IS_ROUND,
+    E_KEEP,
+    E_LAST,
+    E_MASK,
+    E_OUTS,
+    E_OWNERS,
+    E_PROJECTION,
+    E_ROUTE,
+    E_ROUTED_BY,
+    E_SHIFT,
+    E_SIGN,
+    E_SLOT,
+    E_TESTS,
+    E_TESTS_COUNT,
+    E_WORDS,
+    E_WORKERS,
+    EDGE,
+    FAR,
+    M_EDGE,
+    M_EDGES,
+    M_VIA,
+    MATCH,
+    P_EDGE,
+    P_EDGES,
+    P_MATCH,
+    P_MATCHES,
+    STEP,
+)
+from progress.compiled.arrays import Int64s
+from timely.operators.compiled_loop import LinkUse
+from timely.operators.vertex import Vertex
+
+__all__ = ["EdgeRoute", "GrowingTable", "Leaving", "Out", "Parts"]
+
+
+class Out(NamedTuple):
+    """A slot for rows that go to another worker.
+
+    slot     where they wait here
+    peer     whose they are
+    target   the slot in which they wait with that worker
+    """
+
+    slot: int
+    peer: int
+    target: int
+
+
+class EdgeRoute(NamedTuple):
+    """How an edge divides its rows between workers.
+
+    kind     `BY_KEY` or `BY_UNIT`; by: words of the key, or which word says the bucket
+    owners   int64[1, buckets]: the worker of each bucket
+    slots    for each worker where its rows wait here
+    """
+
+    kind: int
+    by: int
+    owners: Int64s
+    slots: Sequence[int]
+
+
+class Leaving(NamedTuple):
+    """Rows that wait in a slot to leave by connectors, all of which move times to `(t & keep) + add`.
+
+    way   "summed": of each epoch what its iterations add up to; "as they are"; or "made": as they are, and
+    what
+          the connectors do has been done already
+    """
+
+    slot: int
+    uses: list[LinkUse]
+    keep: int
+    add: int
+    way: Literal["summed", "as they are", "made"] = "summed"
+
+
+class GrowingTable:
+    """A table that grows by lines."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._lines: list[Int64s] = []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self) -> Int64s:
+        """One more line, all zeros, to be written to."""
+        self._lines.append(np.zeros(self._width, np.int64))
+        return self._lines[-1]
+
+    def table(self) -> Int64s:
+        """All of them."""
+        return np.array(self._lines, np.int64).reshape(len(self._lines), self._width)
+
+
+@dataclass
+class Parts:
+    """What a compiled loop consists of; arrays that tables name by address are in `kept`."""
+
+    fields: Int64s
+    epoch_shift: int
+    traces: Traces = field(default_factory=Traces)
+    step_rows: GrowingTable = field(default_factory=lambda: GrowingTable(STEP))
+    match_rows: GrowingTable = field(default_factory=lambda: GrowingTable(MATCH))
+    edge_rows: GrowingTable = field(default_factory=lambda: GrowingTable(EDGE))
+    uses: dict[int, LinkUse] = field(default_factory=dict)
+    gates: dict[int, Gate] = field(default_factory=dict)
+    others: dict[int, Step] = field(default_factory=dict)
+    levels: dict[int, int] = field(default_factory=dict)
+    looks: dict[tuple[int, int], Look | Unheard] = field(default_factory=dict)
+    entries: dict[tuple[int, int], int] = field(default_factory=dict)
+    passing: list[int] = field(default_factory=list)
+    leaving: list[Leaving] = field(default_factory=list)
+    outs: list[Out] = field(default_factory=list)
+    symbol_words: dict[int, set[int]] = field(default_factory=dict)
+    vertices: list[Vertex] = field(default_factory=list)
+    refreshers: list[Callable[[], None]] = field(default_factory=list)
+    kept: list[Int64s] = field(default_factory=list)
+    steps: Int64s = field(default_factory=lambda: np.zeros((0, STEP), np.int64))
+    matches: Int64s = field(default_factory=lambda: np.zeros((0, MATCH), np.int64))
+    edges: Int64s = field(default_factory=lambda: np.zeros((0, EDGE), np.int64))
+    slots: Slots = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = Slots((1 << self.epoch_shift) - 1)
+
+    def close(self) -> None:
+        """All lines are written."""
+        self.steps, self.matches = self.step_rows.table(), self.match_rows.table()
+        self.edges = self.edge_rows.table()
+
+    @property
+    def counts_max(self) -> int:
+        """The most round counts that a step may note: each match goes by edges of its own."""
+
+        def rounds(first: int, last: int) -> int:
+            return int(np.count_nonzero(self.edges[first:last, E_IS_ROUND]))
+
+        looks = [
+            rounds(line[M_EDGE], line[M_EDGES]) + (line[M_VIA] >= 0 and rounds(line[M_VIA], line[M_VIA] + 1))
+            for line in self.matches.tolist()
+        ]
+        return max(
+            (
+                rounds(line[P_EDGE], line[P_EDGES]) + sum(looks[line[P_MATCH] : line[P_MATCHES]])
+                for line in self.steps.tolist()
+            ),
+            default=0,
+        )
+
+    def keep(self, array: Int64s) -> int:
+        """Hold an array as long as the loop is there; return its address."""
+        array = np.ascontiguousarray(array)
+        self.kept.append(array)
+        return int(array.ctypes.data)
+
+    def add_edge(
+        self,
+        slot: int,
+        words: int,
+        carrying: Carrying | None,
+        use: LinkUse | None,
+        routed: EdgeRoute | None = None,
+    ) -> int:
+        """A line for an edge; without `carrying` rows arrive as they are, with so many words."""
+        line = self.edge_rows.add()
+        number = len(self.edge_rows) - 1
+        line[E_SLOT], line[E_WORDS], line[E_KEEP], line[E_SIGN], line[E_LAST] = slot, words, -1, 1, FAR
+        if carrying is not None:
+            line[E_KEEP], line[E_ADD], line[E_SIGN] = carrying.keep, carrying.add, carrying.sign
+            line[E_SHIFT], line[E_MASK], line[E_LAST] = carrying.limit
+            line[E_IS_ROUND] = carrying.is_round
+            if carrying.words is not None:
+                line[E_PROJECTION] = self.keep(carrying.words)
+                line[E_WORDS] = carrying.words.shape[1]
+            if carrying.tests.shape[0]:
+                line[E_TESTS], line[E_TESTS_COUNT] = self.keep(carrying.tests), carrying.tests.shape[0]
+        if routed is not None:
+            line[E_ROUTE], line[E_ROUTED_BY] = routed.kind, routed.by
+            line[E_OWNERS], line[E_BUCKETS] = self.keep(routed.owners), routed.owners.shape[1]
+            line[E_OUTS] = self.keep(np.array([routed.slots], np.int64))
+            line[E_WORKERS] = len(routed.slots)
+        if use is not None:
+            self.uses[number] = use
+        return number
+
+    def lend(self) -> None:
+        """Describe traces as they are now."""
+        if self.traces.lend():
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Traces are in other memory now: let steps name the traces that are still used."""
+        for refresh in self.refreshers:
+            refresh()
