@@ -100,17 +100,17 @@ class WaitingRows:
 
         Nobody may write to them: they may be those that came.
         """
-        found = self.take_in_order(frontier)
+        part = self._only_part(frontier)
+        if part is not None and is_consolidated(part):
+            return part
+        found = self.take_in_order(frontier) if part is None else self._summed([part])
         return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
 
     def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
         """The same, still packed where they are many, and fit."""
-        if self.rows <= _ROWS_FEW and len(self._parts) == 1 and not self._by_time:
-            part = self._parts[0][0]
-            if not split_ready(part, self.columns - 2, frontier, self.guards)[1].shape[1]:
-                # As small changes mostly are: all of one part is ready.
-                self._parts, self.rows = [], 0
-                return self._summed([part])
+        only = self._only_part(frontier)
+        if only is not None:
+            return self._summed([only])
         parts, self._parts = self._parts, []
         complete: list[Part] = []
         while parts:
@@ -138,6 +138,16 @@ class WaitingRows:
         # Together with what `in_order` drops, this frees the memory of the rows before more is taken.
         part = ready = later = _NONE
         return self._summed(complete)
+
+    def _only_part(self, frontier: Int64s) -> Int64s | None:
+        """Take the only part if it is small and all of it is ready, as small changes mostly are."""
+        if self.rows > _ROWS_FEW or len(self._parts) != 1 or self._by_time:
+            return None
+        part = self._parts[0][0]
+        if split_ready(part, self.columns - 2, frontier, self.guards)[1].shape[1]:
+            return None
+        self._parts, self.rows = [], 0
+        return part
 
     def consolidate(self) -> None:
         """Sum what waits, so that what cancels takes no memory."""

@@ -73,7 +73,6 @@ class JoinVertex(OperatorVertex):
         self._ports = tuple(ports)
         self._projection = whole_pairs(*self._widths) if projection is None else list(projection)
         self._flags = tuple(flags)
-        self._machine: JoinMachine | None = None
         self._gathered = Gathered()
 
     def on_start(self) -> None:
@@ -81,14 +80,8 @@ class JoinVertex(OperatorVertex):
         inputs = [JoinInput(port.side, self._source(number)) for number, port in enumerate(self._ports)]
         for one in inputs:
             one.source.look = self._look
-        self._machine = JoinMachine(*self._widths, self.code.guards, self._adopted(), inputs, self._flags)
-        self._machine.show_rows(show_schema(self._schemas[0]), show_schema(self._schemas[1]))
-
-    @property
-    def machine(self) -> JoinMachine:
-        """What does the work. Requires: it has started."""
-        assert self._machine is not None
-        return self._machine
+        self.machine = JoinMachine(*self._widths, self.code.guards, self._adopted(), inputs, self._flags)
+        self.machine.show_rows(show_schema(self._schemas[0]), show_schema(self._schemas[1]))
 
     def _source(self, number: int) -> OwnRows | Reader:
         port = self._ports[number]
@@ -118,7 +111,7 @@ class JoinVertex(OperatorVertex):
         machine = self.machine
         if self._ports[port].reads:
             pairs = machine.recv_arranged(port, [arranged(batch) for _, batch in messages])
-        elif self._gathered or self._are_loaded(messages):
+        elif self._gathered.rows or self._are_loaded(messages):
             self._gather(port, messages)
             return
         else:
@@ -129,7 +122,10 @@ class JoinVertex(OperatorVertex):
         """Whether these are many rows from outside of all loops. In the midst of one what comes to a worker
         comes mostly in one piece, and it would wait for the slowest worker in each iteration.
         """
-        if sum(batch.rows for _, batch in messages) < GATHERED_ROWS_MIN:
+        rows = 0
+        for _, batch in messages:
+            rows += batch.rows
+        if rows < GATHERED_ROWS_MIN:
             return False
         counters = (1 << self.code.layout.shifts[0]) - 1
         return not any(word & counters for word, _ in messages)
@@ -147,7 +143,7 @@ class JoinVertex(OperatorVertex):
 
     def on_notify(self, time: Timestamp) -> None:
         """Take up all that waits, also what is not complete: more of that may never come."""
-        if self._gathered:
+        if self._gathered.rows:
             self._take_gathered()
 
     def _take_gathered(self) -> None:
@@ -170,8 +166,7 @@ class JoinVertex(OperatorVertex):
 
     def on_resume(self) -> None:
         """Send the next piece of what waits; what other vertices made of the last one is done."""
-        assert self._machine is not None
-        self._send(self._machine, self._machine.work())
+        self._send(self.machine, self.machine.work())
 
     def on_frontier(self) -> None:
         """If an input is complete for ever, what is kept of the other side for its rows goes."""
@@ -185,12 +180,11 @@ class JoinVertex(OperatorVertex):
         self._take_over(at_end=False)
 
     def _take_over(self, at_end: bool) -> None:
-        if self._gathered:
+        if self._gathered.rows:
             return  # their times are complete where they came in, perhaps, and they are still to be matched
         frontiers = [self.frontier(port) for port in range(len(self._ports))]
         if all(map(len, frontiers)) != at_end:
-            assert self._machine is not None
-            self._machine.set_frontiers(*frontiers)
+            self.machine.set_frontiers(*frontiers)
 
     def _send(self, machine: JoinMachine, pairs: Int64s) -> None:
         """Send a piece, and see to the rest."""
@@ -202,7 +196,7 @@ class JoinVertex(OperatorVertex):
         if not machine.is_done:
             self.resume()
             self._hold(machine.capabilities())
-        elif self._held or self._gathered:
+        elif self._held or self._gathered.rows:
             self._hold(_NO_TIMES)
 
     def _hold(self, needed: Int64s) -> None:
@@ -213,17 +207,14 @@ class JoinVertex(OperatorVertex):
     def rebase(self, by: Rebase) -> None:
         """Pairs that wait to be made, too."""
         super().rebase(by)
-        assert self._machine is not None
-        self._machine.rebase(by)
+        self.machine.rebase(by)
         self._gathered.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """What it keeps, pairs that wait to be made, and rows that wait."""
-        assert self._machine is not None
-        self._machine.symbols(mark)
+        self.machine.symbols(mark)
         self._gathered.symbols(mark)
 
     def traces(self) -> list[Trace]:
         """Those of its own, as far as they are still needed."""
-        assert self._machine is not None
-        return self._machine.traces
+        return self.machine.traces

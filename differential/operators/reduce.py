@@ -275,7 +275,10 @@ class ReduceMachine(Machine):
 
     def recv(self, port: int, parts: list[Part]) -> None:
         """Let rows int64[kw + vw + 2, n] wait for their times."""
-        self._waiting.take_over(parts)
+        if len(parts) == 1:
+            self._waiting.add(parts[0])
+        else:
+            self._waiting.take_over(parts)
 
     def recv_pending(self, pairs: Int64s) -> None:
         """Let answers be looked at again: (key, time), sorted, different; the array is kept."""

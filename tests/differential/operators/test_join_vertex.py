@@ -168,7 +168,7 @@ def test_pieces_hold_back_who_reads_until_the_last_one_and_no_longer(monkeypatch
     result = cluster.instances[0].output("result")
     met = 0
     while cluster.workers[0].step():
-        if not _join_of(cluster)._machine.is_done:
+        if not _join_of(cluster).machine.is_done:
             met += 1
             assert result.complete_before == 0
     assert met > 3
