@@ -30,14 +30,14 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance, "Tracker", functools.partial(Tracker, few_max=2))
     monkeypatch.setattr(open_times, "BLOCK_MAX", 8)
     for module, name in [
-        (vertex_runner, "_FEW_MAX"),
-        (rights, "_FEW_MAX"),
+        (vertex_runner, "FEW_WORDS_MAX"),
+        (rights, "FEW_WORDS_MAX"),
         (consolidate, "_PARTS_MAX"),
         (consolidate, "_LOOKS_MAX"),
         (consolidate, "_PAIRS_MAX"),
         (pending, "_NEAR_MAX"),
         (pending, "_LOOKS_MAX"),
-        (vertices, "_FEW_WORDS"),
+        (vertices, "FEW_WORDS_MAX"),
         (consolidate, "PILED_ROWS_MIN"),
         (collected, "WAITING_ROWS_MIN"),
         (join_vertex, "GATHERED_ROWS_MIN"),

@@ -43,7 +43,7 @@ ROOMS = {
         "tracking checking",
     ],
     "timely": [
-        "own_files counted cores dictionaries errors limits failure giving_back mapped",
+        "own_files counted cores dictionaries errors limits failure giving_back mapped thresholds",
         "user_code wire",
         "keys",
         "operators",
@@ -90,6 +90,7 @@ WITHOUT_A_TEST_FILE = {
     "timely/operators/compiled_loop.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",
     "differential/thresholds.py": "test_thresholds.py",
+    "timely/thresholds.py": "test_thresholds.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/kernels/compiled_loops/round_layout.py": (
         "differential/kernels/compiled_loops/test_rounds.py"

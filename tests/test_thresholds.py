@@ -9,14 +9,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from types import ModuleType
 
+import pytest
 from house import PACKAGES, Module, modules, report
 
-from differential import thresholds
+import differential.thresholds
+import timely.thresholds
 
 CHOOSES = re.compile(r"(^|_)(FEW|MANY|TINY)(_|$)|(^|_)(ROWS|KEYS|PAIRS|VALUES)_(MIN|MAX)$")
 
-TABLES = {"timely/limits.py", "differential/thresholds.py"}
+TABLES = {"timely/limits.py", "timely/thresholds.py", "differential/thresholds.py"}
 
 LEFT = {
     "FEW_MAX",
@@ -34,10 +37,8 @@ LEFT = {
     "WAITING_ROWS_MAX",
     "WAITING_ROWS_MIN",
     "_CALL_ROWS_MAX",
-    "_FEW_MAX",
     "_FEW_ROWS",
     "_FEW_ROWS_MAX",
-    "_FEW_WORDS",
     "_GAPS_FEW",
     "_KEYS_MIN",
     "_MANY_ROWS",
@@ -46,7 +47,6 @@ LEFT = {
     "_ROWS_FEW",
     "_SMALL_ROWS_MAX",
     "_TABLE_ROWS_MAX",
-    "_VALUES_FEW",
     "_WAITING_ROWS_MAX",
     "_WORDS_FEW",
 }
@@ -81,12 +81,14 @@ def test_thresholds_that_are_left_are_still_there() -> None:
     report(f"{name} is not there any more; take it from LEFT" for name in sorted(gone))
 
 
-def test_thresholds_of_the_table_are_exported_and_used() -> None:
-    assert sorted(thresholds.__all__) == sorted(name for name in vars(thresholds) if name.isupper())
+@pytest.mark.parametrize("table", [timely.thresholds, differential.thresholds])
+def test_thresholds_of_a_table_are_exported_and_used(table: ModuleType) -> None:
+    assert sorted(table.__all__) == sorted(name for name in vars(table) if name.isupper())
     used = {
         each.name
-        for module in modules("differential")
+        for package in PACKAGES
+        for module in modules(package)
         for each in module.imports
-        if each.is_from("differential.thresholds")
+        if each.is_from(table.__name__) or each.module.endswith("thresholds")
     }
-    report(f"{name} is used nowhere" for name in thresholds.__all__ if name not in used)
+    report(f"{name} is used nowhere" for name in table.__all__ if name not in used)

@@ -32,6 +32,7 @@ from progress.times.word_antichain import not_beyond
 from progress.times.word_order import few_are_beyond
 from timely.dictionaries import Mark
 from timely.operators.vertex import Vertex
+from timely.thresholds import FEW_WORDS_MAX
 from timely.wire.batch import Batch
 
 __all__ = [
@@ -46,9 +47,6 @@ __all__ = [
 
 _IDLE_ROWS = 16_384
 """Rows merged in an idle moment: some 0.3 ms."""
-
-_FEW_WORDS = 32
-"""Up to here words are looked through one by one."""
 
 _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
@@ -124,7 +122,7 @@ class OperatorVertex(Vertex):
         if wanted == held:
             return
         # Ascending, as both are. As sets only where there are many: for one or two words a list is as quick.
-        has, wants = (held, wanted) if len(held) + len(wanted) < _FEW_WORDS else (set(held), set(wanted))
+        has, wants = (held, wanted) if len(held) + len(wanted) < FEW_WORDS_MAX else (set(held), set(wanted))
         for word in wanted:
             if word not in has:
                 self.hold(word)
@@ -327,7 +325,7 @@ class MachineVertex(OperatorVertex):
         With several workers the frontier moves in many small steps, most of which complete nothing here.
         """
         guards = self.code.guards
-        if len(self._held) * frontier.shape[0] > _FEW_WORDS:
+        if len(self._held) * frontier.shape[0] > FEW_WORDS_MAX:
             return len(not_beyond(np.array(self._held, np.int64), frontier, guards)) == 0
         return few_are_beyond(self._held, frontier.tolist(), guards)
 

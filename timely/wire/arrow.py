@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..thresholds import ARROW_VALUES_MIN
+
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
@@ -38,8 +40,6 @@ __all__ = [
 _Number = TypeVar("_Number", np.int64, np.int32, np.float64, np.bool_)
 
 _ALIGNMENT_BYTES = 16
-_VALUES_FEW = 50_000
-"""Strings that are made into an array within some milliseconds; Arrow is up to six times as quick."""
 _BYTES_MAX = int(np.iinfo(np.int32).max)
 _NO_INTEGERS = np.empty(0, dtype=np.int64)
 
@@ -154,14 +154,14 @@ def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> npt.NDArray[np.b
 
 def binary_array(values: Sequence[bytes]) -> pa.Array:
     """The byte strings as an array without nulls, of `binary`, or of `large_binary` beyond 2 GiB in all."""
-    if len(values) > _VALUES_FEW and sum(map(len, values)) < _BYTES_MAX:
+    if len(values) >= ARROW_VALUES_MIN and sum(map(len, values)) < _BYTES_MAX:
         return pa.array(values, pa.binary())
     return _of_bytes(values, b"".join(values))
 
 
 def text_array(values: Sequence[str]) -> pa.Array:
     """The texts as an array without nulls, of `string`, or of `large_string` beyond 2 GiB in all."""
-    if len(values) > _VALUES_FEW and 4 * sum(map(len, values)) < _BYTES_MAX:
+    if len(values) >= ARROW_VALUES_MIN and 4 * sum(map(len, values)) < _BYTES_MAX:
         return pa.array(values, pa.string())
     together = "".join(values)
     if together.isascii():  # then a text has as many bytes as characters

@@ -120,7 +120,7 @@ def test_few_and_many_strings_are_alike(long: int) -> None:
 def test_strings_beyond_what_32_bits_count_are_large_by_their_bytes(
     monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(timely.wire.arrow, "_VALUES_FEW", few)
+    monkeypatch.setattr(timely.wire.arrow, "ARROW_VALUES_MIN", few)
     monkeypatch.setattr(timely.wire.arrow, "_BYTES_MAX", 8)
     for text, is_large in (("a" * 8, False), ("ä" * 4, False), ("a" * 9, True), ("ä" * 5, True)):
         assert text_array([text]) == pa.array([text], pa.large_string() if is_large else pa.string())

@@ -25,6 +25,7 @@ from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
 from progress.times.word_antichain import antichain_is_beyond, minimal_words
 
+from ...thresholds import FEW_WORDS_MAX
 from ...wire.batch import Batch
 from .surroundings import Counts
 
@@ -32,9 +33,6 @@ __all__ = ["Acting", "Rights"]
 
 _RECENT_EVENTS = 6
 _SHOWN_MAX = 8
-
-_FEW_MAX = 32
-"""Up to here words are looked through one by one, which is quicker for few; more are kept in order."""
 
 
 class Acting:
@@ -157,7 +155,7 @@ class Rights:
 
     def _check_right(self, word: int, what: str) -> None:
         guards = self.code.guards
-        if len(self._received) + len(self._held) > _FEW_MAX:
+        if len(self._received) + len(self._held) > FEW_WORDS_MAX:
             if self._has_right_among_many(word):
                 return
             self._refuse(word, what)
@@ -172,7 +170,7 @@ class Rights:
     def _has_right_among_many(self, word: int) -> bool:
         """Whether `word` is at or after a time received now or held, found without a look at all of them."""
         guards = self.code.guards
-        if len(self._received) <= _FEW_MAX:
+        if len(self._received) <= FEW_WORDS_MAX:
             if any(((word | guards) - owned) & guards == guards for owned in self._received):
                 return True
         else:

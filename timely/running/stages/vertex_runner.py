@@ -25,6 +25,7 @@ from progress.times.word_antichain import minimal_words
 from ...dictionaries import Mark
 from ...operators.lasting_words import LastingWords, has_times
 from ...operators.vertex import Feeder, Vertex
+from ...thresholds import FEW_WORDS_MAX
 from ...wire.batch import Batch
 from .ahead import Ahead, Follower
 from .connector import Connector
@@ -32,9 +33,6 @@ from .rights import Acting, Rights
 from .surroundings import Source, Surroundings
 
 __all__ = ["VertexRunner"]
-
-_FEW_MAX = 32
-"""Up to here requests are looked through one by one, which is quicker for few; more are kept in order."""
 
 
 class VertexRunner(Rights):
@@ -355,7 +353,7 @@ class VertexRunner(Rights):
         `due` stays in order: what was asked for later may be earlier than what has been due for a while.
         """
         waiting = self._waiting
-        if self._waiting_in_order is None and len(waiting) <= _FEW_MAX:
+        if self._waiting_in_order is None and len(waiting) <= FEW_WORDS_MAX:
             guards = self.code.guards
             frontier = self._surroundings.tracker.frontier
             fronts: list[int] = []
