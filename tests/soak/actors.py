@@ -149,9 +149,20 @@ class Writer(Actor):
             self._remove(model, flow)
         elif what < 0.70:
             self._ask_for_nonsense(model, flow)
-        else:
+        elif what < 0.90:
             with self.call(model, "seal"):
                 flow.seal()
+        else:
+            self._seal_and_wait(model, flow)
+
+    def _seal_and_wait(self, model: Model, flow: Flow) -> None:
+        """Behind it the epoch is complete on all workers."""
+        with self.call(model, "seal and wait"):
+            epoch = flow.seal(wait=True, timeout=CALL_SECONDS_MAX / 4)
+        for name in flow.outputs:
+            with self.call(model, "frontier"):
+                if (complete := flow.output(name).complete_before()) <= epoch:
+                    raise WrongAnswer(f"{self.name}: {name} is complete before {complete} only, not {epoch}")
 
     def _insert(self, model: Model, flow: Flow, rows: list[tuple[int, int, int]], tag: int) -> None:
         name = self.choose.choice(model.query.inputs)

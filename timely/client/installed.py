@@ -1,4 +1,4 @@
-"""What the inputs and outputs of one installed dataflow share: whom they ask, and which epoch is open."""
+"""What inputs and outputs of an installed dataflow share: the workers that they ask, and the open epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .posting import Poster, Refusals, this_thread, together
 __all__ = ["PATIENCE_SECONDS", "Installed", "Keeper", "OwnProcess", "Workers", "after_work"]
 
 PATIENCE_SECONDS = 86_400.0 * 365
-"""For requests that wait for work of any length: what ends them is the answer, or the loss of a worker."""
+"""The time limit of requests that wait for work of any length: the answer ends them, or the loss of a worker.
+"""
 
 after_work: Final[list[Callable[[float, bool], None]]] = []
 """Callbacks for when a call to embedded workers returns. Each gets the start time (on the monotonic clock)
@@ -34,18 +35,18 @@ class Workers(Protocol):
     count: int
     addresses: list[str]
     refusals: Refusals
-    """What was posted and not done, as long as no call has told of it."""
+    """Refused posts that no call has told of yet."""
     part_bytes: int
-    """How large a part for each of them is, about, of a large insertion."""
+    """About how many bytes of a large insertion one part has, for each worker."""
 
     @property
     def kind(self) -> str:
-        """Where they are, as the `repr` of a cluster says it."""
+        """Where the workers are, as the `repr` of a cluster says it."""
         ...
 
     @property
     def end(self) -> str:
-        """Why nothing can be asked any more, in a word; empty as long as something can."""
+        """Why workers take no requests any more, in a word; empty as long as they do."""
         ...
 
     def ask(
@@ -116,7 +117,7 @@ class Workers(Protocol):
 
 
 class Keeper(Protocol):
-    """Who has started the workers, and hears first of their end: a launcher, a job of Spark."""
+    """Starts workers, and hears first of their end: a launcher, or a job of Spark."""
 
     @property
     def descriptors(self) -> list[int]:
@@ -125,23 +126,23 @@ class Keeper(Protocol):
 
     @property
     def knows_best(self) -> bool:
-        """Whether a worker's last word is no reason yet not to wait for what this one says."""
+        """Whether to wait for the verdict of this keeper even after a worker has said why it ends."""
         ...
 
     def check(self) -> None:
-        """`PeerError` if a worker has ended unasked: which, and by what."""
+        """Raise `PeerError` if a worker has ended unasked: which, and why."""
         ...
 
     def stop(self) -> None:
-        """End the workers; returns when none is left."""
+        """End the workers; return when none is left."""
         ...
 
 
 class OwnProcess:
-    """The process that makes this.
+    """The process in which this object was made.
 
-    One that is forked from it has copies of all descriptors: what it asked by them would take answers that
-    are the other one's, and what it closed would end what that one uses.
+    A process that is forked from it has copies of all descriptors: requests through them would take the
+    parent's answers, and closing them would end what the parent uses.
     """
 
     def __init__(self) -> None:
@@ -149,11 +150,11 @@ class OwnProcess:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is it, and not one that was forked from it."""
+        """Whether the calling process is this one, and not a fork of it."""
         return self.number == os.getpid()
 
     def check(self) -> None:
-        """Raise `MisuseError` if it is not."""
+        """Raise `MisuseError` in a fork."""
         if not self.is_here:
             raise MisuseError(
                 "this cluster was connected before this process was forked: connect again in it"
@@ -176,10 +177,12 @@ class Installed:
         self.name = name
         self.epoch = epoch
         self.filled_input = ""
-        """An input into which this client has put rows; "" if there is none."""
+        """The input into which this client has put rows last; "" if it has put none."""
 
     def _told_end(self) -> str:
-        """That the dataflow has ended, or its cluster, and by what, if this client knows; else nothing."""
+        """Return that the dataflow or its cluster has ended, and why, as far as this client knows; ""
+        otherwise.
+        """
         if self._end is not None:
             return f"has ended ({type(self._end).__name__})"
         return f"of a cluster that is {self._workers.end}" if self._workers.end else ""
@@ -199,8 +202,9 @@ class Installed:
         requests: Sequence[tuple[int, Request, pa.Table | None]],
         timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
-        """As `Workers.ask`. Who was told once that the dataflow has ended is told so from then on: what one
-        worker knows already another may not have heard, and would take rows that nobody can ever read.
+        """As `Workers.ask`. A client that was told once that the dataflow has ended is told so from then on:
+        what one worker knows already another may not have heard, and would take rows that nobody can ever
+        read.
         """
         if not self.is_embedded or self._end is not None:
             self.settle(timeout_seconds=timeout_seconds)
@@ -220,7 +224,7 @@ class Installed:
     def post(
         self, worker: int, request: Deliver, table: pa.Table | None, call: str, is_ordered: bool = False
     ) -> None:
-        """Send a delivery whose answer nobody waits for. If it is refused, the next call says so, and does
+        """Send a delivery, and wait for no answer. If it is refused, the next call says so, and does
         nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
         """
         if self._end is not None or self._is_refused():
@@ -271,7 +275,7 @@ class Installed:
         return sealed, is_done
 
     def check_refused(self) -> None:
-        """Raise what is refused of what any thread has posted for this dataflow."""
+        """Raise the refusal of a post for this dataflow, of any thread."""
         if refused := self._refused_of(None):
             raise together(refused)
 
@@ -292,7 +296,9 @@ class Installed:
             _tell_after_work(began)
 
     def _note_awaited(self, error: KeyboardInterrupt, request: Request, began: float) -> None:
-        """Say of an interrupt what of this dataflow was waited for: workers elsewhere have said by whom."""
+        """Note on an interrupt what it has interrupted. Workers elsewhere have noted which answers were
+        missing.
+        """
         if self.is_embedded:
             why = "its workers, in this process, " + (
                 "were at work: what they hold is lost, connect again"
@@ -308,7 +314,7 @@ class Installed:
         )
 
     def _hear(self, error: TimelyError) -> None:
-        """From now on say so, if that has ended the dataflow."""
+        """Remember an error that has ended the dataflow."""
         if error.ends_dataflow:
             self._end = again(error)
 
@@ -336,11 +342,11 @@ class Installed:
             raise again(self._end)
 
     def _is_refused(self) -> bool:
-        """Whether something is refused of what this thread has posted, and no call has told of it."""
+        """Return whether a post of this thread is refused, and no call has told of it."""
         return self._workers.refusals.concern(self.index)
 
     def _refused_of(self, thread: int | None) -> list[TimelyError]:
-        """What is to be told of what a thread has posted for this dataflow; None: any."""
+        """Take the refusals of posts for this dataflow, of one thread or, if None, of all."""
         refused = self._workers.refusals.take(self.index, thread)
         for error in refused:
             if error.ends_dataflow and self._end is None:
@@ -363,7 +369,7 @@ class Installed:
 
 
 def _limit_of(seconds: float) -> float:
-    """How long to wait for the answer to a request that may take `seconds` itself; below 0: for ever."""
+    """Return how long to wait for the answer to a request that may take `seconds`; below 0: for ever."""
     return PATIENCE_SECONDS if seconds < 0 else seconds + ANSWER_SECONDS_MAX
 
 

@@ -1,4 +1,4 @@
-"""What a call of embedded workers is answered, as far as it is known."""
+"""The answers to a call of embedded workers, as far as they are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Answers", "what_ended"]
 
 
 class Answers:
-    """What a call was answered, in the order of its requests, as far as it is known."""
+    """The answers to a call, in the order of its requests, as far as they are known."""
 
     def __init__(self, answers: Sequence[Reply | Later]) -> None:
         self.replies: list[Reply] = []
@@ -28,7 +28,7 @@ class Answers:
                 self.replies.append(answer)
 
     def take(self) -> None:
-        """Take up what is known by now."""
+        """Take the answers that are ready by now."""
         for place, later in list(self.waiting.items()):
             try:
                 reply = later.ready()
@@ -45,12 +45,12 @@ class Answers:
                 del self.waiting[place]
 
     def late(self) -> TimelyError:
-        """What to raise if no more is waited for."""
+        """Return what to raise if the call waits no longer."""
         return next(iter(self.waiting.values())).late()
 
 
 def what_ended(workers: Sequence[Worker], dataflow: int) -> TimelyError | None:
-    """The error that has ended a dataflow, as the worker tells it on which it arose; None if none has."""
+    """Return the error that has ended a dataflow, told by the worker on which it arose, or None."""
     ended = [worker.ended[dataflow] for worker in workers if dataflow in worker.ended]
     if not ended:
         return None

@@ -30,8 +30,8 @@ _LAST_SECONDS: Final = 0.05
 
 
 class Pieces:
-    """Until when workers with threads go on before somebody looks whether the dataflows of a call have done
-    all: for longer and longer, since to stop and begin again has its cost.
+    """How long threads work before the calling thread looks whether the dataflows of its call have done all:
+    longer and longer, since stopping and beginning again has its cost.
     """
 
     def __init__(self, until: float) -> None:
@@ -39,19 +39,19 @@ class Pieces:
         self._seconds = _FIRST_SECONDS
 
     def next_until(self) -> float:
-        """The end of the next piece, on the monotonic clock."""
+        """Return the end of the next piece, on the monotonic clock."""
         seconds, self._seconds = self._seconds, min(2 * self._seconds, _LAST_SECONDS)
         return min(self._until, time.monotonic() + seconds)
 
 
 def asked_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | None:
-    """The dataflows that requests name; None if one names none."""
+    """Return the dataflows that requests name; None if a request names none."""
     asked = [getattr(request, "dataflow", None) for _, request, _ in requests]
     return None if None in asked else [one for one in asked if one is not None]
 
 
 def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]) -> About:
-    """The dataflows `asked`, their new versions, and all that these read; None if there are no others."""
+    """Return the dataflows `asked`, their new versions, and all that these read; None if these are all."""
     instances = worker.instances
     found: set[int] = set()
     ahead = list(asked)
@@ -67,12 +67,12 @@ def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]
 
 
 def exporting(worker: Worker) -> list[int]:
-    """The dataflows that let others read something: what is installed next may read them."""
+    """Return the dataflows that export something: what is installed next may read them."""
     return [number for number, instance in worker.instances.items() if instance.frozen.exports]
 
 
 def have_done(workers: Sequence[Worker], dataflows: Iterable[int]) -> bool:
-    """Whether nothing is left to do in any of these. Requires: nobody is at work."""
+    """Return whether nothing is left to do in any of these. Requires: no thread is at work."""
     if sum(worker.controls_sent for worker in workers) != sum(worker.controls_recv for worker in workers):
         return False
     for number in dataflows:

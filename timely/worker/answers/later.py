@@ -1,4 +1,4 @@
-"""An answer that is not known yet, and how long somebody waits for it."""
+"""An answer that is not known yet, and how long a client waits for it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Later:
 def later(
     ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
 ) -> Later:
-    """What may be ready within `seconds` from `now`; as long as it takes if they are less than none."""
+    """Return an answer that may be ready within `seconds` from `now`; below 0: that may take any time."""
     return Later(ready, late, now + seconds if seconds >= 0 else float("inf"))
 
 
 def now_or_later(
     ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
 ) -> Reply | Later:
-    """What is ready, or else what may be `later`."""
+    """Return the answer if it is ready, otherwise what may be ready `later`."""
     return ready() or later(ready, late, now, seconds)

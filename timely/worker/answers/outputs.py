@@ -1,7 +1,7 @@
-"""What is asked of outputs: how far they are, their changes, their rows at an epoch, who has a place where.
+"""Answers about outputs: how far they are, their changes, their rows at an epoch, the places of readers.
 
-What is not complete yet is answered later. Of a dataflow that is being replaced the new version answers, as
-far as that has taken the place of the old one here.
+A request about an epoch that is not complete yet is answered later. If a dataflow was replaced, the new
+version answers once it has taken the place of the old one on this worker.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Outputs:
         self._clock = clock
 
     def handle(self, request: Request) -> Reply | Later | None:
-        """The answer; none if it is not outputs that are asked."""
+        """Return the answer; None if the request does not ask about outputs."""
         if isinstance(request, Progress):
             return self._progress(request)
         if isinstance(request, Read):
@@ -109,7 +109,7 @@ class Outputs:
         return Reply({"complete": complete, "failed": failed}, capture.log.changes(request.start, stop))
 
     def _extent(self, request: Progress) -> Reply | Later:
-        """At once, or, for who waits for news, when there are some or he has waited for long enough."""
+        """Answer once there is news behind epoch `beyond`, or after the timeout in any case."""
         dataflow, output = request.dataflow, request.output
         seconds = max(0.0, min(request.timeout_seconds, READER_SECONDS_MAX))
         until = self._clock() + seconds
@@ -126,7 +126,7 @@ class Outputs:
         return now_or_later(ready, late, self._clock(), seconds)
 
     def _origin(self, dataflow: int, output: str) -> str:
-        """Where an output began: in this process, as one of that dataflow."""
+        """Return where an output began: in this process, as an output of that dataflow."""
         return f"{self._session}/{self._replacements.first_of(dataflow, output)}"
 
     def _once_complete(
@@ -170,7 +170,7 @@ class Outputs:
         return later(ready, late, begun, seconds)
 
     def _unfinished(self, dataflow: int, complete: int, waited: str) -> WaitTimeoutError:
-        """What somebody is told who has waited in vain for the end of a dataflow."""
+        """Return the error for a client that has waited in vain for the end of a dataflow."""
         instance = self._replacements.instance(dataflow)
         opened = [name for name, handle in instance.inputs.items() if not handle.is_closed]
         going = [each for each in instance.imports if not each.is_complete]

@@ -1,7 +1,7 @@
 """What a worker gives to readers that take an output in pieces: `Progress` with a reader, and `Read` of a
 piece (`wire/requests.py`).
 
-What is asked for has been waited for; here it is only cut, sifted and said.
+The epochs are complete by then: here rows are only cut, filtered and packed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIFF = "diff"
 
 
 def hold(capture: CaptureVertex, request: Progress) -> None:
-    """Let a reader have its place, unless what it needs is gone."""
+    """Move a reader to its place, unless changes that it needs are gone."""
     if request.reader:
         kept, _ = capture.log.extent()
         check_kept(request.keep_from, kept)
@@ -46,7 +46,7 @@ def drop(capture: CaptureVertex, request: Progress) -> int:
 
 
 def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
-    """What there is, from epoch `start` on, in an output that began at `origin`."""
+    """Return the extent of an output that began at `origin`, with failures from epoch `start` on."""
     kept, last = capture.extent()
     complete = capture.complete_before
     failures = capture.failures
@@ -74,7 +74,7 @@ def check_origin(request: Read, origin: str) -> None:
 
 
 def piece(capture: CaptureVertex, request: Read) -> Reply:
-    """Cut one piece; what is left of it where conditions are not fulfilled may be nothing."""
+    """Return one piece. Its filters may leave no row of it."""
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:
         raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
