@@ -8,10 +8,10 @@ Most of the time goes into four kernels and what these alone call. So the first 
 here or because of a query of its own, starts two *helpers*: other processes that begin with those, and end
 with the one that started them. A process that needs a kernel which another one is compiling waits for it
 (`progress/compiled/one_process.py`). So helpers begin at different ends: the largest kernel, which runs
-loops, has two halves, joins and gates, and each is first compiled by another process. Both are large kernels,
-as are the reduces in the second: so three processes make the machine code of that one. There are two helpers
-even on two cores, because the process that started them soon waits for what they compile. Kernels that few
-queries need come last, when nobody else wants the core.
+loops, has two halves, joins and barriers, and each is first compiled by another process. Both are large
+kernels, as are the reduces in the second: so three processes make the machine code of that one. There are two
+helpers even on two cores, because the process that started them soon waits for what they compile. Kernels
+that few queries need come last, when nobody else wants the core.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ def help_to_warm(caller: IO[str], number: int) -> None:
     assert 0 <= number < _HELPERS
     on_compile(None)
     threading.Thread(target=lambda: os._exit(len(caller.read())), daemon=True).start()
-    (_compile_gates, _compile_joins)[number]()
+    (_compile_barriers, _compile_joins)[number]()
 
 
-def _compile_gates() -> None:
+def _compile_barriers() -> None:
     """Those that more queries need come first. What an install waits for comes before this process gives way:
     who waits for a kernel that another has in hand would wait for one whom the system lets wait.
     """

@@ -127,7 +127,7 @@ class KernelLoop:
         self._round_counts = np.zeros((3, max(COUNTS_ROOM, 2 * parts.counts_max)), np.int64)
         self._is_long = False
         """Whether the last span was of very many epochs."""
-        self._gates = list(parts.gates.values())
+        self._barriers = list(parts.barriers.values())
         self._kept = FAR
         """The least time of what the machines of barriers keep outside of slots; FAR: nothing."""
         self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, MachineVertex)]
@@ -137,7 +137,7 @@ class KernelLoop:
         # arrangement makes at once are not sent before their epoch is closed.
         self._waiting = [
             *parts.passing,
-            *(gate.slot for gate in self._gates),
+            *(barrier.slot for barrier in self._barriers),
             *(leaving.slot for leaving in parts.leaving),
             *(out.slot for out in parts.outs),
         ]
@@ -149,17 +149,17 @@ class KernelLoop:
             reduce.machine.let_look(self._look)
         for kernel, shape in _KERNELS:
             prepare(kernel, shape)
-        gates = {gate.slot: number for number, gate in parts.gates.items()}
-        self._to_gates = {out.slot: gates[out.target] for out in parts.outs if out.target in gates}
+        barriers = {barrier.slot: number for number, barrier in parts.barriers.items()}
+        self._to_barriers = {out.slot: barriers[out.target] for out in parts.outs if out.target in barriers}
         """Of slots for other workers whose rows go to barriers: which barrier."""
-        self._elsewhere = [out.slot for out in parts.outs if out.target not in gates]
+        self._elsewhere = [out.slot for out in parts.outs if out.target not in barriers]
         self._targets = {out.target for out in parts.outs}
         self._outs: Int64s = np.array([out.slot for out in parts.outs], np.int64)
         self._rounds: Rounds | None = None
         if workers > 1:
             prepare(find_next_in, "ltl")
             prepare(next_barrier, "tttl")
-            self._rounds = Rounds(parts, self._to_gates, self._state, self._round_counts)
+            self._rounds = Rounds(parts, self._to_barriers, self._state, self._round_counts)
 
     def __deepcopy__(self, memo: dict[int, object]) -> KernelLoop:
         """Refuse: tables name memory by address. Workers whose copies are wanted run ordinary loops."""
@@ -221,9 +221,9 @@ class KernelLoop:
             find_next_in(self._outs, slots.table, state)
         if slots.packed:
             slots.find_packed()
-        for number, gate in parts.gates.items():
-            if gate.held.shape[0]:
-                parts.steps[number, P_NEXT] = slots.next_of(gate.held)
+        for number, barrier in parts.barriers.items():
+            if barrier.held.shape[0]:
+                parts.steps[number, P_NEXT] = slots.next_of(barrier.held)
         return True
 
     def run(self) -> bool:
@@ -308,8 +308,8 @@ class KernelLoop:
         parts, number = self._parts, int(self._state[X_STEP])
         parts.traces.take_back()
         self._do(number)
-        gate = parts.gates.get(number)
-        if gate is None or gate.failed is None:
+        barrier = parts.barriers.get(number)
+        if barrier is None or barrier.failed is None:
             return False
         parts.lend()
         return True
@@ -317,8 +317,8 @@ class KernelLoop:
     def _do(self, number: int) -> None:
         """Do a step that is Python's."""
         parts = self._parts
-        gate = parts.gates.get(number)
-        if gate is None:
+        barrier = parts.barriers.get(number)
+        if barrier is None:
             step = parts.others[number]
             self.at = step.stage
             self._turns[step.stage] = self._turns.get(step.stage, 0) + 1
@@ -326,18 +326,20 @@ class KernelLoop:
             self.at = None
             return
         self._look()  # before the machine says more of it by itself
-        self._turns[gate.stage] = self._turns.get(gate.stage, 0) + 1
+        self._turns[barrier.stage] = self._turns.get(barrier.stage, 0) + 1
         self._state[X_TURNS] -= 1
         frontier = frontier_behind(parts.levels[number], parts.fields, self._state)
-        self.at = gate.stage
-        gate.open(frontier, self._slots)
+        self.at = barrier.stage
+        barrier.open(frontier, self._slots)
         self.at = None
-        parts.steps[number, P_NEXT] = self._slots.next_of(gate.held)
+        parts.steps[number, P_NEXT] = self._slots.next_of(barrier.held)
         self._find_kept()
 
     def _find_kept(self) -> None:
         """Machines of barriers keep other rows than before, or at other times."""
-        self._kept = min([int(gate.held[0]) for gate in self._gates if gate.held.shape[0]], default=FAR)
+        self._kept = min(
+            [int(barrier.held[0]) for barrier in self._barriers if barrier.held.shape[0]], default=FAR
+        )
 
     def report(self) -> dict[int, int]:
         """See `CompiledLoop`."""
@@ -434,7 +436,7 @@ class KernelLoop:
         leave.
         """
         table, here = self._slots.table, self._here()
-        found = [(gate, int(table[slot, S_NEXT])) for slot, gate in self._to_gates.items()]
+        found = [(barrier, int(table[slot, S_NEXT])) for slot, barrier in self._to_barriers.items()]
         found = [each for each in found if each[1] != FAR]
         if here is not None:
             found.append(here)
@@ -443,8 +445,8 @@ class KernelLoop:
     def _here(self) -> tuple[int, int] | None:
         """Return the barrier that opens next for what waits here."""
         parts = self._parts
-        gate = int(next_barrier(parts.steps, self._slots.table, parts.fields, self._state))
-        return None if gate < 0 else (gate, int(self._state[X_NOW]))
+        barrier = int(next_barrier(parts.steps, self._slots.table, parts.fields, self._state))
+        return None if barrier < 0 else (barrier, int(self._state[X_NOW]))
 
     def order(self, barrier: int, counters: int) -> tuple[int, ...]:
         """Return what barriers open in the order of: see `comes_first` in `barriers.py`."""
@@ -497,7 +499,7 @@ class KernelLoop:
         """See `CompiledLoop`."""
         assert isinstance(message, RoundMessage)
         worker, barrier = message.vote.worker, message.vote.barrier
-        if barrier >= 0 and barrier not in self._parts.gates:
+        if barrier >= 0 and barrier not in self._parts.barriers:
             raise PeerError(f"worker {worker} named barrier {barrier} of a loop, which has none such")
         for slot, part in message.parts:
             columns = part.columns if isinstance(part, Block) else part.shape[0]
@@ -560,10 +562,10 @@ class KernelLoop:
         self._slots.bound = int(self._state[X_BOUND])
         for slot in self._waiting:
             self._slots.rebase(by, slot)
-        for gate in self._gates:
-            if gate.pending >= 0:
-                self._slots.rebase(by, gate.pending, -1)
-            gate.held = by.words(gate.held)
+        for barrier in self._barriers:
+            if barrier.pending >= 0:
+                self._slots.rebase(by, barrier.pending, -1)
+            barrier.held = by.words(barrier.held)
         self._find_kept()
 
     def symbols(self, mark: Mark) -> None:
@@ -571,9 +573,9 @@ class KernelLoop:
         for slot in self._waiting:
             for words in self._slots.looks(slot):
                 mark.words(words[:-2])
-        for gate in self._gates:
-            if gate.pending >= 0:
-                mark.words(self._slots.look(gate.pending)[:-1])
+        for barrier in self._barriers:
+            if barrier.pending >= 0:
+                mark.words(self._slots.look(barrier.pending)[:-1])
 
     def compared(self) -> object:
         """Return all that decides what it will do, beside its vertices."""

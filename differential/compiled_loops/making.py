@@ -14,11 +14,11 @@ from differential.compiled_loops.loop import KernelLoop
 from differential.compiled_loops.places import places_of
 from differential.compiled_loops.steps import (
     ArrangeStep,
+    Barrier,
     Edge,
     FailedGroups,
     Failing,
     FailingStep,
-    Gate,
     JoinStep,
     Look,
     OtherStep,
@@ -330,7 +330,7 @@ class _Maker:
                 self._add_reduce(member, machine)
             else:
                 kind = K_SUM if isinstance(machine, ConsolidateMachine) else K_BARRIER
-                self._add_gate(member, kind, machine, -1)
+                self._add_barrier(member, kind, machine, -1)
             if vertex.shared is not None:
                 self._add_arrange(stage, 1, self._shared[stage], vertex.shared)
         elif isinstance(vertex, ArrangeVertex):
@@ -424,7 +424,7 @@ class _Maker:
 
         parts.refreshers.append(refresh)
 
-    def _add_gate(self, member: Member, kind: int, machine: Machine, pending: int) -> tuple[int, Int64s]:
+    def _add_barrier(self, member: Member, kind: int, machine: Machine, pending: int) -> tuple[int, Int64s]:
         parts, stage = self._parts, member.stage
         slot = parts.entries[stage, 0]
         number, line = self._add_step(kind, stage, slot, 0)
@@ -432,7 +432,9 @@ class _Maker:
         if stage in self._failed_groups:
             assert isinstance(member.vertex, MachineVertex)
             failed = FailedGroups(member.vertex, self._failed_groups[stage])
-        parts.gates[number] = Gate(stage, slot, pending, machine, self._edges.get((stage, 0), []), failed)
+        parts.barriers[number] = Barrier(
+            stage, slot, pending, machine, self._edges.get((stage, 0), []), failed
+        )
         parts.levels[number] = line[P_LEVELS] = len(member.loops)
         line[P_PENDING] = pending
         for level, place in enumerate(self._places[stage]):
@@ -441,7 +443,7 @@ class _Maker:
 
     def _add_reduce(self, member: Member, machine: ReduceMachine) -> None:
         kind, shape, aggregates = machine.kernel()
-        number, line = self._add_gate(member, _kind_of(kind), machine, self._pending[member.stage])
+        number, line = self._add_barrier(member, _kind_of(kind), machine, self._pending[member.stage])
         if line[P_KIND] == K_BARRIER:
             return
         parts = self._parts
@@ -469,7 +471,7 @@ class _Maker:
 
 
 def _known(machine: Machine) -> ReduceMachine | ConsolidateMachine | FirstMachine | LookupMachine:
-    """The machine of a gate."""
+    """The machine of a barrier."""
     assert isinstance(machine, _MACHINES)
     return machine
 
@@ -500,5 +502,5 @@ def _are_known(routes: Sequence[object]) -> bool:
 
 
 def _kind_of(kernel: str | None) -> int:
-    """The kind of gate that a reduce is."""
+    """The kind of barrier that a reduce is."""
     return {"least": K_LEAST, "sums": K_TOTALS}.get(kernel or "", K_BARRIER)

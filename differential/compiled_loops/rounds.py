@@ -75,16 +75,16 @@ class Rounds:
     """The rounds of one worker's share.
 
     Args:
-        to_gates: of slots for other workers whose rows go to barriers: which barrier.
+        to_barriers: of slots for other workers whose rows go to barriers: which barrier.
         state, round_counts: of the loop, as kernels take them.
     """
 
     def __init__(
-        self, parts: Parts, to_gates: Mapping[int, int], state: Int64s, round_counts: Int64s
+        self, parts: Parts, to_barriers: Mapping[int, int], state: Int64s, round_counts: Int64s
     ) -> None:
         prepare(run_rounds, "tl")
         self._parts = parts
-        self._to_gates = to_gates
+        self._to_barriers = to_barriers
         self._round = np.zeros(ROUND, np.int64)
         self._state = state
         self._tables = np.zeros((TABLES, 3), np.int64)
@@ -163,7 +163,7 @@ class Rounds:
                 out.slot,
                 line_of[out.peer],
                 out.target,
-                self._to_gates.get(out.slot, -1),
+                self._to_barriers.get(out.slot, -1),
                 bool(parts.symbol_words[out.target]),
             )
             for out in parts.outs

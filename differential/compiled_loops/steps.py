@@ -30,11 +30,11 @@ from timely.wire.batch import Batch
 
 __all__ = [
     "ArrangeStep",
+    "Barrier",
     "Edge",
     "FailedGroups",
     "Failing",
     "FailingStep",
-    "Gate",
     "JoinStep",
     "Look",
     "OtherStep",
@@ -260,7 +260,7 @@ class FailedGroups(NamedTuple):
     slot: int
 
 
-class Gate:
+class Barrier:
     """A reduce or a consolidation: rows wait until their times are complete."""
 
     def __init__(

@@ -12,7 +12,7 @@ import numpy as np
 
 from differential.compiled_loops.carrying import Carrying
 from differential.compiled_loops.slots import Slots
-from differential.compiled_loops.steps import Gate, Look, Step, Unheard
+from differential.compiled_loops.steps import Barrier, Look, Step, Unheard
 from differential.compiled_loops.traces import Traces
 from differential.kernels.compiled_loops.layout import (
     E_ADD,
@@ -125,7 +125,7 @@ class Parts:
     match_rows: GrowingTable = field(default_factory=lambda: GrowingTable(MATCH))
     edge_rows: GrowingTable = field(default_factory=lambda: GrowingTable(EDGE))
     uses: dict[int, LinkUse] = field(default_factory=dict)
-    gates: dict[int, Gate] = field(default_factory=dict)
+    barriers: dict[int, Barrier] = field(default_factory=dict)
     others: dict[int, Step] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
     looks: dict[tuple[int, int], Look | Unheard] = field(default_factory=dict)

@@ -76,7 +76,7 @@ _AT_MERGES: Final = (
     (column_bounds, "tiiiil"),
     (copy_column, "tiii"),
     (decode_column, "tiiiiti"),
-    # A gate has rows to do later; some rows that Python hands over come to a trace.
+    # A barrier has rows to do later; some rows that Python hands over come to a trace.
     (merge_pending, "tt"),
     (insert_into_head, "ttiti"),
     # A large batch is put in order.

@@ -98,7 +98,7 @@ def test_what_the_helper_compiles_is_what_the_dataflow_calls(monkeypatch: pytest
     """Arrays of other shapes would be another signature: machine code that nobody asks for."""
     monkeypatch.setattr(warming, "_give_way", lambda: None)
     warming.warm()
-    warming._compile_gates()
+    warming._compile_barriers()
     warming._compile_joins()
     parts = (warming.open_barrier, warming.take_in, warming.next_barrier, warming.go_the_long_way)
     reduces = (warming.reduce_few, warming.reduce_first, warming.reduce_least)
@@ -126,7 +126,7 @@ def test_helpers_give_way_before_they_compile_what_few_queries_need(
     monkeypatch.setattr(warming, "compile_for", compile_one)
     monkeypatch.setattr(warming, "compile_part_for", compile_one)
     monkeypatch.setattr(warming, "prepare", compile_one)
-    warming._compile_gates()
+    warming._compile_barriers()
     assert done == ["reduce_least", "open_barrier", "run_loop", "reduce_into", "nice 19", "reduce_first"]
     done.clear()
     warming._compile_joins()
@@ -137,7 +137,7 @@ HELPER = """
 import sys, time
 from differential import warming
 from progress.compiled.kernel import Kernel
-warming._compile_gates = lambda: (print("here", flush=True), time.sleep(1000))
+warming._compile_barriers = lambda: (print("here", flush=True), time.sleep(1000))
 warming.help_to_warm(sys.stdin, 0)
 """
 

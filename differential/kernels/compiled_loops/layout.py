@@ -29,7 +29,7 @@ S_ROWS: Final = 3
 S_LEAST: Final = 4
 """The least of the time words of its rows, FAR without any. Kept where rows wait between calls."""
 S_NEXT: Final = 5
-"""The least counters of its rows of epochs that are closed, FAR without any. Kept for slots of gates."""
+"""The least counters of its rows of epochs that are closed, FAR without any. Kept for slots of barriers."""
 S_COMPONENTS: Final = 6
 """Number of components. If not 0, the last value word of each row is a component index below it."""
 SLOT: Final = 7
@@ -162,7 +162,7 @@ X_FROM: Final = 4
 X_BOUND: Final = 5
 """… and the epochs before this one are closed."""
 X_TURNS: Final = 6
-"""Gates that may be opened before the call ends."""
+"""Barriers that may be opened before the call ends."""
 X_COUNTED: Final = 7
 """Number of round counts that are noted."""
 X_COUNTS_MAX: Final = 8

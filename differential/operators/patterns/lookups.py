@@ -257,7 +257,7 @@ class LookupMachine(Machine):
 
     def advance(self, *frontiers: Int64s) -> None:
         """Let rows look up that meet nothing of what can still come in: by the frontier of the arrangement,
-        or, in a compiled loop, by that of their gate.
+        or, in a compiled loop, by that of their barrier.
         """
         if self._span is not None:
             self._take_closed(frontiers[-1])

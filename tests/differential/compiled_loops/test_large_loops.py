@@ -143,7 +143,7 @@ def _star(diff: int, rays: int) -> Changes:
 Case = tuple[Callable[[Collection, Collection], Collection], list[Changes], dict[str, object]]
 
 CASES: dict[str, Case] = {
-    # More rounds than are told at once, more gates than are opened at once; heads that fill up.
+    # More rounds than are told at once, more barriers than are opened at once; heads that fill up.
     "long": (
         _distances,
         [[((n, n + 1), 1) for n in range(3_000)], [((0, 7), 1)], [((1_500, 1_501), -1)]],
@@ -163,7 +163,7 @@ CASES: dict[str, Case] = {
     # Rows of later epochs are among those that are too many for a kernel.
     "delayed": (_delayed, _random_changes(6, 3_000, 4_000, 6, 900), {}),
     "siblings": (_siblings, _random_changes(7, 14, 12, 25, 2), {}),
-    # Rows of an arrangement that wait at a gate are more than a kernel takes, and came in several parts.
+    # Rows of an arrangement that wait at a barrier are more than a kernel takes, and came in several parts.
     "groups at once": (_read_by_groups, _random_changes(0, 60, 60, 60, 4), {"at_once": 20}),
     # What is not closed is further ahead than words can say, while rows of later epochs of a stretch wait.
     "leaps": (

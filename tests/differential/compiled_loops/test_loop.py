@@ -149,7 +149,7 @@ def test_same_as_without_and_as_is_meant_at_every_epoch(name: str) -> None:
     @examples(1)
     @given(scripts, st.sampled_from([None, few]), st.sampled_from([1, 3, 4096]))
     def holds(script: list[Step], bits: tuple[int, ...] | None, turns: int) -> None:
-        # After so many gates others have their turn: what is still to be done must not be forgotten then.
+        # After so many barriers others have their turn: what is still to be done must not be forgotten then.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(loop_module, "_TURNS_MAX", turns)
             patch.setattr(loop_module, "_OTHER_TURNS_MAX", min(turns, 64))
@@ -258,22 +258,22 @@ def test_all_that_waits_counts_from_a_later_epoch() -> None:
     assert isinstance(region, KernelLoop)
     by, slots = Rebase(2, layout.shifts[0]), region._slots
     word = 5 << layout.shifts[0] | 3
-    pending = {gate.pending for gate in region._gates if gate.pending >= 0}
+    pending = {barrier.pending for barrier in region._barriers if barrier.pending >= 0}
     assert pending
     for slot in range(len(slots)):
         time = -1 if slot in pending else -2
         words: Int64s = np.ones((len(slots.look(slot)), 1), np.int64)
         words[time] = word
         slots.put(slot, words, time)
-    for gate in region._gates:
-        gate.held = np.array([word], np.int64)
+    for barrier in region._barriers:
+        barrier.held = np.array([word], np.int64)
     region._state[X_FROM], region._state[X_BOUND] = 1 << layout.shifts[0], 6 << layout.shifts[0]
     region.rebase(by)
     for slot in range(len(slots)):
         assert slots.look(slot)[-1 if slot in pending else -2].tolist() == [by.word(word)], slot
         assert slots.least(slot) == by.word(word)
-    for gate in region._gates:
-        assert gate.held.tolist() == [by.word(word)]
+    for barrier in region._barriers:
+        assert barrier.held.tolist() == [by.word(word)]
     assert (region._state[X_FROM], region._state[X_BOUND]) == (0, 4 << layout.shifts[0])
     assert slots.bound == region._state[X_BOUND]
 

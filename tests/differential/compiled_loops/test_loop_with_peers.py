@@ -263,9 +263,9 @@ def test_a_span_reaches_as_far_as_was_said_when_words_count_from_a_later_epoch()
     instance.anchor.epoch = 19
     runner.rebase(Rebase(19, runner._shift))
     region = runner.loop
-    out, gate = next(iter(region._to_gates.items()))
+    out, barrier = next(iter(region._to_barriers.items()))
     region._slots.put(out, _rows(len(region._slots.look(out)), runner._word(21) | 5))
-    assert region.next_barrier() == (gate, 5)
+    assert region.next_barrier() == (barrier, 5)
 
 
 # One worker's share
@@ -290,11 +290,11 @@ def _rows(columns: int, time: int, count: int = 1) -> np.ndarray:
 def test_what_leaves_for_a_barrier_counts_where_the_barrier_opens_next() -> None:
     region = _loop()
     region.close(0, 1 << region._parts.epoch_shift)
-    (out, gate), *_ = region._to_gates.items()
+    (out, barrier), *_ = region._to_barriers.items()
     columns = len(region._slots.look(out))
     assert region.next_barrier() is None and region.first() is None and not region.passes()
     region._slots.put(out, _rows(columns, 3))
-    assert region.next_barrier() == (gate, 3)
+    assert region.next_barrier() == (barrier, 3)
     assert region.first() == 0 and not region.passes()
 
 
@@ -322,15 +322,15 @@ def test_rows_of_epochs_that_are_closed_later_count_from_then_on() -> None:
     region = _loop()
     shift = region._parts.epoch_shift
     region.close(0, 1 << shift)
-    out, gate = next(iter(region._to_gates.items()))
+    out, barrier = next(iter(region._to_barriers.items()))
     region._slots.put(out, _rows(len(region._slots.look(out)), 1 << shift | 5))
     assert region.next_barrier() is None and region.first() == 1 << shift
     region.close(1 << shift, 2 << shift)
-    assert region.next_barrier() == (gate, 5)
+    assert region.next_barrier() == (barrier, 5)
 
 
 def test_rows_for_each_other_worker_are_found_when_their_epoch_is_closed() -> None:
-    """For gates and for what needs none, and in each the least counters of those that are closed by then."""
+    """For barriers and for what needs none: the least counters of those that are closed by then."""
     region = _loop(workers=3)
     shift, slots = region._parts.epoch_shift, region._slots
     outs = [out.slot for out in region._parts.outs]
@@ -349,8 +349,8 @@ def test_rows_for_each_other_worker_are_found_when_their_epoch_is_closed() -> No
 def test_what_a_barrier_keeps_outside_of_slots_counts_once_its_epoch_is_closed() -> None:
     region = _loop()
     shift = region._parts.epoch_shift
-    number, gate = next(iter(region._parts.gates.items()))
-    gate.held = np.array([1 << shift | 5], np.int64)
+    number, barrier = next(iter(region._parts.barriers.items()))
+    barrier.held = np.array([1 << shift | 5], np.int64)
     region._find_kept()
     region.close(0, 1 << shift)
     assert region.next_barrier() is None and region.first() == 1 << shift
@@ -362,12 +362,12 @@ def test_what_a_barrier_keeps_outside_of_slots_counts_once_its_epoch_is_closed()
 def test_one_barrier_is_opened_and_only_the_one_that_all_have_chosen(is_python: bool) -> None:
     region = _loop()
     region.close(0, 1 << region._parts.epoch_shift)
-    number, gate = next(iter(region._parts.gates.items()))
+    number, barrier = next(iter(region._parts.barriers.items()))
     if is_python:
         region._parts.steps[number, P_KIND] = K_BARRIER
-    columns = len(region._slots.look(gate.slot))
+    columns = len(region._slots.look(barrier.slot))
     for counters in (3, 7):
-        region._slots.put(gate.slot, _rows(columns, counters))
+        region._slots.put(barrier.slot, _rows(columns, counters))
     region.open(number, 2)
     assert region.next_barrier() == (number, 3), "it was another worker's turn"
     region.open(number, 3)
@@ -457,13 +457,13 @@ def test_rows_for_no_slot_of_those_that_come_from_others_are_refused(wrong: str,
         region.hear(RoundMessage(_said(), (bad,)))
 
 
-@pytest.mark.parametrize("gate", [99, 1 << 62, 0])
-def test_a_barrier_that_is_none_is_refused(gate: int) -> None:
+@pytest.mark.parametrize("barrier", [99, 1 << 62, 0])
+def test_a_barrier_that_is_none_is_refused(barrier: int) -> None:
     """Where several are named, they are put in order."""
     region = _loop()
-    assert 0 not in region._parts.gates, "a step that is no gate"
-    with pytest.raises(PeerError, match=rf"worker 1 named barrier {gate} of a loop"):
-        region.hear(RoundMessage(_said()._replace(barrier=gate), ()))
+    assert 0 not in region._parts.barriers, "a step that is no barrier"
+    with pytest.raises(PeerError, match=rf"worker 1 named barrier {barrier} of a loop"):
+        region.hear(RoundMessage(_said()._replace(barrier=barrier), ()))
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
@@ -490,8 +490,8 @@ def test_barriers_have_one_order_with_all_workers() -> None:
     region = _loop("nested")
     parts = region._parts
     shifts = parts.fields[0].tolist()
-    inner = [gate for gate, levels in parts.levels.items() if levels == 2]
-    outer = [gate for gate, levels in parts.levels.items() if levels == 1]
+    inner = [barrier for barrier, levels in parts.levels.items() if levels == 2]
+    outer = [barrier for barrier, levels in parts.levels.items() if levels == 1]
     assert inner and outer
     early, late = 1 << shifts[1], 2 << shifts[1]
     assert region.order(inner[0], early | 3) < region.order(inner[0], early | 4)

@@ -199,7 +199,7 @@ _NOT_EXPECTED: dict[str, Callable[[Frames], Frames]] = {
     "another worker's": lambda frames: _with(frames, 1, "<q", 0, 2),
     "an earlier beat": lambda frames: _with(frames, 1, "<q", 8, -1),
     "another bound": lambda frames: _with(frames, 1, "<q", 16, 9),
-    "a gate that is none": lambda frames: _with(frames, 1, "<q", 32, 99),
+    "a barrier that is none": lambda frames: _with(frames, 1, "<q", 32, 99),
     "less than no parts": lambda frames: _with(frames, 1, "<q", 48, -1),
     "too many parts": lambda frames: _with(frames, 1, "<q", 48, 1 << 60),
     "a slot that is none": lambda frames: _with(frames, 1, "<q", 58, 1 << 40),
@@ -274,8 +274,8 @@ def test_a_span_ends_alike_if_all_have_said_the_same_of_what_has_ended(
 
 def test_what_a_barrier_keeps_outside_of_slots_is_outstanding(waiting: Waiting) -> None:
     """As if it were of the epoch before all others."""
-    gate = waiting.region._gates[0]
-    gate.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
+    barrier = waiting.region._barriers[0]
+    barrier.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
     waiting.region._find_kept()
     waiting.send(waiting.frames)
     went = waiting.go_on()
@@ -350,7 +350,7 @@ def test_what_waits_first_at_a_barrier_is_found_among_packed_rows_and_their_word
     monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
     region = waiting.region
     slots, (bound, counters) = region._slots, (1 << region._parts.epoch_shift, (1, 5))
-    for slot in (region._gates[0].slot, region._parts.outs[0].slot):
+    for slot in (region._barriers[0].slot, region._parts.outs[0].slot):
         slots.take(slot)
         for time in counters:
             words = np.ones((slots.look(slot).shape[0], 2 * ROWS_MAX), np.int64)

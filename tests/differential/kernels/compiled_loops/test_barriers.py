@@ -49,13 +49,13 @@ FIELDS = np.array([[*LAYOUT.shifts], [(1 << bits) - 1 for bits in LAYOUT.level_b
 SHAPES = [ROOT.loop(), ROOT.loop().loop()]
 CODES = [TimeCode(LAYOUT, shape) for shape in SHAPES]
 
-Gate = tuple[tuple[int, ...], tuple[int, ...]]
+Barrier = tuple[tuple[int, ...], tuple[int, ...]]
 """Its counters, and its places."""
 
 
-def _gates() -> st.SearchStrategy[list[Gate]]:
-    """Of a loop with a gate at place 0, an inner loop at place 1 with two gates, a gate at place 2, and an
-    inner loop at place 3 with one; steps are in any order.
+def _barriers() -> st.SearchStrategy[list[Barrier]]:
+    """Of a loop with a barrier at place 0, an inner loop at place 1 with two barriers, a barrier at place 2,
+    and an inner loop at place 3 with one; steps are in any order.
     """
     counter = st.integers(0, 2)
     counters = [
@@ -69,20 +69,20 @@ def _gates() -> st.SearchStrategy[list[Gate]]:
     return st.tuples(*counters).flatmap(lambda found: st.permutations(list(zip(found, places, strict=True))))
 
 
-def _key(gate: Gate) -> tuple[int, ...]:
+def _key(barrier: Barrier) -> tuple[int, ...]:
     """Counter and place of each loop, outermost first."""
-    return tuple(itertools.chain.from_iterable(zip(*gate, strict=True)))
+    return tuple(itertools.chain.from_iterable(zip(*barrier, strict=True)))
 
 
 def _word(counters: tuple[int, ...], epoch: int = 0) -> int:
     return CODES[len(counters) - 1].pack((epoch, *counters))
 
 
-def _tables(gates: list[Gate]) -> tuple[np.ndarray, np.ndarray]:
-    steps = np.zeros((len(gates) + 1, STEP), np.int64)
+def _tables(barriers: list[Barrier]) -> tuple[np.ndarray, np.ndarray]:
+    steps = np.zeros((len(barriers) + 1, STEP), np.int64)
     slots = Slots((1 << LAYOUT.shifts[0]) - 1)
     slots.bound = _word((0,), 1)
-    for number, (counters, places) in enumerate(gates):
+    for number, (counters, places) in enumerate(barriers):
         line = steps[number]
         line[P_KIND], line[P_SLOT], line[P_PENDING], line[P_NEXT] = K_BARRIER, number, -1, FAR
         line[P_LEVELS] = len(places)
@@ -90,17 +90,17 @@ def _tables(gates: list[Gate]) -> tuple[np.ndarray, np.ndarray]:
         slots.put(slots.add(2), np.array([[_word(counters)], [1]], np.int64))
     # Rows of a join wait for no time.
     slots.put(slots.add(2), np.array([[0], [1]], np.int64))
-    steps[-1, P_KIND], steps[-1, P_SLOT] = K_JOIN, len(gates)
+    steps[-1, P_KIND], steps[-1, P_SLOT] = K_JOIN, len(barriers)
     return steps, slots.table
 
 
-@given(_gates())
-def test_next_is_the_first_by_counter_and_place(gates: list[Gate]) -> None:
-    steps, slots = _tables(gates)
+@given(_barriers())
+def test_next_is_the_first_by_counter_and_place(barriers: list[Barrier]) -> None:
+    steps, slots = _tables(barriers)
     state = np.zeros(STATE, np.int64)
     chosen = int(next_barrier(steps, slots, FIELDS, state))
-    assert _key(gates[chosen]) == min(map(_key, gates))
-    assert state[X_NOW] == _word(gates[chosen][0])
+    assert _key(barriers[chosen]) == min(map(_key, barriers))
+    assert state[X_NOW] == _word(barriers[chosen][0])
 
 
 def test_next_is_none_where_nothing_waits() -> None:

@@ -54,7 +54,7 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
         shift, slots = region._parts.epoch_shift, region._slots
         bound, anchor = 3, 40
         region.close(1 << shift, bound << shift)
-        places = [*(out.slot for out in region._parts.outs), *(gate.slot for gate in region._gates)]
+        places = [*(out.slot for out in region._parts.outs), *(barrier.slot for barrier in region._barriers)]
         for slot in rng.sample(places, rng.randrange(min(3, len(places) + 1))):
             words = np.ones((len(slots.look(slot)), 1), np.int64)
             words[-2] = rng.randrange(1, 5) << shift | rng.randrange(4)
@@ -66,9 +66,9 @@ def test_what_is_said_next_is_what_python_would_say(name: str, seed: int) -> Non
         first = region.first()
         prepare(region._rounds._tables, region._rounds._round)
         found = region._rounds._round[R_VOTE:]
-        gate, counters = region.next_barrier() or (-1, 0)
+        barrier, counters = region.next_barrier() or (-1, 0)
         outstanding = bound if first is None else min(bound, first >> shift)
-        assert found[[V_NUMBER, V_BARRIER, V_COUNTERS]].tolist() == [8, gate, counters]
+        assert found[[V_NUMBER, V_BARRIER, V_COUNTERS]].tolist() == [8, barrier, counters]
         assert found[V_FIRST] == anchor + outstanding
         assert found[V_PASSES] == region.passes() and found[V_IS_EMPTY] == (first is None)
         assert found[V_ENDED] == (3 if first is None else 0)
