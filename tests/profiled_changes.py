@@ -23,13 +23,16 @@ from journey_flows import Passed
 
 import timely
 
-__all__ = ["PAGE", "Journey", "journeys", "page"]
+__all__ = ["PAGE", "ROOT", "TITLES", "Function", "Journey", "journeys", "page"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "journey.md"
 CHANGES_BEFORE = 40
 """Changes before the first one that is profiled: memory is reserved and kernels are loaded by then."""
 CHANGES = 25
+LEAST = 0.5
+LEAST_IN_PROCESSES = 0.1
+"""The share of changes that passes a listed function. In processes it depends on which of them is sooner."""
 PACKAGES = ("progress", "timely", "differential")
 Row = tuple[int, int]
 Function = tuple[str, str]
@@ -58,8 +61,8 @@ and lambdas. [journey_of_a_record.md](journey_of_a_record.md) describes the same
 class Journey:
     """The way of one changed row, of which several were profiled.
 
-    functions   the functions of ours that most changes passed, in the order of their first calls, without
-                comprehensions and lambdas
+    functions   the functions of ours that so many changes passed as `least` says, in the order of their first
+                calls, without comprehensions and lambdas
     always      the same of those that every change passed
     sometimes   the same of those that some change passed
     count       how many functions of ours the median change passes, with comprehensions and lambdas
@@ -111,7 +114,7 @@ def _embedded(builder: str) -> Journey:
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(f"journey_flows:{builder}")
         changes.begin(flow)
-        return _journey([_profiled(changes, flow) for _ in range(CHANGES)])
+        return _journey([_profiled(changes, flow) for _ in range(CHANGES)], LEAST)
 
 
 def _by_processes(builder: str) -> dict[str, Journey]:
@@ -131,7 +134,7 @@ def _by_processes(builder: str) -> dict[str, Journey]:
                 found[f"worker {index}"].append(Passed.from_json((folder / "passed.json").read_text()))
                 for file in ("began", "passed.json"):
                     (folder / file).unlink()
-    return {name: _journey(passed) for name, passed in found.items()}
+    return {name: _journey(passed, LEAST_IN_PROCESSES) for name, passed in found.items()}
 
 
 def _signal(folder: Path, answer: str) -> None:
@@ -155,12 +158,13 @@ def _profiled(changes: _Changes, flow: timely.Flow) -> Passed:
     return passed
 
 
-def _journey(changes: Sequence[Passed]) -> Journey:
+def _journey(changes: Sequence[Passed], least: float) -> Journey:
+    """What these changes passed; `least`: the share of them that passes a function for it to be listed."""
     passing = Counter(one for change in changes for one in change.functions)
     # `_Changes.make` and the call that ends the profile are no part of the change.
     passed = [_of_packages(change.functions) for change in changes]
     return Journey(
-        tuple(_ours(one for one in _in_order(changes) if 2 * passing[one] > len(changes))),
+        tuple(_ours(one for one in _in_order(changes) if passing[one] > least * len(changes))),
         frozenset(_ours(one for one, count in passing.items() if count == len(changes))),
         frozenset(_ours(passing)),
         round(statistics.median(len(one) for one in passed)),
