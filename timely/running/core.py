@@ -206,8 +206,10 @@ class Worker:
         """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
         if self.on_failure is None:
             raise error
-        if number in self._ended:
-            return  # what fails afterwards is no news
+        if number in self._ended:  # what fails afterwards is no news, but an interrupt is not of the dataflow
+            if is_interrupt(error):
+                raise error
+            return
         name = self._instances[number].frozen.name if number in self._instances else ""
         told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
         told.add_note(

@@ -10,6 +10,7 @@ import pytest
 
 import differential as dd
 import timely
+from timely.operators.inputs.handle import InputHandle
 from timely.worker.together import end_turn
 
 CALLS: dict[str, Callable[[timely.Flow], object]] = {
@@ -49,3 +50,27 @@ def test_who_is_interrupted_as_his_turn_ends_goes_on_or_is_told_of_the_interrupt
     except timely.MisuseError as error:
         assert "interrupted" in str(error)
     cluster.close()
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+@pytest.mark.parametrize("is_waited_for", [False, True])
+def test_an_interrupt_as_an_epoch_is_sealed_is_no_failure_of_the_dataflow(
+    worker: int, is_waited_for: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealing = InputHandle.seal
+    left = [worker]
+
+    def interrupted(handle: InputHandle, epoch: int | None = None) -> int:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return sealing(handle, epoch)
+
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("rows").insert([(0, 0)])
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(InputHandle, "seal", interrupted)
+            flow.seal(wait=is_waited_for)
+        with pytest.raises(timely.MisuseError, match="interrupted by KeyboardInterrupt"):
+            flow.wait()
