@@ -94,8 +94,9 @@ def _module_of(spec: str, what: str) -> ModuleType:
         )
     module_name = spec.partition(":")[0]
     importlib.invalidate_caches()  # the module may have been written after this process began to look around
-    outer = _importing.set(module_name)
-    try:
+    outer = _importing.get()
+    try:  # an interrupt (Ctrl-C) may come as any call returns, that of `set`, too
+        _importing.set(module_name)
         return importlib.import_module(module_name)
     except _RunsWhenImportedError as error:
         raise MisuseError(f"{what} {spec!r}: {error}") from error
@@ -111,7 +112,7 @@ def _module_of(spec: str, what: str) -> ModuleType:
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
         ) from None  # told already, lines and all
     finally:
-        _importing.reset(outer)
+        _importing.set(outer)
 
 
 def _function_of(module: ModuleType, spec: str, what: str) -> Builder:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import dataflows
 import pytest
 
 from timely import Dataflow, GraphError, MisuseError, VertexError
-from timely.building.builders import build_dataflow, load_builder, spec_of
+from timely.building.builders import build_dataflow, check_not_importing, load_builder, spec_of
 
 
 def test_a_builder_is_found_by_its_name_and_back() -> None:
@@ -90,3 +91,25 @@ def test_errors_of_a_builder_come_with_its_traceback_and_our_own_as_they_are() -
 
     with pytest.raises(GraphError, match="already has an input 'x'"):
         build_dataflow(twice, "twice", {})
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_whoever_is_interrupted_around_an_import_may_connect_afterwards(which: int) -> None:
+    """Ctrl-C as it is noted, or noted no more, that a module is being imported."""
+    seen = 0
+
+    def interrupted(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal seen
+        if event == "c_return" and getattr(arg, "__qualname__", "") in ("ContextVar.set", "ContextVar.reset"):
+            seen += 1
+            if seen == which:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            load_builder("dataflows:word_count")
+    finally:
+        sys.setprofile(None)
+    check_not_importing()
