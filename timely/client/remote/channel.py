@@ -142,7 +142,10 @@ class Channel:
             reply = self.posts.ask_behind(0, poster, request, on_sent)
             sealed = reply.integer("sealed")
             if sealed >= 0:
-                poster.epoch = max(poster.epoch, sealed + 1, reply.integer("open"))
+                # Compared once all is known: another thread of the client may be further by now.
+                opened = max(sealed + 1, reply.integer("open"))
+                if opened > poster.epoch:
+                    poster.epoch = opened
             is_done = sealed == sealing and self._have_waited(poster.index, sealed, limit)
         finally:
             if self._early and not is_done:

@@ -178,6 +178,24 @@ def test_a_seal_and_the_waits_with_it_are_answered_in_any_order(
     assert poster.epoch == 1 and not asking._early and not sockets.coming
 
 
+def test_the_epoch_of_a_client_never_goes_back_though_another_thread_seals_meanwhile(
+    asking: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next seal would complete an epoch that is sealed, and leave the rows of that thread open."""
+    poster, integer = _Poster(), Reply.integer
+
+    def meanwhile(reply: Reply, name: str) -> int:
+        found = integer(reply, name)
+        if name == "open":
+            poster.epoch = 7
+        return found
+
+    monkeypatch.setattr(Reply, "integer", meanwhile)
+    cast("_Sockets", asking.sockets).reads(0, 1, _SEALED)
+    assert asking.seal(poster, None) == (0, False)
+    assert poster.epoch == 7
+
+
 def test_a_seal_without_a_limit_for_waiting_goes_alone(
     asking: Channel, sent: list[tuple[int, Request]]
 ) -> None:
