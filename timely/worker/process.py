@@ -407,7 +407,9 @@ class WorkerProcess:
                 if not isinstance(error, TimelyError) or isinstance(error, PeerError):
                     error = self._unexpected(error, "answered")
                 if error.ends_dataflow and self._server.is_telling_an_end and now < later.deadline:
-                    still.append((client, number, later))
+                    # A worker may compute for hours before it hears: that is not the limit of a client.
+                    deadline = min(later.deadline, now + ANSWER_SECONDS_MAX)
+                    still.append((client, number, replace(later, deadline=deadline)))
                 else:
                     self._send(client, encode_error(number, error))
                 continue

@@ -184,7 +184,9 @@ class Server:
 
     def _on_failure(self, dataflow: int, error: TimelyError) -> None:
         self._worker.send_control(encode_control(Ended(dataflow, story_of(error), tuple(class_names(error)))))
-        self._ends_unheard[dataflow] = {peer for peer in self._addresses if peer != self._worker.index}
+        peers = {peer for peer in self._addresses if peer != self._worker.index}
+        if peers:  # a lone worker has nobody whose answer would take the dataflow away again
+            self._ends_unheard[dataflow] = peers
 
     def _note_end_heard(self, dataflow: int, peer: int) -> None:
         unheard = self._ends_unheard.get(dataflow, set())

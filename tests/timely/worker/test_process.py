@@ -4,6 +4,7 @@ order they leave.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -263,6 +264,32 @@ def test_the_end_of_a_dataflow_is_told_in_time_though_another_worker_is_busy(
     monkeypatch.setattr("timely.worker.process.ANSWER_SECONDS_MAX", 0.0)
     clients.asks(A, (1, Progress(0, "", 5, 0.0)))
     _fail_unheard(process)
+    clients.asks(B, (1, Describe(0)))
+    process._serve()
+    process._answer_waiting()
+    assert sorted(clients.sent) == [(A, [1]), (B, [1])]
+
+
+def test_a_client_that_waits_without_a_limit_is_told_in_time_of_an_end(
+    process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy worker hears of the end only after its step, which may take any time."""
+    monkeypatch.setattr("timely.worker.process.ANSWER_SECONDS_MAX", 0.01)
+    clients.asks(A, (1, Progress(0, "", 5, -1.0)))
+    process._serve()
+    _fail_unheard(process)
+    process._answer_waiting()
+    assert clients.sent == [], "worker 1 has a moment to hear of it"
+    time.sleep(0.02)
+    process._answer_waiting()
+    assert clients.sent == [(A, [1])]
+
+
+def test_a_lone_worker_tells_the_end_of_a_dataflow_at_once(process: WorkerProcess, clients: Clients) -> None:
+    """It has nobody to wait for, whoever waits without a limit or asks later."""
+    clients.asks(A, (1, Progress(0, "", 5, -1.0)))
+    process._serve()
+    process._worker.fail(0, ValueError("a bad row"))
     clients.asks(B, (1, Describe(0)))
     process._serve()
     process._answer_waiting()
