@@ -160,6 +160,16 @@ def test_epochs_expect_nothing_more_of_a_delivery_to_several() -> None:
     assert known.missing(9, [A, C]) == [A, C]
 
 
+def test_epochs_expect_nothing_more_of_a_delivery_until_its_last_epoch_though_it_comes_again_before() -> None:
+    known = Deliveries("in")
+    known.take_in([0, 5], A)
+    known.take_in([3, 4], A)
+    known.forget_before(5)
+    assert known.missing(6, [A]) == []
+    known.forget_before(6)
+    assert known.missing(6, [A]) == [A]
+
+
 @given(
     st.lists(st.tuples(st.sets(st.integers(0, 9), min_size=1), st.sampled_from([A, B, C])), max_size=9),
     st.lists(st.integers(0, 10)),
@@ -404,3 +414,19 @@ def test_batches_wait_from_when_they_were_heard_of_last() -> None:
     now[0] += 2
     known.drop_old()
     assert [known.parts(name("q"), attempt) for attempt in "ab"] == [1, 0]
+
+
+def test_batches_leave_nothing_staged_of_their_query_up_to_them_and_all_else() -> None:
+    """An insertion is none of the query, whatever its writer is called."""
+    known = Deliveries("in")
+    others = [
+        (name("q", 2), "a"),
+        (name("p", 0), "a"),
+        (name("q", 0), ONE_ATTEMPT),
+        (name("q", 1), ONE_ATTEMPT),
+    ]
+    for one, attempt in [(name("q", 0), "a"), (name("q", 1), "a"), (name("q", 1), "b"), *others]:
+        known.stage(one, attempt, 0, part(attempt))
+    assert len(known.commit(name("q", 1), ["a"])[0]) == 1
+    assert [known.parts(*one) for one in others] == [1] * len(others)
+    assert (known.attempts, known.insertions, known.staged_bytes) == (2, 2, len(others))
