@@ -464,6 +464,25 @@ def test_insertions_in_parts_wait_on_in_a_handle_that_takes_over_until_it_is_clo
     assert not new.has_rows and entered(worker, instance) == [(0, "a")]
 
 
+def test_calls_go_on_to_be_in_order_in_a_handle_that_takes_over() -> None:
+    """Of a key the last call counts, also where the first was taken by the version before."""
+
+    class Noting(RecordsIn):
+        def ordered(self, batch: Records, order: int, place: int) -> Records:
+            del place
+            orders.append(order)
+            return batch
+
+    orders: list[int] = []
+    _, instance, _ = running()
+    old, new = (InputHandle("numbers", Entrance(instance.frozen.codes[0], []), Noting()) for _ in range(2))
+    for sequence, handle in enumerate([old, old, new]):
+        if handle is new:
+            new.take_over(old, 0)
+        handle.insert(0, [Records([sequence])], DeliveryName("w", sequence))
+    assert orders == [1, 2, 3] and new.rows_waiting == 3
+
+
 def test_insertions_in_parts_refer_to_words_as_rows_of_open_and_sealed_epochs_do() -> None:
     class Shown(Records):
         def symbols(self, mark: Mark) -> None:
