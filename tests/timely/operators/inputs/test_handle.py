@@ -483,6 +483,17 @@ def test_calls_go_on_to_be_in_order_in_a_handle_that_takes_over() -> None:
     assert orders == [1, 2, 3] and new.rows_waiting == 3
 
 
+def test_appends_to_epochs_that_nobody_remembers_are_judged_by_those_that_are_remembered() -> None:
+    _, _, handle = running()
+    handle.seal(4)
+    assert handle.deliveries.first_epoch == 4, "also where no name was to be forgotten"
+    name = DeliveryName("w", 0)
+    handle.append_epochs([5, 6], [0, 0], [[Records([1])], [Records([2])]], name)
+    assert handle.deliveries.is_taken_in_all([2, 5], name)
+    with pytest.raises(MisuseError, match="of epoch 5 and none of epoch 4"):
+        handle.deliveries.is_taken_in_all([4, 5], name)
+
+
 def test_insertions_in_parts_refer_to_words_as_rows_of_open_and_sealed_epochs_do() -> None:
     class Shown(Records):
         def symbols(self, mark: Mark) -> None:
