@@ -464,23 +464,49 @@ def test_insertions_in_parts_wait_on_in_a_handle_that_takes_over_until_it_is_clo
     assert not new.has_rows and entered(worker, instance) == [(0, "a")]
 
 
+class Noting(RecordsIn):
+    """An input where order counts: it notes each record, and its order and place."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[object, int, int]] = []
+
+    def ordered(self, batch: Records, order: int, place: int) -> Records:
+        self.noted.append((batch.records[0], order, place))
+        return batch
+
+
+@pytest.mark.parametrize("attempts", [None, ["b", "a"]])
+def test_parts_are_in_the_order_of_attempts_then_of_parts_then_of_workers(attempts: list[str] | None) -> None:
+    codec, name = Noting(), DeliveryName("w", 0)
+    _, instance, _ = running()
+    for worker in range(2):
+        handle = InputHandle("numbers", Entrance(instance.frozen.codes[0], []), codec)
+        for attempt in attempts or [ONE_ATTEMPT]:
+            for number in (1, 0):
+                staged = StagedPart(0, [Records([(attempt, number, worker)])], 1, 1)
+                handle.deliveries.stage(name, attempt, number, staged)
+        handle.enter(name, attempts, 0, 7, worker)
+    noted = sorted(codec.noted, key=lambda one: one[1:])
+    assert len({one[1:] for one in noted}) == len(noted)
+    assert [one for one, _, _ in noted] == [
+        (attempt, number, worker)
+        for attempt in attempts or [ONE_ATTEMPT]
+        for number in range(2)
+        for worker in range(2)
+    ]
+    assert noted[0][1] == 7, "the order of the first attempt is the one that worker 0 has said"
+
+
 def test_calls_go_on_to_be_in_order_in_a_handle_that_takes_over() -> None:
     """Of a key the last call counts, also where the first was taken by the version before."""
-
-    class Noting(RecordsIn):
-        def ordered(self, batch: Records, order: int, place: int) -> Records:
-            del place
-            orders.append(order)
-            return batch
-
-    orders: list[int] = []
+    codec = Noting()
     _, instance, _ = running()
-    old, new = (InputHandle("numbers", Entrance(instance.frozen.codes[0], []), Noting()) for _ in range(2))
+    old, new = (InputHandle("numbers", Entrance(instance.frozen.codes[0], []), codec) for _ in range(2))
     for sequence, handle in enumerate([old, old, new]):
         if handle is new:
             new.take_over(old, 0)
         handle.insert(0, [Records([sequence])], DeliveryName("w", sequence))
-    assert orders == [1, 2, 3] and new.rows_waiting == 3
+    assert [order for _, order, _ in codec.noted] == [1, 2, 3] and new.rows_waiting == 3
 
 
 def test_appends_to_epochs_that_nobody_remembers_are_judged_by_those_that_are_remembered() -> None:
