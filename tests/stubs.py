@@ -119,17 +119,19 @@ def _spelled(written: str, doc: str | None, spellings: Spellings, owner: type) -
 
 def _second(name: str, same: Same, owner: type) -> str:
     accessor, _, method = same.attribute.rpartition(".")
-    signature = inspect.signature(getattr(_OWNERS[accessor] if accessor else owner, method))
+    function = getattr(_OWNERS[accessor] if accessor else owner, method)
+    signature = inspect.signature(function)
     assert all(type(each.default) is not str for each in signature.parameters.values()), name
     written = str(signature).replace("'", "")
     line = f"    def {name}{written}:"
     if len(line) > _LINE_MAX:
         inside, _, gives = written[1:].rpartition(") -> ")
         line = f"    def {name}(\n        {inside}\n    ) -> {gives}:"
-    says = method if not method.startswith("_") else method.strip("_")
+    # A hidden method says itself what it is the same as: nobody can write its name.
+    says = inspect.getdoc(function) if method.startswith("_") else f"The same as `{same.attribute}`."
     if "Grouped[Self]" in line:  # of a collection: this is its base
         line += "  # type: ignore[type-var]"
-    return f'{line}\n        """The same as `{says}`."""\n'
+    return f'{line}\n        """{says}"""\n'
 
 
 def _class(accessor: str, owner: type) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.spellings import called_as
 
 from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
@@ -191,14 +192,17 @@ class RowOperators(Handle):
 
     # PySpark's forms, which `other_spellings` calls.
 
+    @called_as("withColumn")
     def _with_column(self, name: Name, value: ExprLike) -> Self:
         """The same as `with_columns(name=value)`."""
         return self.with_columns(**{name_of(name, "withColumn"): value})
 
+    @called_as("withColumns")
     def _with_columns(self, columns: Mapping[str, ExprLike]) -> Self:
         """The same as `with_columns`, of a mapping."""
         return self.with_columns(**columns)
 
+    @called_as("withColumnRenamed")
     def _with_column_renamed(self, old: Name, new: Name) -> Self:
         """The same as `rename({old: new})`."""
         return self.rename({old: new})

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Self, TypeVar, cast
 
 from timely.user_code.call_site import call_site
+from timely.user_code.spellings import called_as
 
 from ..aggregates import Aggregate
 from ..columns.column_types import ColumnType, integer
@@ -222,6 +223,7 @@ class SetOperators(FunctionOperators):
         given = as_expr(col(times) if isinstance(times, str) else times)
         return _weighed(self, self.schema.names, given, "repeat")
 
+    @called_as("unionByName")
     def _union_by_name(self, other: Self, allowMissingColumns: bool = False) -> Self:
         """The same as `union_by_name`, in PySpark's form."""
         return self.union_by_name(other, allow_missing_columns=allowMissingColumns)

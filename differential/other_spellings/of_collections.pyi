@@ -42,13 +42,13 @@ class CollectionSpellings:
         """The same as `pipe`."""
 
     def withColumn(self, name: Name, value: ExprLike) -> Self:
-        """The same as `with_column`."""
+        """The same as `with_columns(name=value)`."""
 
     def withColumns(self, columns: Mapping[str, ExprLike]) -> Self:
-        """The same as `with_columns`."""
+        """The same as `with_columns`, of a mapping."""
 
     def withColumnRenamed(self, old: Name, new: Name) -> Self:
-        """The same as `with_column_renamed`."""
+        """The same as `rename({old: new})`."""
 
     def withColumnsRenamed(self, columns: Mapping[Name, Name] | None = None, **named: Name) -> Self:
         """The same as `rename`."""
@@ -63,7 +63,7 @@ class CollectionSpellings:
         """The same as `concat`."""
 
     def unionByName(self, other: Self, allowMissingColumns: bool = False) -> Self:
-        """The same as `union_by_name`."""
+        """The same as `union_by_name`, in PySpark's form."""
 
     def unique(self, subset: Names | None = None) -> Self:
         """The same as `drop_duplicates`."""

@@ -34,16 +34,16 @@ class ExprSpellings:
         """The same as `fill_null`."""
 
     def contains(self, part: str) -> Expr:
-        """The same as `contains`."""
+        """The same as `str.contains`."""
 
     def startswith(self, part: str) -> Expr:
-        """The same as `startswith`."""
+        """The same as `str.startswith`."""
 
     def endswith(self, part: str) -> Expr:
-        """The same as `endswith`."""
+        """The same as `str.endswith`."""
 
     def like(self, pattern: str) -> Expr:
-        """The same as `like`."""
+        """The same as `str.like`."""
 
     def rlike(self, pattern: str) -> Expr:
-        """The same as `matches`."""
+        """The same as `str.matches`."""

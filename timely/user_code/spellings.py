@@ -8,13 +8,16 @@ to write.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, ParamSpec, TypeVar
 
-from .short_traces import short_lookup
+from .short_traces import short, short_lookup
 
-__all__ = ["Same", "Spelled", "Spellings", "like"]
+__all__ = ["Same", "Spelled", "Spellings", "called_as", "like"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Same(NamedTuple):
@@ -76,6 +79,21 @@ class Spelled:
             if same is None:
                 raise AttributeError(self._missing(name))
             return same
+
+
+def called_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator of a hidden method that takes the arguments of another library: users call it `name`.
+
+    Python's own errors and `help()` speak of it by that name, and errors leave it without frames of ours, as
+    they leave the methods that have no underscore.
+    """
+
+    def marked(method: Callable[P, R]) -> Callable[P, R]:
+        method.__qualname__ = method.__qualname__.removesuffix(method.__name__) + name
+        method.__name__ = name
+        return short(method)
+
+    return marked
 
 
 def like(name: object, names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import differential as dd
 from differential import Collection, Grouped, col
 from differential.other_spellings import of_collections
 from differential.other_spellings.table import COLLECTIONS, GROUPS
-from timely import Dataflow
+from timely import Dataflow, TimelyError
 from timely.user_code.spellings import Same
 
 SECOND = {
@@ -65,3 +66,34 @@ def test_a_method_of_a_user_of_that_name_is_his() -> None:
     rows = dd.input(Dataflow(), "rows", "k: int")
     assert Mine(rows.plan, rows.node).where() == "mine"  # type: ignore[call-arg]
     assert inspect.isfunction(Mine.where)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "missing"),
+    [
+        ("withColumn", ("v", col.nope), "'value'"),
+        ("withColumns", ({"v": col.nope},), "'columns'"),
+        ("withColumnRenamed", ("nope", "v"), "'new'"),
+        ("unionByName", (dd.input(Dataflow(), "others", "k: int"),), "'other'"),
+    ],
+)
+def test_a_form_of_another_library_speaks_of_itself_by_the_name_that_was_typed(
+    name: str, wrong: tuple[object, ...], missing: str
+) -> None:
+    method = getattr(dd.input(Dataflow(), "rows", "k: int, v: int?"), name)
+    assert method.__name__ == name and method.__qualname__.endswith(f".{name}")
+    with pytest.raises(TypeError, match=rf"\.{name}\(\) missing .*{missing}$"):
+        method(*wrong[:-1])
+    with pytest.raises(TimelyError) as refused:
+        method(*wrong)
+    assert refused.traceback[-1].path == Path(__file__), "no frame of ours"
+
+
+def test_editors_are_told_names_that_can_be_written() -> None:
+    stub = ast.parse(Path(of_collections.__file__).with_suffix(".pyi").read_text())
+    for kind in stub.body:
+        for method in kind.body if isinstance(kind, ast.ClassDef) else ():
+            if isinstance(method, ast.FunctionDef):
+                (same,) = re.findall(r"^The same as `(\w+)", ast.get_docstring(method) or "")
+                owner = Collection if kind.name == "CollectionSpellings" else Grouped
+                assert hasattr(owner, same), f"{method.name}: {same}"
