@@ -1,4 +1,4 @@
-"""From the stages of a loop to a region, if every stage is one that a region knows."""
+"""From the stages of a loop to a compiled loop, if every stage is one that compiled loops know."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ class _Maker:
             self._divided[slot] = every
         parts.symbol_words.setdefault(slot, set()).update(route.symbol_words)
         kind, by = (BY_KEY, route.kw) if isinstance(route, KeyRoute) else (BY_UNIT, route.at)
-        assert site.routing.versions == 1, "only a stage that is no part of a region moves keys"
+        assert site.routing.versions == 1, "only a stage outside of compiled loops moves keys"
         return EdgeRoute(kind, by, site.routing.owners, self._divided[slot])
 
     def _add_steps(self, member: Member) -> None:

@@ -1,4 +1,4 @@
-"""What a step of a region does when Python does it: as its vertex would, and with the same machines.
+"""What a step of a compiled loop does when Python does it: as its vertex would, and with the same machines.
 
 A kernel does the same where little is to be done; see `differential/kernels/compiled_loops`. Both find rows
 in the same slots and traces, so that either may do any step.
@@ -47,8 +47,8 @@ __all__ = [
 
 
 class Failing(NamedTuple):
-    """Where the failures of a chain wait until they leave the region, as rows of `FAILURES`. `rounds`: see
-    `FailureTransform`.
+    """Where the failures of a chain wait until they leave the compiled loop, as rows of `FAILURES`. `rounds`:
+    see `FailureTransform`.
     """
 
     failures: ChainFailures
@@ -67,7 +67,7 @@ class Failing(NamedTuple):
 
 
 class Edge:
-    """A connector within a region, or one that leaves it: from what a stage sends to a slot.
+    """A connector within a compiled loop, or one that leaves it: from what a stage sends to a slot.
 
     `use` is None if it is only a way: what is put in comes out. `outs`: for each worker the slot of its
     rows, if they are divided. `failing`: where rows go that the connector has no answer for.
@@ -254,7 +254,7 @@ class OtherStep:
 
 
 class FailedGroups(NamedTuple):
-    """A reduce that may find groups without an answer, and where these wait until they leave the region."""
+    """A reduce that may find groups without an answer, and where these wait until they leave the loop."""
 
     vertex: MachineVertex
     slot: int

@@ -1,7 +1,7 @@
 """Which verbs does every operator have? The protocol of machines: words and frontiers in, words out.
 
 A machine is the logic of an operator. It knows no stage, no worker and no clock, so one driver runs all of
-them in a dataflow (`MachineVertex` in `machine_vertex.py`), and one step runs all of them in a compiled loop
+them in a dataflow (`MachineVertex` in `vertices.py`), and one step runs all of them in a compiled loop
 (`MachineStep` in `differential/compiled_loops/steps.py`).
 
     recv       rows come in at a port; they wait, or are worked off by the next `work`

@@ -5,8 +5,8 @@
 
 Rows wait until their times are complete. Then, for all that became complete since the last activation at
 once, the keys with new rows or pending times are looked at, and their answers are corrected at each
-interesting time (`kernels/closure.py`). An interesting time beyond the frontier stays *pending*: a change at
-(0, 1) and one at (1, 0) make (1, 1) interesting, although nothing arrives there.
+interesting time (`kernels/history/closure.py`). An interesting time beyond the frontier stays *pending*: a
+change at (0, 1) and one at (1, 0) make (1, 1) interesting, although nothing arrives there.
 
 An answer that is a function of sums needs no history of answers: what has been said follows from what the
 sums have been (`kernels/sums/reduce_sums.py`). It asks about times one step back, then.
@@ -80,7 +80,7 @@ NEAR_SHARE: Final = 8
 class Aggregates:
     """Built-in aggregates: (kind, value word) of each word of the answer; none at all: distinct.
 
-    What they mean for negative multiplicities is in `kernels/groups.py`. ("count", w) ignores w.
+    What they mean for negative multiplicities is in `kernels/history/groups.py`. ("count", w) ignores w.
     """
 
     parts: tuple[tuple[Kind, int], ...]

@@ -3,7 +3,7 @@
 `Server.handle` takes a request and returns the reply, or a `Later` where the answer depends on what other
 workers do; whoever runs the worker asks it again after each step. It raises the error that the client shall
 see; then nothing has changed, and the request may be repeated. No socket is in sight: `worker/process.py`
-serves clients of other processes by it, `embedded.py` the caller's own.
+serves clients of other processes by it, `client/embedded/workers.py` the caller's own.
 
 What is asked of inputs and of outputs is answered in `answers/`; here is who is asked, what is asked of whole
 dataflows, and what other workers say apart from data.

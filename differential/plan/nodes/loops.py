@@ -181,7 +181,7 @@ class ByPriority(Unary):
     """In the loop of this depth, and in iteration i of it: the rows of `source` whose turn has come.
 
     `source` is of the scope around the loop. Those of the least `priority` come first; which iteration that
-    is, is said in `operators/priority.py`. From then on a row is there.
+    is, is said in `operators/loops/priority.py`. From then on a row is there.
     """
 
     kind: ClassVar[str] = "by_priority"

@@ -1,4 +1,4 @@
-"""linear_transform.py: a chain of linear operators as what a connector runs."""
+"""transform.py: a chain of linear operators as what a connector runs."""
 
 from __future__ import annotations
 
