@@ -68,7 +68,7 @@ def text_of_namespaces() -> str:
 
 _COLLECTIONS_HEAD = """
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from differential.collections.groups import Grouped, _Key
 from differential.collections.handle import Name, Names
@@ -81,6 +81,7 @@ __all__ = ["CollectionSpellings", "GroupSpellings"]
 
 T = TypeVar("T")
 C = TypeVar("C")
+S = TypeVar("S", bound=CollectionSpellings)
 """
 _EXPRESSIONS_HEAD = """
 from collections.abc import Iterable
@@ -123,13 +124,16 @@ def _second(name: str, same: Same, owner: type) -> str:
     signature = inspect.signature(function)
     assert all(type(each.default) is not str for each in signature.parameters.values()), name
     written = str(signature).replace("'", "")
+    # IPython takes `Self` for the base that is written here, and would show none of the methods of its heirs.
+    if re.search(r"\bSelf\b", written):
+        written = re.sub(r"\bSelf\b", "S", written).replace("(self", "(self: S", 1)
     line = f"    def {name}{written}:"
     if len(line) > _LINE_MAX:
         inside, _, gives = written[1:].rpartition(") -> ")
         line = f"    def {name}(\n        {inside}\n    ) -> {gives}:"
     # A hidden method says itself what it is the same as: nobody can write its name.
     says = inspect.getdoc(function) if method.startswith("_") else f"The same as `{same.attribute}`."
-    if "Grouped[Self]" in line:  # of a collection: this is its base
+    if "Grouped[S]" in line:  # of a collection: this is its base
         line += "  # type: ignore[type-var]"
     return f'{line}\n        """{says}"""\n'
 

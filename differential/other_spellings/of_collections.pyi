@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from differential.collections.groups import Grouped, _Key
 from differential.collections.handle import Name, Names
@@ -18,74 +18,75 @@ __all__ = ["CollectionSpellings", "GroupSpellings"]
 
 T = TypeVar("T")
 C = TypeVar("C")
+S = TypeVar("S", bound=CollectionSpellings)
 
 class CollectionSpellings:
     """Second spellings of methods of collections."""
 
-    def where(self, *conditions: ExprLike | MapFunction) -> Self:
+    def where(self: S, *conditions: ExprLike | MapFunction) -> S:
         """The same as `filter`."""
 
-    def having(self, *conditions: ExprLike | MapFunction) -> Self:
+    def having(self: S, *conditions: ExprLike | MapFunction) -> S:
         """The same as `filter`."""
 
     def dropna(
-        self, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
-    ) -> Self:
+        self: S, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
+    ) -> S:
         """The same as `drop_nulls`."""
 
     def fillna(
-        self, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
-    ) -> Self:
+        self: S, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
+    ) -> S:
         """The same as `fill_null`."""
 
-    def transform(self, function: Callable[[Self], T]) -> T:
+    def transform(self: S, function: Callable[[S], T]) -> T:
         """The same as `pipe`."""
 
-    def withColumn(self, name: Name, value: ExprLike) -> Self:
+    def withColumn(self: S, name: Name, value: ExprLike) -> S:
         """The same as `with_columns(name=value)`."""
 
-    def withColumns(self, columns: Mapping[str, ExprLike]) -> Self:
+    def withColumns(self: S, columns: Mapping[str, ExprLike]) -> S:
         """The same as `with_columns`, of a mapping."""
 
-    def withColumnRenamed(self, old: Name, new: Name) -> Self:
+    def withColumnRenamed(self: S, old: Name, new: Name) -> S:
         """The same as `rename({old: new})`."""
 
-    def withColumnsRenamed(self, columns: Mapping[Name, Name] | None = None, **named: Name) -> Self:
+    def withColumnsRenamed(self: S, columns: Mapping[Name, Name] | None = None, **named: Name) -> S:
         """The same as `rename`."""
 
-    def union(self, *others: Self) -> Self:
+    def union(self: S, *others: S) -> S:
         """The same as `concat`."""
 
-    def union_all(self, *others: Self) -> Self:
+    def union_all(self: S, *others: S) -> S:
         """The same as `concat`."""
 
-    def unionAll(self, *others: Self) -> Self:
+    def unionAll(self: S, *others: S) -> S:
         """The same as `concat`."""
 
-    def unionByName(self, other: Self, allowMissingColumns: bool = False) -> Self:
+    def unionByName(self: S, other: S, allowMissingColumns: bool = False) -> S:
         """The same as `union_by_name`, in PySpark's form."""
 
-    def unique(self, subset: Names | None = None) -> Self:
+    def unique(self: S, subset: Names | None = None) -> S:
         """The same as `drop_duplicates`."""
 
-    def dropDuplicates(self, subset: Names | None = None) -> Self:
+    def dropDuplicates(self: S, subset: Names | None = None) -> S:
         """The same as `drop_duplicates`."""
 
-    def except_(self, other: Self) -> Self:
+    def except_(self: S, other: S) -> S:
         """The same as `subtract`."""
 
-    def exceptAll(self, other: Self) -> Self:
+    def exceptAll(self: S, other: S) -> S:
         """The same as `except_all`."""
 
-    def intersectAll(self, other: Self) -> Self:
+    def intersectAll(self: S, other: S) -> S:
         """The same as `intersect_all`."""
 
-    def crossJoin(self, other: Self, suffix: str | None = None) -> Self:
+    def crossJoin(self: S, other: S, suffix: str | None = None) -> S:
         """The same as `cross_join`."""
 
     def groupBy(
-        self, *keys: _Key | Sequence[_Key], balance: Balance | None = None, **named: ExprLike
-    ) -> Grouped[Self]:  # type: ignore[type-var]
+        self: S, *keys: _Key | Sequence[_Key], balance: Balance | None = None, **named: ExprLike
+    ) -> Grouped[S]:  # type: ignore[type-var]
         """The same as `group_by`."""
 
 class GroupSpellings(Generic[C]):

@@ -97,3 +97,9 @@ def test_editors_are_told_names_that_can_be_written() -> None:
                 (same,) = re.findall(r"^The same as `(\w+)", ast.get_docstring(method) or "")
                 owner = Collection if kind.name == "CollectionSpellings" else Grouped
                 assert hasattr(owner, same), f"{method.name}: {same}"
+
+
+def test_completion_behind_a_second_spelling_knows_the_kind_of_collection() -> None:
+    """IPython takes `Self` of a stub for the class where it is written, which has second spellings only."""
+    stub = Path(of_collections.__file__).with_suffix(".pyi").read_text()
+    assert "Self" not in stub and "def where(self: S, " in stub
