@@ -99,6 +99,15 @@ def test_commit_lets_in_exactly_the_attempts_that_it_names_on_all_workers(flow: 
     assert rows(flow) == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5)]
 
 
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_missing_is_an_attempt_of_more_or_fewer_parts_than_its_task_has_staged(
+    flow: Flow, parts: int
+) -> None:
+    assert stage(flow, 0, "a", 0, 1) and stage(flow, 0, "a", 1, 2)
+    assert missing(ask(flow, check_of("rows", 0, [("a", parts)]))) == ["a"]
+    assert missing(ask(flow, check_of("rows", 0, [("a", 2)]))) == []
+
+
 def test_commit_leaves_behind_how_many_rows_it_had_on_each_worker(flow: Flow) -> None:
     assert stage(flow, 0, "a", 0, 1, 2) and stage(flow, 0, "a", 1, 3) and stage(flow, 0, "a", 2, 4, worker=1)
     assert stage(flow, 0, "failed", 0, 5, worker=1)

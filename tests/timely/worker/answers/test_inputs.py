@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from one_worker import LINES, answer, serving
 
 import differential as dd
-from timely import Dataflow, MisuseError, RequestError
+from timely import Dataflow, InputClosedError, MisuseError, RequestError
 from timely.running.checking.comparable import comparable
 from timely.running.core import Worker
 from timely.wire.requests import (
@@ -118,6 +118,14 @@ def test_rows_come_in_a_table_or_plain_and_never_not_at_all() -> None:
         with pytest.raises(RequestError, match="came without a table|come alone, and count as 'open'"):
             server.handle(Deliver(0, "rows", "w", 0, counts, 0, 1, rows), table)
     assert answer(server, Deliver(0, "rows", "w", 0, IN_OPEN, 0, 1, [(1, 2)])).values["is_new"]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_an_append_by_column_is_refused_once_the_input_is_closed_though_it_has_no_rows(rows: int) -> None:
+    first, _ = two_workers()
+    answer(first, Decide(0, -1, close=["rows"]))
+    with pytest.raises(InputClosedError, match="input 'rows' is closed"):
+        first.handle(Deliver(0, "rows", "w", 0, BY_COLUMN, 0, 0, column="at"), BY_EPOCH.slice(0, rows))
 
 
 def test_inputs_that_a_request_names_are_found_wherever_they_stand() -> None:
