@@ -277,16 +277,21 @@ def test_all_of_a_decision_is_made_or_nothing() -> None:
         Decide(0, 0, True, enter=[["in", "w", 0], ["in", "q", 0, [], "x" * (NAME_CHARS_MAX + 1), False, 0]]),
         Decide(0, 2**62, True, enter=[["in", "w", 0]]),
         Decide(0, 0, True, enter=[["in", "w", 0]], close=[0]),
+        Decide(0, 2**62, True, close=["other"]),
     ):
         with pytest.raises(timely.TimelyError):
             group.ask(0, request)
         assert group.epochs() == [0, 0] and group.network.in_flight() == 0, request
+        assert not any(handle.is_closed for handle in group.instances[0].inputs.values()), request
     reply = group.ask(0, Decide(0, 0, True, enter=[["in", "w", 0]], close=["other"]))
     assert reply.values == {"entered": [[True, 0]], "open": 1, "sealed": 0}
     assert group.read() == {(0, 0): 1, (0, "other half"): 1}
     assert [instance.output("beside").complete_before for instance in group.instances] == [FOREVER] * 2
     again = group.ask(0, Decide(0, -1, True, enter=[["in", "w", 0]], close=["other"]))
     assert again.values == {"entered": [[False, 1]], "open": 1, "sealed": -1}
+    group.close("in")
+    with pytest.raises(timely.InputClosedError, match="there is no epoch 7 to seal"):
+        group.ask(0, Decide(0, 7, True, close=["in"]))
 
 
 def test_after_rows_that_were_posted_the_epochs_that_they_have_entered_are_sealed() -> None:

@@ -132,6 +132,15 @@ def test_commit_of_another_stream_under_the_same_name_is_refused(flow: Flow) -> 
     assert rows(flow) == [(0, 0), (1, 1), (2, 9), (3, 7)]
 
 
+def test_commit_that_repeats_a_batch_makes_its_stream_none_of_another_name(flow: Flow) -> None:
+    assert stage(flow, 0, "a", 0, 1)
+    assert commit(flow, 0, "a", stream="one")["is_new"]
+    assert not commit(flow, 0, "a", stream="two", may_skip=True)["is_new"]
+    assert stage(flow, 1, "b", 0, 2)
+    assert commit(flow, 1, "b", stream="one")["is_new"]
+    assert rows(flow) == [(0, 1), (1, 2)]
+
+
 def test_commit_may_leave_the_epoch_open_for_others(flow: Flow) -> None:
     stage(flow, 0, "a", 0, 1)
     assert commit(flow, 0, "a", seals=False) == {"is_new": True, "epoch": 0, "open": 0}
@@ -166,6 +175,16 @@ def test_order_of_calls_is_that_of_attempts_and_parts(flow: Flow) -> None:
     flow.input("last").upsert([(2, 8)])
     flow.seal()
     assert flow.output("last").snapshot().to_pylist() == [{"k": 1, "v": 7}, {"k": 2, "v": 8}]
+
+
+def test_order_of_calls_behind_a_batch_is_behind_all_of_its_attempts(flow: Flow) -> None:
+    for attempt in "abc":
+        request = Deliver(0, "last", "q", 0, WHEN_NAMED, 0, 1, part=0, attempt=attempt)
+        ask(flow, request, 1, pa.table({"k": [1], "v": [ord(attempt)]}))
+    ask(flow, Decide(0, -1, False, enter=[["last", "q", 0, ["a", "b", "c"], "", False, looked()]]))
+    flow.input("last").upsert([(1, 8)])
+    flow.seal()
+    assert flow.output("last").snapshot().to_pylist() == [{"k": 1, "v": 8}]
 
 
 def test_refused_batches_before_a_gap_unless_it_is_allowed(flow: Flow) -> None:
