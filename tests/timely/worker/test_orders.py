@@ -25,7 +25,7 @@ from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import write_control_header
 from timely.wire.batch import Records
-from timely.wire.handshake import Decided, Entering, encode_control
+from timely.wire.handshake import Decided, EndHeard, Entering, encode_control
 from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Reply, Request, Value
 from timely.wire.transport.memory import MemoryNetwork
 from timely.worker.orders import Orders, open_epoch
@@ -347,3 +347,19 @@ def test_open_epoch_of_inputs_that_are_closed_has_no_say() -> None:
     instance.input("lines").append(5, Records(["late"]))
     instance.input("lines").close()
     assert open_epoch(instance) == 6
+
+
+def test_an_end_is_being_told_until_all_others_have_heard_of_it() -> None:
+    group = Group(3)
+    for server in group.servers:
+        server.greet()
+    group.settle()
+    group.workers[1].fail(0, ValueError("a bad row"))
+    assert [server.is_telling_an_end for server in group.servers] == [False, True, False]
+    for peer in (2, 0):
+        assert group.servers[1].is_telling_an_end
+        group.servers[1]._on_control(peer, memoryview(encode_control(EndHeard(0))))
+    assert not group.servers[1].is_telling_an_end
+    group.settle()
+    assert not any(server.is_telling_an_end for server in group.servers)
+    assert all(0 in worker.ended for worker in group.workers)
