@@ -15,11 +15,11 @@ import pytest
 
 import timely
 from timely.client.tables import InputForm
-from timely.limits import POSTED_COUNT_MAX
+from timely.limits import POSTED_COUNT_MAX, WAITING_OF_ONE_COUNT_MAX
 from timely.wire.batch import Frame
 from timely.wire.frames.messages import FAREWELL, decode_reply, encode_request, number_of
 from timely.wire.handshake import PROTOCOL_VERSION, Ended, EndHeard, decode_control, encode_control
-from timely.wire.requests import IN_OPEN, Decide, Deliver, Describe, Hello, Progress, Reply, Request
+from timely.wire.requests import IN_EPOCH, IN_OPEN, Decide, Deliver, Describe, Hello, Progress, Reply, Request
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.answers.later import Later
 from timely.worker.process import WorkerProcess
@@ -231,6 +231,36 @@ def test_what_is_kept_leaves_before_a_key_is_told_to_be_taken_away(
     clients.gone = [A]
     process._serve()
     assert clients.sent == [(A, [1, FAREWELL]), (B, [1])]
+
+
+def test_what_waits_for_an_answer_is_told_too_that_its_key_is_taken_away(
+    process: WorkerProcess, clients: Clients
+) -> None:
+    for client in (A, B):
+        clients.asks(client, (1, Progress(0, "", 5, 60.0)))
+    process._serve()
+    clients.gone = [A]
+    process._serve()
+    assert clients.sent == [(A, [1]), (A, [FAREWELL])]
+    assert isinstance(clients.answers[A, 1], timely.RefusedError)
+    assert [client for client, _, _ in process._waiting] == [B]
+
+
+def test_answers_to_appends_leave_at_once(process: WorkerProcess, clients: Clients) -> None:
+    """Their client waits for them."""
+    clients.asks(A, (1, Deliver(0, "lines", "w", 0, IN_EPOCH, 0, 1)))
+    process._serve()
+    assert clients.sent == [(A, [1])]
+
+
+def test_of_one_client_only_so_many_requests_wait(process: WorkerProcess, clients: Clients) -> None:
+    waits = [(number, Progress(0, "", 5, 60.0)) for number in range(WAITING_OF_ONE_COUNT_MAX + 1)]
+    clients.asks(A, *waits)
+    clients.asks(B, *waits[:1])
+    process._serve()
+    assert clients.sent == [(A, [WAITING_OF_ONE_COUNT_MAX])]
+    assert "requests of this client wait" in str(clients.answers[A, WAITING_OF_ONE_COUNT_MAX])
+    assert len(process._waiting) == WAITING_OF_ONE_COUNT_MAX + 1
 
 
 def _fail_unheard(process: WorkerProcess) -> None:
