@@ -17,6 +17,8 @@ from reference.words import as_words, rows_of
 from strategies_words import CODES
 
 import differential as dd
+from differential.columns.packed.parts import Part, words_in
+from differential.columns.update_batch import UpdateBatch
 from differential.operators.patterns.half_join import HalfJoinMachine
 from differential.operators.patterns.lookups import Lookup, LookupMachine, WaitingByOrigin
 from differential.operators.vertices import MachineVertex
@@ -67,6 +69,32 @@ def test_waiting_rows_are_held_at_their_times_and_taken_by_their_origins() -> No
     (taken,) = waiting.take(_at(0, 3))
     assert rows_of(taken) == [(1, _at(0, 2), _at(0, 7), 1)]
     assert waiting.times().tolist() == [_at(0, 4)]
+
+
+def test_waiting_rows_that_were_under_way_have_origins_that_count_from_where_their_times_do() -> None:
+    """Words have come to count from a later epoch since they were sent."""
+    sent = UpdateBatch(as_words([(7, _at(1, 2), _at(2, 0), 1)], 4))
+    arrived = sent.rebased(-_at(1, 0))
+    taken: list[np.ndarray[tuple[int, int], np.dtype[np.int64]]] = []
+
+    class Taking(HalfJoinMachine):
+        def recv(self, port: int, parts: list[Part]) -> None:
+            taken.extend(words_in(parts))
+
+    trace = SharedTrace(1, 0, CODE.guards, "kept")
+    reader = trace.read("half-join", by_position=False)
+    machine = Taking(Lookup(1, 1, False), reader, [(0, 0)], CODE.guards, CODE.fields[0][0])
+    vertex = MachineVertex(lambda vertex: machine, reads=(1,), ports=2)
+    vertex.machine = machine
+    vertex._go_on = lambda: None  # type: ignore[method-assign]
+    vertex.recv_all(0, [(0, arrived), (0, sent)])
+    assert [rows_of(words) for words in taken] == [
+        [(7, _at(0, 2), _at(1, 0), 1)],
+        [(7, _at(1, 2), _at(2, 0), 1)],
+    ]
+    assert rows_of(arrived.words) == [(7, _at(1, 2), _at(1, 0), 1)], (
+        "who else has the batch sees it as it was"
+    )
 
 
 # ready_
