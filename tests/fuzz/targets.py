@@ -268,7 +268,7 @@ def _controls() -> list[Frames]:
         Offer(0, "ab", ("one", "two"), "", ("MisuseError",)),
         Verdict(0, "", ()),
         Decided(0, 5),
-        Decided(0, -1, (Entering("lines", "w", 3, 2, 0, None),)),
+        Decided(0, -1, (Entering("lines", "w", 3, 2, 0, None, 4),)),
         Decided(0, -1, (Entering("lines", "q", 3, 2, 0, ("a", "b")),)),
         Decided(0, -1, (), ("lines",)),
         Switched(0, 1, 5),

@@ -485,6 +485,7 @@ class FlowInput:
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
         flow, workers, name = self._flow, self._flow.workers, self.form.name
+        part = 0
         for part, piece in enumerate(chunks(table, flow.part_bytes * workers)):
             rows = -(-piece.num_rows // workers)
             requests: list[tuple[int, Request, pa.Table | None]] = []
@@ -492,7 +493,7 @@ class FlowInput:
                 stage = Deliver(flow.index, name, writer, sequence, WHEN_NAMED, flow.epoch, diff, part=part)
                 requests.append((worker, stage, piece.slice(worker * rows, rows)))
             flow.ask(requests)
-        reply = flow.ask_first(Decide(flow.index, flow.epoch, enter=[[name, writer, sequence]]))
+        reply = flow.ask_first(Decide(flow.index, flow.epoch, enter=[[name, writer, sequence, part + 1]]))
         match reply.items("entered"):
             case [[_, int(epoch)]]:
                 flow.note_epoch(epoch)

@@ -204,12 +204,10 @@ class Worker:
 
     def fail(self, number: int, error: BaseException) -> None:
         """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
-        if self.on_failure is None:
+        if self.on_failure is None or (number in self._ended and is_interrupt(error)):
             raise error
-        if number in self._ended:  # what fails afterwards is no news, but an interrupt is not of the dataflow
-            if is_interrupt(error):
-                raise error
-            return
+        if number in self._ended:
+            return  # what fails afterwards is no news
         name = self._instances[number].frozen.name if number in self._instances else ""
         told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
         told.add_note(

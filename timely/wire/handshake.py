@@ -38,6 +38,7 @@ from ..errors import PeerError, TimelyError, revive
 from ..limits import SILENCE_SECONDS_DEFAULT, WORKERS_MAX
 from .batch import Frame
 from .claims import shown
+from .requests import ALL_PARTS
 
 __all__ = [
     "PROTOCOL_VERSION",
@@ -139,7 +140,8 @@ class Entering(NamedTuple):
     """What is staged of the delivery (writer, sequence) belongs to `epoch`; -1: drop it, it was taken before.
 
     `order` is its place among the calls, where that counts. A batch has `attempts`, of which nothing else
-    enters; their places follow one another. An insertion has None.
+    enters; their places follow one another. An insertion has None, and `parts`: the parts behind so many
+    were staged under its name by a client that did not come to the end, and are dropped.
     """
 
     input: str
@@ -148,6 +150,7 @@ class Entering(NamedTuple):
     epoch: int
     order: int
     attempts: tuple[str, ...] | None
+    parts: int = ALL_PARTS
 
 
 @record(frozen=True)
@@ -216,7 +219,7 @@ _TYPES: dict[str, type] = {
     "tuple[str, ...] | None": tuple,
     "tuple[Entering, ...]": tuple,
 }
-_ENTERING_FIELDS = ("str", "str", "int", "int", "int", "tuple[str, ...] | None")
+_ENTERING_FIELDS = ("str", "str", "int", "int", "int", "tuple[str, ...] | None", "int")
 _TEXT_ERRORS = "surrogatepass"
 
 

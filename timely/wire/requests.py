@@ -19,6 +19,7 @@ from ..limits import READER_SECONDS_MAX
 from .claims import shown
 
 __all__ = [
+    "ALL_PARTS",
     "BY_COLUMN",
     "IN_EPOCH",
     "IN_OPEN",
@@ -60,6 +61,9 @@ WHEN_NAMED: Final = "named"
 
 ONE_ATTEMPT: Final = ""
 """The attempt of a staged delivery that has only this one: an insertion in parts."""
+
+ALL_PARTS: Final = -1
+"""In place of how many parts of an insertion enter: whatever is staged of it."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +141,11 @@ class Decide:
 
     after    deliveries [input, writer, sequence] to worker 0 that must have been taken; if it is not known
              that all were, nothing is decided
-    enter    staged deliveries [input, writer, sequence], each of which has all its parts by now, or batches
-             [input, query, batch, attempts, stream, may_skip, looked]: each enters `epoch`, or the open epoch
-             if that is later. Nothing but these attempts enters of a batch. It is refused if batches before
+    enter    staged deliveries [input, writer, sequence, parts], each of which has all its parts by now, or
+             batches [input, query, batch, attempts, stream, may_skip, looked]: each enters `epoch`, or the
+             open epoch if that is later. Parts behind the first `parts` are left over from a client that was
+             lost, or gave up, with more under the same name: they are dropped. Without a number all enter.
+             Nothing but these attempts enters of a batch. It is refused if batches before
              it are missing or were those of another `stream` (empty: of none), unless `may_skip`; if a later
              one is committed; and if so much time has passed since `looked`, by the `seconds` of worker 0,
              that some worker may have dropped what was found there

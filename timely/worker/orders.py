@@ -30,7 +30,7 @@ from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.claims import shown
 from ..wire.handshake import Decided, Entering, encode_control
-from ..wire.requests import ONE_ATTEMPT, Decide, Reply, Value
+from ..wire.requests import ALL_PARTS, ONE_ATTEMPT, Decide, Reply, Value
 
 __all__ = ["Orders", "attempt_names", "open_epoch"]
 
@@ -71,6 +71,7 @@ class _Entering:
     handle: InputHandle
     name: DeliveryName
     batch: _Batch | None
+    parts: int
     is_new: bool
     epoch: int
 
@@ -141,7 +142,7 @@ class Orders:
                 if one.epoch < 0:
                     handle.deliveries.drop(name, [ONE_ATTEMPT])
                 else:
-                    handle.enter(name, one.attempts, one.epoch, one.order, self._worker.index)
+                    handle.enter(name, one.attempts, one.epoch, one.order, self._worker.index, one.parts)
             if order.sealed >= 0:
                 opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
                 self._seal(instance, opened, order.sealed)
@@ -206,15 +207,18 @@ def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_
     """What is to enter; raises if anything of it may not."""
     checked: list[_Entering] = []
     for one in entries:
+        parts = ALL_PARTS
         match one:
             case [str(name), str(writer), int(sequence)]:
+                batch = None
+            case [str(name), str(writer), int(sequence), int(parts)] if parts > 0:
                 batch = None
             case [str(name), str(writer), int(sequence), attempts, str(stream), bool(may_skip), int(looked)]:
                 batch = _Batch(attempt_names(attempts), stream, may_skip, looked)
             case _:
                 raise RequestError(
-                    "what enters is [input, writer, sequence], or [input, query, batch, attempts, stream, "
-                    f"may_skip, looked], not {shown(one)}"
+                    "what enters is [input, writer, sequence], [input, writer, sequence, parts], or [input, "
+                    f"query, batch, attempts, stream, may_skip, looked], not {shown(one)}"
                 )
         if max(len(writer), 0 if batch is None else len(batch.stream)) > NAME_CHARS_MAX:
             raise RequestError(f"a name has at most {NAME_CHARS_MAX:,} characters: {shown(one)}")
@@ -226,7 +230,7 @@ def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_
         handle.epoch_word(entered + (batch is not None))
         if any((name, writer) == (other.input, other.name.writer) for other in checked):
             raise RequestError(f"one delivery of a writer enters at a time: {shown(one)} is the second")
-        checked.append(_Entering(name, handle, delivery, batch, is_new, entered))
+        checked.append(_Entering(name, handle, delivery, batch, parts, is_new, entered))
     return checked
 
 
@@ -271,4 +275,4 @@ def _entering(entry: _Entering) -> Entering:
     if batch is None:
         handle.deliveries.take(name, entry.epoch)
     order = handle.next_call(1 if batch is None else len(batch.attempts))
-    return Entering(entry.input, name.writer, name.sequence, entry.epoch, order, attempts)
+    return Entering(entry.input, name.writer, name.sequence, entry.epoch, order, attempts, entry.parts)

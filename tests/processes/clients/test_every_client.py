@@ -415,8 +415,9 @@ def test_whole_or_not_at_all_is_what_a_client_that_was_killed_leaves(cluster: ti
     table = rows(1, 100)
     for sequence, reached in ((0, cluster.workers), (1, 1)):
         stages = [
-            (w, Deliver(flow.index, "rows", "dead", sequence, WHEN_NAMED, 0, 1, part=0), table)
+            (w, Deliver(flow.index, "rows", "dead", sequence, WHEN_NAMED, 0, 1, part=part), table)
             for w in range(reached)
+            for part in (0, 9)  # more parts than it will have when its work is taken up
         ]
         workers.ask(stages)
     if addresses:

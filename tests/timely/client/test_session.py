@@ -355,7 +355,7 @@ def test_spreading_many_rows_go_to_all_by_ranges_and_enter_when_all_have_arrived
     assert sum(rows for _, _, rows in parts) == SPREAD_ROWS_MIN + 1
     assert decides == 0 and isinstance(enter, Decide)
     named = {(one.input, one.writer, one.sequence) for _, one, _ in parts if isinstance(one, Deliver)}
-    assert [list(name) for name in named] == enter.enter
+    assert [[*name, 1] for name in named] == enter.enter, "of one part each"
 
 
 def test_spreading_large_and_small_insertions_have_lines_of_numbers_without_gaps() -> None:
@@ -365,7 +365,7 @@ def test_spreading_large_and_small_insertions_have_lines_of_numbers_without_gaps
     rows = [one for _, one, _ in workers.asked if isinstance(one, Deliver)]
     small = [(one.writer, one.sequence) for one in rows if one.counts == IN_OPEN]
     entered = [one.enter[0] for _, one, _ in workers.asked if isinstance(one, Decide)]
-    large = [(writer, sequence) for _, writer, sequence in entered]  # type: ignore[misc]
+    large = [(writer, sequence) for _, writer, sequence, _ in entered]  # type: ignore[misc]
     assert [[sequence for _, sequence in names] for names in (small, large)] == [[0, 1, 2], [0, 1]]
     writers = [{writer for writer, _ in names} for names in (small, large)]
     assert writers[0].isdisjoint(writers[1]), "number 0 of the one is not number 0 of the other"

@@ -37,6 +37,7 @@ ENTERING = st.builds(
     st.integers(-1, 2**62),
     st.integers(0, 2**40),
     st.none() | TEXTS,
+    st.integers(-1, 2**22),
 )
 CONTROLS = st.one_of(
     st.builds(

@@ -172,6 +172,25 @@ def test_enter_a_part_that_came_twice_counts_once() -> None:
     assert group.read() == {(0, "x"): 1, (0, "y"): 1}
 
 
+def test_enter_no_part_that_is_left_over_from_a_longer_try_under_the_same_name() -> None:
+    """A client was killed before it came to decide, and has fewer rows when it is started again."""
+    group = Group(2)
+    for part, record in enumerate(("old", "older", "oldest")):
+        for worker in range(2):
+            group.stage(worker, 0, [f"{record} {worker}"], part)
+    for worker in range(2):
+        for part in range(2):
+            group.stage(worker, 0, [f"new {part} {worker}"], part)
+    for parts in (0, -2):
+        with pytest.raises(timely.TimelyError, match="what enters is"):
+            group.orders.decide(Decide(0, 0, enter=[["in", "w", 0, parts]]))
+    reply = group.orders.decide(Decide(0, 0, enter=[["in", "w", 0, 2]]))
+    assert reply.values["entered"] == [[True, 0]]
+    group.orders.seal(0, 0)
+    assert group.read() == {(0, f"new {part} {worker}"): 1 for worker in range(2) for part in range(2)}
+    assert not any(instance.input("in").deliveries.staged_bytes for instance in group.instances)
+
+
 def test_enter_what_has_not_arrived_is_refused_and_may_be_inserted_then() -> None:
     group = Group(2)
     with pytest.raises(timely.MisuseError, match="the parts of insertion 0 of writer 'w'"):

@@ -15,7 +15,8 @@ one run of one task, a task may be run again, or twice at once, and only at the 
 count. A staged insertion is one attempt, without a name.
 
 Laws:
-  1. Staged rows enter if and only if the decision about their delivery names their attempt.
+  1. Staged rows enter if and only if the decision about their delivery names their attempt, or, of an
+     insertion, counts their part.
   2. A delivery is taken once. What is staged for it afterwards, and a decision that is repeated, changes
      nothing. Of a query only the last batch can be meant to come again, with as many rows: an earlier batch,
      or another stream under the same name, has numbers of another life, and is refused.

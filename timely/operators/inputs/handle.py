@@ -31,7 +31,7 @@ from progress.times.time_words import TimeCode
 from ...dictionaries import Mark
 from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, WORKERS_MAX
 from ...wire.batch import Batch, Records
-from ...wire.requests import ONE_ATTEMPT
+from ...wire.requests import ALL_PARTS, ONE_ATTEMPT
 from .codecs import InputCodec, OrderedCodec, PlainCodec, as_batch, batches_of
 from .deliveries import Deliveries
 from .folded import Folded, Waiting
@@ -286,9 +286,11 @@ class InputHandle:
         epoch: int,
         order: int = 0,
         worker: int = 0,
+        parts_named: int = ALL_PARTS,
     ) -> None:
         """Let what these attempts at a delivery have staged here, on `worker`, belong to `epoch`. None: it is
-        an insertion, of which all parts count. `order` is that of the first attempt among the calls.
+        an insertion, of which the parts before `parts_named` count, or all of them. `order` is that of the
+        first attempt among the calls.
         """
         if epoch < self.epoch:
             raise InternalError(
@@ -300,6 +302,8 @@ class InputHandle:
         )
         for at, parts in enumerate(released):
             for number, part in parts:  # none, if none came here
+                if parts_named != ALL_PARTS and number >= parts_named:
+                    continue
                 batches = part.batches
                 if self._ordered is not None:
                     place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX

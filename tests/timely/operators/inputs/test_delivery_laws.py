@@ -89,8 +89,9 @@ class Door:
             Deliver(0, "in", writer, number, WHEN_NAMED, 0, 1, part=part), table([row]), "is_new"
         )
 
-    def enter(self, writer: str, number: int) -> Outcome:
-        return self._ask(Decide(0, 0, enter=[["in", writer, number]]), None, "is_new", "epoch")
+    def enter(self, writer: str, number: int, parts: int | None) -> Outcome:
+        entry: list[Value] = ["in", writer, number] if parts is None else ["in", writer, number, parts]
+        return self._ask(Decide(0, 0, enter=[entry]), None, "is_new", "epoch")
 
     def attempt(self, query: str, batch: int, attempt: str, part: int, row: int) -> Outcome:
         request = Deliver(0, "in", query, batch, WHEN_NAMED, 0, 1, part=part, attempt=attempt)
@@ -232,7 +233,7 @@ class Plainly:
         self.staged.setdefault((writer, number), {})[part] = Part(row, self.now)
         return (True,)
 
-    def enter(self, writer: str, number: int) -> Outcome:
+    def enter(self, writer: str, number: int, count: int | None) -> Outcome:
         parts = self.staged.get((writer, number), {})
         if (writer, number) in self.inserted:
             self.staged.pop((writer, number), None)
@@ -244,8 +245,9 @@ class Plainly:
         del self.staged[writer, number]
         self.inserted.append((writer, number))
         self.last_epoch[writer] = self.open
-        for part in parts.values():
-            self.rows[self.open, part.row] += 1
+        for place, part in parts.items():
+            if count is None or place < count:
+                self.rows[self.open, part.row] += 1
         return True, self.open
 
     def last(self, query: str) -> int:
@@ -356,7 +358,7 @@ STEPS = st.one_of(
     st.tuples(st.just("append_epochs"), st.sets(ASIDE, min_size=1, max_size=3), WRITERS, NUMBERS),
     st.tuples(st.just("missing"), ASIDE),
     st.tuples(st.just("stage"), WRITERS, NUMBERS, st.integers(0, 1)),
-    st.tuples(st.just("enter"), WRITERS, NUMBERS),
+    st.tuples(st.just("enter"), WRITERS, NUMBERS, st.sampled_from([None, 1, 2])),
     st.tuples(st.just("attempt"), WRITERS, NUMBERS, TRIES, st.integers(0, 1)),
     st.tuples(
         st.just("check"),
@@ -399,8 +401,8 @@ def play(one: Door | Plainly, step: Sequence[object], row: int, opened: int) -> 
             return one.missing(max(0, opened + aside), names)
         case ["stage", str(writer), int(number), int(part)]:
             return one.stage(writer, number, part, row)
-        case ["enter", str(writer), int(number)]:
-            return one.enter(writer, number)
+        case ["enter", str(writer), int(number), int() | None as parts]:
+            return one.enter(writer, number, parts)
         case ["attempt", str(query), int(batch), str(attempt), int(part)]:
             return one.attempt(query, batch, attempt, part, row)
         case ["check", str(query), int(batch), list(attempts)]:
