@@ -8,7 +8,7 @@ connectors between them, are locations of progress tracking.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -74,7 +74,8 @@ class RoundCounting:
 class LoopLimit:
     """Where the counter of a loop is in a time word, and how far it may go: to `iterations_max`.
 
-    What would go further is dropped if the loop `stops`, and an error if not.
+    What would go further is dropped if the loop `stops`, and an error if not. `describe` takes batches as the
+    stage sends them.
     """
 
     loop: str
@@ -233,20 +234,35 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
     for feed in stage.feeds:
         own = () if feed.transform is None else (feed.transform,)
         detail = () if not feed.detail else (feed.detail,)
-        goes_round = ((stage.scope, feed.describe),) if stage.kind == "feedback" else ()
         for path in _paths(dataflow, feed.stream, (*seen, stage.index)):
+            transforms = (*path.transforms, *own)
+            described = None if feed.describe is None else _behind(transforms, feed.describe)
+            goes_round = ((stage.scope, described),) if stage.kind == "feedback" else ()
             found.append(
                 _Path(
                     path.stage,
                     path.output,
                     path.summary.then(stage.summary),
-                    (*path.transforms, *own),
+                    transforms,
                     (*path.details, *detail),
                     (*path.feedbacks, *goes_round),
-                    (stage, len(path.transforms) + len(own)) if goes_round else path.round,
+                    (stage, len(transforms)) if goes_round else path.round,
                 )
             )
     return found
+
+
+def _behind(transforms: tuple[Transform, ...], describe: DescribeRounds) -> DescribeRounds:
+    """Return what describes batches, as a stage sends them, by their rows behind these transforms."""
+    transform = _composed(transforms)
+    if transform is None:
+        return describe
+
+    def describe_transformed(rounds: Sequence[tuple[int, Batch]]) -> str:
+        transformed = [(iteration, transform(batch)) for iteration, batch in rounds]
+        return describe([(iteration, batch) for iteration, batch in transformed if batch is not None])
+
+    return describe_transformed
 
 
 def _rounds(

@@ -98,7 +98,7 @@ class Connector:
         self.add = spec.add
         self._is_identity = spec.is_identity
         self._limits = spec.limits
-        self._last: list[tuple[int, Batch]] = []
+        self._last: list[tuple[int, int, Batch]] = []
         self.transform = spec.transform
         self.rounds: RoundCounts | None = None
         self._before: Transform | None = None
@@ -144,7 +144,7 @@ class Connector:
 
     def send_made(self, batch: Batch, word: int) -> None:
         """The same of a batch that the transform has been applied to already."""
-        carried = self._shifted(batch, word)
+        carried = self._shifted(batch, word, batch)
         if carried is not None:
             self._deliver(*carried)
 
@@ -169,6 +169,7 @@ class Connector:
         """What becomes of `batch`, sent at `word`, on its way: it and its word as they arrive, or None for no
         rows.
         """
+        sent = batch
         if self.rounds is not None:
             if self._before is not None:
                 going = self._before(batch)
@@ -185,10 +186,12 @@ class Connector:
             self.rows_sent += batch.rows
             self.messages_sent += 1
             return batch, word
-        return self._shifted(batch, word)
+        return self._shifted(batch, word, sent)
 
-    def _shifted(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
-        """A batch and its word at the times at which they arrive, unless the loop stops before."""
+    def _shifted(self, batch: Batch, word: int, sent: Batch) -> tuple[Batch, int] | None:
+        """A batch and its word at the times at which they arrive, unless the loop stops before. `sent`: what
+        the transform has made the batch of.
+        """
         if not self._is_identity:
             word = (word & self.keep) + self.add
             batch = batch.shifted(self.keep, self.add)
@@ -198,7 +201,7 @@ class Connector:
                 if reached <= limit.iterations_max - LAST_ROUNDS:
                     continue
                 if not limit.stops:
-                    self._note(limit, reached, batch)
+                    self._note(limit, reached, batch.rows, sent)
                 elif reached > limit.iterations_max:
                     rest = _until(batch, word, limit)
                     if rest is None:
@@ -242,21 +245,24 @@ class Connector:
 
     def symbols(self, mark: Mark) -> None:
         """What went round last, of which an error may tell."""
-        for _, batch in self._last:
+        for _, _, batch in self._last:
             mark.holder(batch)
 
-    def _note(self, limit: LoopLimit, reached: int, batch: Batch) -> None:
-        """Keep what goes round shortly before the limit, for what is said of it then."""
-        self._last = [*self._last, (reached, batch)][-_LAST_KEPT:]
+    def _note(self, limit: LoopLimit, reached: int, rows: int, sent: Batch) -> None:
+        """Keep what goes round shortly before the limit, for what is said of it then. It is kept as the stage
+        has sent it: behind the transform there may be other columns than those of the loop.
+        """
+        self._last = [*self._last, (reached, rows, sent)][-_LAST_KEPT:]
         if reached > limit.iterations_max:
             raise self._endless(limit)
 
     def _endless(self, limit: LoopLimit) -> MisuseError:
         sizes: dict[int, int] = {}
-        for iteration, batch in self._last:
-            sizes[iteration] = sizes.get(iteration, 0) + batch.rows
+        for iteration, number, _ in self._last:
+            sizes[iteration] = sizes.get(iteration, 0) + number
         rounds = ", ".join(f"{rows:,} to iteration {iteration:,}" for iteration, rows in sizes.items())
-        said = f" {limit.describe(self._last)}" if limit.describe is not None else ""
+        last = [(iteration, batch) for iteration, _, batch in self._last]
+        said = f" {limit.describe(last)}" if limit.describe is not None else ""
         site = f" ({limit.site})" if limit.site else ""
         return MisuseError(
             f"the loop {limit.loop!r}{site} went past its limit of {limit.iterations_max:,} iterations: "
