@@ -204,6 +204,24 @@ def test_a_seal_without_a_limit_for_waiting_goes_alone(
     assert sent == [(0, Decide(0, 0, True))]
 
 
+@pytest.mark.parametrize(("known", "opened"), [(0, 9), (12, 12)])
+def test_behind_a_seal_the_open_epoch_is_the_latest_that_is_known(
+    asking: Channel, known: int, opened: int
+) -> None:
+    """Another client has sealed more, or another thread of this one has heard of that meanwhile."""
+    poster = _Poster()
+    answer = asking._answer
+
+    def hears(worker: int, number: int, seconds: float) -> Reply | timely.TimelyError:
+        poster.epoch = known
+        return answer(worker, number, seconds)
+
+    asking.posts._gather = hears
+    cast("_Sockets", asking.sockets).reads(0, 1, Reply({"open": 9, "sealed": 0}))
+    assert asking.seal(poster, None) == (0, False)
+    assert poster.epoch == opened
+
+
 def test_a_wait_that_is_sent_with_a_seal_lies_with_workers_no_longer_than_the_caller_has_said(
     asking: Channel, sent: list[tuple[int, Request]]
 ) -> None:
