@@ -206,3 +206,17 @@ def test_who_asks_the_dataflow_by_another_handle_is_told_too() -> None:
     with pytest.raises(VertexError, match="a row is refused"):
         Installed(workers, 4, "name", 0).post(1, Describe(4), None, "insert(2)")
     assert workers.posted == []
+
+
+def test_a_seal_that_fails_tells_first_of_what_was_refused_of_any_thread() -> None:
+    """It has the line of the call; the end of the dataflow, which is told from then on, has not."""
+    workers = Listening(["tcp://there"])
+    installed = Installed(workers, 4, "name", 0)
+    installed.on_refusal(VertexError("not this row"), this_thread() + 1)
+    workers.fails_with = VertexError("it has ended")
+    workers.fails_with.ends_dataflow = True
+    with pytest.raises(VertexError, match="not this row"):
+        installed.seal_open(None)
+    with pytest.raises(VertexError, match="it has ended"):
+        installed.seal_open(None)
+    assert not workers.refusals
