@@ -96,6 +96,17 @@ def test_rows_that_come_packed_wait_as_others(
         assert (ready, later) == ([(5, 3, 2), (6, 3, -1)], [(6, 4, 1)])
 
 
+def test_rows_that_were_looked_through_often_count_once() -> None:
+    """Those of one part are cut by time in the end."""
+    epochs = np.arange(200)
+    waiting = WaitingRows(3, CODES[1].guards)
+    waiting.add(np.stack([epochs, epochs, np.ones_like(epochs)]))
+    for epoch in epochs.tolist():
+        assert rows_of(waiting.take_ready(np.array([epoch + 1]))) == [(epoch, epoch, 1)]
+        assert waiting.rows == 199 - epoch
+        waiting.check_invariants()
+
+
 def test_rows_of_many_epochs_that_leave_one_by_one_are_not_looked_through_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
