@@ -395,12 +395,14 @@ def seconds_of(timeout: float | None) -> float:
     """A time-out as requests carry it: none is negative; time that is over already is 0."""
     if timeout is None:
         return -1.0
+    wrong = MisuseError(f"timeout takes seconds, or None to wait without a limit, not {timeout!r:.80}")
+    given: object = timeout
+    if isinstance(given, (str, bytes)):  # of which some are numbers to `float`
+        raise wrong
     try:
-        seconds = max(0.0, float(timeout))
+        seconds = float(timeout)
     except (TypeError, ValueError):
-        raise MisuseError(
-            f"timeout takes seconds, or None to wait without a limit, not {timeout!r:.80}"
-        ) from None
-    if isnan(timeout):
+        raise wrong from None
+    if isnan(seconds):
         raise MisuseError("timeout is not a number: give seconds, or None to wait without a limit")
-    return seconds
+    return max(0.0, seconds)

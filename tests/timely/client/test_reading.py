@@ -452,6 +452,7 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
         lambda: next(output.follow(start="x")): r"follow\(start=…\) takes",
         lambda: output.forget("x"): r"forget\(stop\) takes",
         lambda: flow.wait(timeout="soon"): "timeout takes seconds, .* not 'soon'",
+        lambda: flow.seal(wait=True, timeout="1"): "timeout takes seconds, .* not '1'",
         lambda: flow.input("numbers").insert([(1,)], writer=3, sequence=0): "a text.* not by writer=3",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence="b"): "whole number.*sequence='b'",
         lambda: flow.input("numbers").insert([(1,)], writer="a", sequence=-1): r"0 to .*sequence=-1\. Number",
