@@ -70,7 +70,6 @@ _RANKS: Final[dict[RankKind | None, int]] = {
     "dense": DENSE_RANK,
 }
 _NO_TIMES: Final = np.empty(0, np.int64)
-_NO_PORTIONS: Final[Iterator[tuple[Int64s, Int64s]]] = iter(())
 
 NEAR_SHARE: Final = 8
 """Of a sweep that keeps at least so many rows for each new one, only what is near these is looked at."""
@@ -224,7 +223,7 @@ class ReduceMachine(Machine):
         self.fails = False
         """Whether groups whose sums do not fit are taken apart; else they are errors."""
         self._failed: list[FailedGroup] = []
-        self._portions: Iterator[tuple[Int64s, Int64s]] = _NO_PORTIONS
+        self._portions: Iterator[tuple[Int64s, Int64s]] | None = None  # between `advance` and `work`
         """Rows that are complete, in portions, each with the frontier behind it."""
         self.rows_walked = 0
         """How many rows of groups were looked at to find the first ones; see `FirstRows`."""
@@ -299,11 +298,13 @@ class ReduceMachine(Machine):
 
         The array is also part of the output's history: nobody may write to it.
         """
+        if self._portions is None:
+            return None
         for rows, until in self._portions:
             # Taken anew: rows of later portions, which a trace that others fill has already, may have been
             # found there by an earlier one, and answers at their times are to be looked at again then.
             return self._correct(rows, self._pending.take_ready(until), until)
-        self._portions = _NO_PORTIONS
+        self._portions = None
         return None
 
     def _correct(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> Int64s:

@@ -417,7 +417,7 @@ def test_refusing_dataflows_that_only_some_hosts_install(
 
 
 @pytest.mark.parametrize("setting", ["NAIAD_REGIONS", "NAIAD_CHECK_PROGRESS"])
-def test_refusing_hosts_of_which_only_one_lets_loops_be_regions(setting: str) -> None:
+def test_refusing_hosts_of_which_only_one_compiles_loops(setting: str) -> None:
     common = (
         "-n",
         "2",
@@ -436,7 +436,7 @@ def test_refusing_hosts_of_which_only_one_lets_loops_be_regions(setting: str) ->
         for process in (one, other):
             assert process.stderr is not None
             message = process.stderr.read()
-            assert "0 loops as regions" in message and setting in message, message
+            assert "0 loops compiled" in message and setting in message, message
             assert "Traceback" not in message
 
 
