@@ -75,7 +75,7 @@ def test_changes_of_the_first_open_epoch_is_how_far_all_is_done() -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["turns.ready", "turns.resumed", "turns.patient", "recheck", "_changes.deltas"]
+    "where", ["turns.ready", "turns.resumed", "turns.patient", "recheck", "changes.deltas"]
 )
 def test_rest_is_none_while_there_is_anything_to_do(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if it is that alone: a step would pass over it."""
