@@ -83,10 +83,10 @@ def _reduce(node: Reduce, source: Lowered, arrangement: SharedArrangement | None
 
 def _count(node: Accumulate, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
     """Numbers of rows are multiplicities of keys: nothing needs to be made for them."""
-    kept = source.schema.picked(node.keys)
     if arrangement is None:
+        kept = source.schema.picked(node.keys)
         source = narrowed(source, kept)
-    else:
+    else:  # its columns may have other names than those of the node
         kept = columns_as_read(node, arrangement)
     names = tuple(aggregate.describe() for _, _, aggregate in node.added)
     parts = Aggregates((("count", -1),) * len(names))

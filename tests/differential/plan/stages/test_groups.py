@@ -1,10 +1,14 @@
 """stages/groups.py: what the stage of each kind of grouping keeps.
 
-keeps_*   which columns, in which layout, and what is made of them
+keeps_*    which columns, in which layout, and what is made of them
+counts_*   of what is shared, whatever it is called
 """
 
 from __future__ import annotations
 
+import differential as dd
+import timely
+from differential import col
 from differential.aggregates import count, max, sum
 from differential.columns.schema import Schema
 from differential.linear.chain import LinearChain
@@ -57,3 +61,23 @@ def test_keeps_every_column_for_a_function_and_says_which_function_it_is() -> No
 def test_keeps_whole_rows_as_keys_of_a_distinct() -> None:
     stage = _stage(Distinct(SOURCE))
     assert stage.widths == (5, 0) and stage.aggregate == Aggregates(())
+
+
+def test_counts_of_one_column_that_each_has_under_other_names_share_its_arrangement() -> None:
+    """The columns of the arrangement have the names of the input, and not those of the counts."""
+
+    def counts(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "a: int, b: int")
+        twice = rows.select(r=col.a, s=col.a).select(g=col.r, u=col.s)
+        twice.group_by("g").agg(n=dd.count()).output("of one column")
+        rows.select(g=col.a, u=col.b).group_by("g").agg(n=dd.count()).output("of two")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(counts)
+        flow.input("rows").insert([(1, 2), (1, 3), (2, 2)])
+        flow.seal(wait=True)
+        flow.input("rows").remove([(1, 3)])
+        flow.seal(wait=True)
+        for name in flow.outputs:
+            rows = flow.output(name).snapshot().to_pylist()
+            assert sorted((row["g"], row["n"]) for row in rows) == [(1, 1), (2, 1)]
