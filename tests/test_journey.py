@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator
 
 import pytest
-from profiled_changes import PAGE, ROOT, TITLES, Function, Journey, journeys
+from profiled_changes import EMBEDDED, PAGE, ROOT, TITLES, Function, Journey, journeys
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_the_page_lists_the_functions_that_a_change_passes(measured: dict[str, J
     listed = set(listed_under(TITLES[name]))
     assert listed
     assert sorted(measured[name].always - listed) == [], STALE
-    if name in ("counts", "components"):
+    if name in EMBEDDED:
         assert sorted(listed - measured[name].sometimes) == [], STALE
     assert sorted(one for one in listed if one not in functions_of(one[0])) == [], STALE
 

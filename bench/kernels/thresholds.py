@@ -131,7 +131,7 @@ def _building(count: int) -> Task:
 
 
 def _inserting(count: int) -> Task:
-    """Insertions of so many rows one after another into a trace, of which all keys are looked up before."""
+    """Insert so many rows one after another into a trace, after a lookup of all its keys."""
     from differential.kernels.history.match import match
     from differential.trace.trace import Trace
 

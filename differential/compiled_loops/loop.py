@@ -144,7 +144,7 @@ class KernelLoop:
         self._turns: dict[int, int] = {}
         self.at: int | None = None
         self._known_since = 0
-        """The word of which reduces know that nobody asks about times before it."""
+        """The word before which reduces know that nobody asks about any time."""
         for reduce in self._reduces:
             reduce.machine.let_look(self._look)
         for kernel, shape in _KERNELS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -281,7 +280,11 @@ class _Maker:
     def _add_failed_groups(self, stage: int, output: int) -> None:
         """Where groups without an answer wait to leave."""
         slot = self._parts.slots.add(FAILURES.width + 2)
-        for (keep, add), links in groupby(self._links(stage, output), key=lambda link: (link.keep, link.add)):
+        links = self._links(stage, output)
+        if links:
+            keep, add = links[0].keep, links[0].add
+            # Else one way out would take the rows of the others from the slot.
+            assert all((link.keep, link.add) == (keep, add) for link in links), "failures leave all loops"
             uses = [link.use for link in links]
             self._parts.leaving.append(Leaving(slot, uses, keep, add, "as they are"))
         self._failed_groups[stage] = slot

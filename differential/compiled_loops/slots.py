@@ -26,7 +26,7 @@ from differential.kernels.compiled_loops.layout import (
     S_ROWS,
     SLOT,
 )
-from differential.kernels.compiled_loops.slots import least_in, least_of, moved_in_order, put_rows
+from differential.kernels.compiled_loops.slots import least_in, moved_in_order, put_rows
 from differential.kernels.rows.room import lengthened, shortened
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
@@ -236,11 +236,6 @@ class Slots:
     def least(self, slot: int) -> int:
         """The least time of its rows, FAR without any."""
         return int(self.table[slot, S_LEAST])
-
-    def least_of_all(self) -> int:
-        """The least time of all rows, FAR without any."""
-        least: int = least_of(self.table)
-        return least
 
     def rebase(self, by: Rebase, slot: int, time: int = -2) -> None:
         """Words of a slot count from a later epoch."""

@@ -1,5 +1,5 @@
-"""A compiled loop as tables: what `layout.py` in `differential/kernels/compiled_loops` describes; who does
-each step.
+"""A compiled loop as tables, and what does each of its steps. `layout.py` in
+`differential/kernels/compiled_loops` describes the tables.
 """
 
 from __future__ import annotations

@@ -122,8 +122,9 @@ class Flow(Installed):
 
         `wait` also waits until that epoch is complete everywhere, as `wait(seal())` does, and asks workers in
         other processes for both at once. After `timeout` seconds of waiting it raises `WaitTimeoutError`; the
-        epoch is sealed then, and `wait()` goes on. Without `wait` it does not wait for the work: `Flow.wait`
-        does, and reading. What fails in that work comes out there, or out of a later call.
+        epoch is sealed then, and `wait()` goes on. The seal itself has no limit: it comes after the turn of
+        another thread, or after the step at which worker 0 is. Without `wait` it does not wait for the work:
+        `Flow.wait` does, and reading. What fails in that work comes out there, or out of a later call.
 
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
         one has not, nothing is sealed and the error lists what is missing. If another client has sealed the

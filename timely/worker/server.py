@@ -196,8 +196,9 @@ class Server:
 
     @property
     def is_telling_an_end(self) -> bool:
-        """Whether a dataflow has failed here and not all workers have heard of it. Until they have, no client
-        is told: it could ask another worker at once, and that would still accept its rows.
+        """Whether a dataflow has failed here and not all workers have heard of it. Until they have, this
+        worker tells no client: one that was told could ask another worker at once, and that would still
+        accept its rows. A worker that has only heard of the failure tells its clients without waiting.
         """
         return bool(self._ends_unheard)
 

@@ -22,7 +22,7 @@ R_SHIFT: Final = 5
 R_WORD: Final = 6
 """The time word of round messages that bring rows."""
 R_ENDED: Final = 7
-"""The number of ports of which a vote says whether more will come."""
+"""The number of ports; for each of them a vote says whether more rows will come."""
 R_FIRST_OF_ALL: Final = 8
 """The first epoch in which anything is outstanding with any worker, as of the last round that was taken up.
 """

@@ -187,7 +187,7 @@ class LookupMachine(Machine):
     words    how many words the rows have that come of it, time and diff aside
     epoch    position of the lowest bit of the epoch in a time
 
-    Rows come in at port 0; port 1 is that of the arrangement, of which only the frontier matters.
+    Rows come in at port 0; only the frontier of port 1, which is that of the arrangement, matters.
 
     A compiled loop works off all closed epochs together, iteration by iteration, so there another order of
     all updates holds: first those of before the loop's epoch span, then by iteration, then by epoch. It is

@@ -65,7 +65,7 @@ class LatestMachine(Machine):
         self.current.show = show
 
     def recv(self, port: int, parts: list[Part]) -> None:
-        """Let what was said wait for its epoch."""
+        """Let values and deletions wait for their epochs."""
         for words in each_in(parts):
             self._keep(words)
 

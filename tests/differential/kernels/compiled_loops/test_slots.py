@@ -27,7 +27,7 @@ from differential.kernels.compiled_loops.layout import (
     X_COUNTERS,
     X_NOW,
 )
-from differential.kernels.compiled_loops.slots import drop_rows_at, next_of, rows_at, rows_of
+from differential.kernels.compiled_loops.slots import drop_rows_at, least_of, next_of, rows_at, rows_of
 from progress.times.anchor import Rebase
 
 COUNTERS = 3
@@ -87,12 +87,12 @@ def test_the_least_of_all_is_that_of_what_waits_in_any_slot(order: tuple[int, ..
     for slot in range(3):
         assert slots.add(3) == slot
     for number, slot in enumerate(order):
-        assert slots.least_of_all() == (FAR if number == 0 else 20 - number + 1)
+        assert least_of(slots.table) == (FAR if number == 0 else 20 - number + 1)
         slots.put(slot, _words([(1, 30, 1), (2, 20 - number, 1)]))
     for number, slot in enumerate(order[::-1]):
-        assert slots.least_of_all() == 18 + number
+        assert least_of(slots.table) == 18 + number
         slots.take(slot)
-    assert slots.least_of_all() == FAR
+    assert least_of(slots.table) == FAR
 
 
 @pytest.mark.parametrize("held", [0, 1, 40])
