@@ -53,10 +53,9 @@ from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.transport import Lent
 from ..progress_messages import DataHeader, write_data_header
-from .ahead import Ahead
 from .connector import Connector
 from .surroundings import Checker, LoopSurroundings
-from .vertex_runner import VertexRunner
+from .vertex_runner import Ahead, VertexRunner
 
 __all__ = ["HOLD", "CompiledLoopRunner", "LoopScope"]
 

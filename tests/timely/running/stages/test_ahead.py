@@ -1,4 +1,4 @@
-"""ahead.py: a stage behind inputs knows how far these are before progress tracking is told.
+"""`Ahead`: a stage behind inputs knows how far these are before progress tracking is told.
 
 turns_*   rows and the end of their epoch are one turn, and what was held in between is not told
 truth_*   what is seen never comes too early, and never goes back; at the end it is all
@@ -21,8 +21,7 @@ from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.stages.ahead import Ahead, Follower
-from timely.running.stages.vertex_runner import VertexRunner
+from timely.running.stages.vertex_runner import Ahead, Follower, VertexRunner
 
 FOREVER = 1 << 60
 
