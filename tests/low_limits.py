@@ -13,9 +13,10 @@ import pytest
 from differential.columns import routes, update_batch
 from differential.compiled_loops import loop as loop_module
 from differential.compiled_loops import traces
-from differential.operators import consolidate, join_vertex, vertices
+from differential.operators import join_vertex, vertices
+from differential.operators import reduce as reduce_module
 from differential.operators.edge import collected, folding, kept_changes
-from differential.operators.waiting import pending, pile, portions
+from differential.operators.waiting import pile, waiting_rows
 from progress.times import open_times
 from progress.tracking.tracker import Tracker
 from timely.operators.inputs import codecs
@@ -32,13 +33,12 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in [
         (vertex_runner, "FEW_WORDS_MAX"),
         (rights, "FEW_WORDS_MAX"),
-        (consolidate, "_PARTS_MAX"),
-        (consolidate, "_LOOKS_MAX"),
-        (consolidate, "_PAIRS_MAX"),
-        (pending, "_NEAR_MAX"),
-        (pending, "_LOOKS_MAX"),
+        (waiting_rows, "_PARTS_MAX"),
+        (waiting_rows, "_LOOKS_MAX"),
+        (waiting_rows, "_PAIRS_MAX"),
+        (waiting_rows, "_NEAR_MAX"),
         (vertices, "FEW_WORDS_MAX"),
-        (consolidate, "PILED_ROWS_MIN"),
+        (waiting_rows, "PILED_ROWS_MIN"),
         (collected, "WAITING_ROWS_MIN"),
         (join_vertex, "GATHERED_ROWS_MIN"),
         (pile, "LOOSE_ROWS_MAX"),
@@ -53,9 +53,9 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (folding, kept_changes, update_batch):
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
     monkeypatch.setattr(update_batch, "_PASSING_ROWS", 2)
-    monkeypatch.setattr(portions, "ROWS_MIN", 1)
+    monkeypatch.setattr(reduce_module, "PORTIONED_ROWS_MIN", 1)
     monkeypatch.setattr(loop_module, "LONG_EPOCHS", 1)
     monkeypatch.setattr(traces, "SUMMED_ROWS_MIN", 1)
-    monkeypatch.setattr(portions, "TIMES_AT_ONCE", 1)
+    monkeypatch.setattr(reduce_module, "TIMES_AT_ONCE", 1)
     monkeypatch.setattr(pile, "PACKED_ROWS", 3)
     monkeypatch.setattr(folding, "PIECE_WORDS", 16)

@@ -40,17 +40,16 @@ from differential.columns.overflow import (
 from differential.columns.packed.parts import Part
 from differential.kernels.history.first import DENSE_RANK, NO_RANK, RANK, ROW_NUMBER, reduce_first
 from differential.kernels.history.groups import COUNT, GREATEST, LEAST, collect_groups, reduce_groups
+from differential.kernels.history.ready import work_at_once
 from differential.kernels.least.least import reduce_least
 from differential.kernels.loading import prepare
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
-from differential.operators.consolidate import WaitingRows
 from differential.operators.machine import Machine
 from differential.operators.reducing.overflowing import FailedGroup, reduce_apart
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
-from differential.operators.waiting.pending import PendingTimes
-from differential.operators.waiting.portions import portions
+from differential.operators.waiting.waiting_rows import PendingTimes, WaitingRows
 from differential.trace.readers import Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
@@ -70,6 +69,12 @@ _RANKS: Final[dict[RankKind | None, int]] = {
     "dense": DENSE_RANK,
 }
 _NO_TIMES: Final = np.empty(0, np.int64)
+
+PORTIONED_ROWS_MIN: Final = 512
+"""Fewer ready rows than this are never divided: the square of them is no more than some milliseconds."""
+
+TIMES_AT_ONCE: Final = 128
+"""With so many ready times a row, a portion costs about what another one would."""
 
 NEAR_SHARE: Final = 8
 """Of a sweep that keeps at least so many rows for each new one, only what is near these is looked at."""
@@ -510,3 +515,41 @@ class ReduceMachine(Machine):
                     sent.append((row, time, diff))
                     made.append((*key, *row, time, diff))
         return sort_consolidate(np.array(made, np.int64).reshape(-1, self.words + 2).T.copy())
+
+
+def portions(ready: Int64s, key_words: int, guards: int, frontier: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
+    """Return pairs (rows, frontier): rows of `ready`, sorted, and up to where it is complete with them.
+
+    Reducing a key at all its ready times at once meets each of its rows at each of them. Times of loops need
+    that: whatever is earlier counts. Of epochs a history of thousands, appended in one call, would cost its
+    square; in portions each is like a frontier that has moved by a few epochs only, and what came before is
+    one sum in the trace. A portion costs a call of the kernel and an insert, so there are only as many as it
+    takes for each row to meet about `TIMES_AT_ONCE` times of its key.
+
+    ready      int64[key_words + · + 2, n]: sorted rows, with their times in the last line but one
+    frontier   up to where all of them are complete; that of the last pair
+    Ensures: every row is in one portion, behind the frontiers before and not beyond its own.
+    """
+    rows, column = ready.shape[1], ready.shape[0] - 2
+    count = 1
+    if rows >= PORTIONED_ROWS_MIN and guards & (guards - 1) == 0:
+        count += work_at_once(ready, key_words, column) // (TIMES_AT_ONCE * rows)
+    if count > 1:
+        times = np.unique(ready[column])
+        count = min(count, len(times))
+    if count == 1:
+        return iter(((ready, frontier),))
+    return _divided(ready, frontier, times[np.arange(1, count) * len(times) // count])
+
+
+def _divided(ready: Int64s, frontier: Int64s, begins: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
+    """Cut `ready` before the times `begins`."""
+    column, count = ready.shape[0] - 2, len(begins) + 1
+    places = np.searchsorted(begins, ready[column], side="right")
+    order = np.argsort(places, kind="stable")
+    stops = np.cumsum(np.bincount(places, minlength=count))
+    start = 0
+    for index, stop in enumerate(stops.tolist()):
+        until = begins[index : index + 1] if index + 1 < count else frontier
+        yield np.take(ready, order[start:stop], axis=1), until  # line by line, as kernels read them
+        start = stop

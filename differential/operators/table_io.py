@@ -41,11 +41,11 @@ from ..kernels.rows.sort import PackedRows, are_modest, sort_parts
 from ..trace.accumulated import Accumulated
 from ..trace.run import Run
 from .between.imports import TableImport
-from .consolidate import WaitingRows
 from .edge.collected import Collected
 from .edge.folding import folded
 from .edge.kept_changes import KeptChanges
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
+from .waiting.waiting_rows import WaitingRows
 
 __all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "by_epochs", "checked"]
 

@@ -27,11 +27,11 @@ from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import UnknownSymbolError
-from differential.operators.consolidate import WaitingRows
 from differential.operators.edge.collected import Collected
 from differential.operators.join import JoinMachine
 from differential.operators.table_io import TableLog
 from differential.operators.vertices import OperatorVertex, PassingVertex
+from differential.operators.waiting.waiting_rows import WaitingRows
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from timely import Dataflow

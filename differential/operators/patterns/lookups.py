@@ -43,9 +43,9 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.columns.packed.parts import Part, each_in
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
-from differential.operators.consolidate import WaitingRows
 from differential.operators.join import MATCHED_ROWS_MAX
 from differential.operators.machine import Machine
+from differential.operators.waiting.waiting_rows import WaitingRows
 from differential.trace.readers import Reader
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase

@@ -30,8 +30,8 @@ from differential.columns.overflow import ShowRow, row_overflow
 from differential.columns.packed.parts import Part, each_in
 from differential.kernels.history.epochs import latest_changes, possible_changes
 from differential.kernels.rows.sort import sort_consolidate
-from differential.operators.consolidate import WaitingRows
 from differential.operators.machine import Machine
+from differential.operators.waiting.waiting_rows import WaitingRows
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase

@@ -16,9 +16,7 @@ from strategies_words import CODES
 import differential as dd
 import timely
 from differential.operators import reduce as reduce_module
-from differential.operators.reduce import Aggregates, FirstRows, GroupFunction, ReduceMachine
-from differential.operators.waiting import portions as module
-from differential.operators.waiting.portions import portions
+from differential.operators.reduce import Aggregates, FirstRows, GroupFunction, ReduceMachine, portions
 from differential.trace.shared import SharedTrace
 from timely.building.dataflow import Dataflow
 
@@ -42,8 +40,8 @@ def test_portions_have_each_row_once_behind_the_frontiers_before_and_up_to_their
 ) -> None:
     rows: list[Row] = sorted({(*row, 1) for row in some})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ROWS_MIN", 1)
-        patch.setattr(module, "TIMES_AT_ONCE", at_once)
+        patch.setattr(reduce_module, "PORTIONED_ROWS_MIN", 1)
+        patch.setattr(reduce_module, "TIMES_AT_ONCE", at_once)
         parts = list(portions(as_words(rows, 4), 1, EPOCHS, END))
     assert sorted(row for part, _ in parts for row in rows_of(part)) == rows
     assert parts[-1][1] is END
@@ -58,8 +56,8 @@ def test_portions_have_each_row_once_behind_the_frontiers_before_and_up_to_their
 def test_each_row_meets_few_times_of_its_key() -> None:
     rows = history(3, 2000)
     parts = list(portions(rows, 1, EPOCHS, END))
-    assert len(parts) == 2000 // module.TIMES_AT_ONCE + 1
-    assert all(len(set(part[2].tolist())) <= module.TIMES_AT_ONCE for part, _ in parts)
+    assert len(parts) == 2000 // reduce_module.TIMES_AT_ONCE + 1
+    assert all(len(set(part[2].tolist())) <= reduce_module.TIMES_AT_ONCE for part, _ in parts)
 
 
 @pytest.mark.parametrize(
@@ -217,14 +215,14 @@ def test_vertices_answer_by_portions_and_the_next_one_knows_what_was_answered_be
         answers.output("answers")
 
     monkeypatch.setattr(reduce_module, "portions", counted)
-    monkeypatch.setattr(module, "ROWS_MIN", 1)
+    monkeypatch.setattr(reduce_module, "PORTIONED_ROWS_MIN", 1)
     epochs = 60
     comes = [(epoch, epoch % 2, epoch * 7 % 11, 1) for epoch in range(epochs)]
     goes = [(epoch + 5, k, v, -1) for epoch, k, v, _ in comes[: epochs - 5]]
     columns = dict(zip(("epoch", "k", "v", "diff"), map(list, zip(*comes, *goes, strict=True)), strict=True))
     found = []
     for at_once in (1 << 40, 2):
-        monkeypatch.setattr(module, "TIMES_AT_ONCE", at_once)
+        monkeypatch.setattr(reduce_module, "TIMES_AT_ONCE", at_once)
         counts.clear()
         with timely.connect(embedded=True) as cluster:
             flow = cluster.install(build)

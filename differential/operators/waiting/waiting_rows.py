@@ -1,0 +1,323 @@
+"""What waits for its times to be complete: rows, and pairs of a key and a time at which to look again.
+
+WaitingRows     rows, until their times are complete
+PendingTimes    pairs (key, time): there an answer may have to be corrected although nothing arrives
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from differential.columns.overflow import ShowRow, row_overflow, show_words
+from differential.columns.packed.block import Block
+from differential.columns.packed.parts import Part, in_order, rows_in, words_in
+from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
+from differential.kernels.rows.sort import PackedRows, is_consolidated
+from differential.operators.waiting.pile import Pile
+from progress.compiled.arrays import Int64s
+from progress.times.anchor import Rebase
+from progress.times.open_times import OpenTimes
+from progress.times.word_antichain import not_beyond
+from progress.times.word_order import few_are_beyond
+from timely.dictionaries import Mark
+
+__all__ = ["PILED_ROWS_MIN", "PendingTimes", "WaitingRows"]
+
+_NONE = np.empty(0, np.int64)
+
+_PARTS_MAX: Final = 32
+
+PILED_ROWS_MIN: Final = 4096
+"""A part of so many rows of one time goes to its time at once, where many are kept packed."""
+
+_LOOKS_MAX: Final = 32
+"""How often a part is looked through before it is cut by time. A loop takes this often from what one change
+has caused at its iterations; 100,000 epochs that wait in one part would be looked through 100,000 times."""
+
+_NEAR_MAX: Final = 1024
+"""Pending pairs are near as long as they are fewer, or were looked through less often than `_LOOKS_MAX`."""
+
+_ROWS_FEW: Final = 64
+"""To look whether so many rows are ready takes no longer than to ask for their least times."""
+
+_PAIRS_MAX: Final = 64
+"""Pairs of times up to which comparing them here is cheaper than calling a kernel."""
+
+
+class WaitingRows:
+    """Rows of `columns` columns (time and diff last) that wait for their times to be complete.
+
+    Rows come in parts, and the minimal times of each are found once: what is asked at every step (is anything
+    ready, what must be held) then costs nothing per row. A few parts are looked through at each step at which
+    something of them may be ready. Those that were looked through often, or are many, are cut *by time*: from
+    then on taking what is ready costs what is taken, whatever else waits. So are large parts of one time: of
+    those that are many rows together equal ones are summed before they are ready (`waiting/pile.py`).
+
+    Memory: that of the rows, less where many are of one time, and some 350 bytes for each different time once
+    they are cut.
+    """
+
+    def __init__(self, columns: int, guards: int) -> None:
+        self.columns = columns
+        self.guards = guards
+        self._parts: list[tuple[Int64s, Int64s, int]] = []
+        """Rows, their minimal times, and how often they were looked through."""
+        self._by_time: dict[int, Pile] = {}
+        self._times = OpenTimes(guards)
+        self.rows = 0
+        """How many rows wait."""
+        self.show: ShowRow = show_words
+
+    def add(self, part: Part) -> None:
+        """Let rows wait; the part is kept, and not changed."""
+        if isinstance(part, Block):
+            time = part.only(-2)
+            if part.rows >= PILED_ROWS_MIN and time is not None:
+                assert part.columns == self.columns
+                self._put(time, part)
+                return
+            part = part.words()
+        words, rows = part, part.shape[1]
+        assert words.shape[0] == self.columns
+        if rows and rows >= PILED_ROWS_MIN and (words[-2] == words[-2, 0]).all():
+            self._put(int(words[-2, 0]), words)
+        elif rows:
+            self.rows += rows
+            self._keep(words, 0)
+            if len(self._parts) > _PARTS_MAX:
+                parts, self._parts = self._parts, []
+                self.rows -= sum(part.shape[1] for part, _, _ in parts)
+                self._cut([part for part, _, _ in parts])
+
+    def take_over(self, parts: list[Part]) -> None:
+        """Let rows wait; parts leave their list one by one, so that each is freed when it is summed."""
+        if len(parts) == 1:
+            self.add(parts[0])
+            return
+        parts.reverse()
+        while parts:
+            self.add(parts.pop())
+
+    def take_ready(self, frontier: Int64s) -> Int64s:
+        """Remove and return the rows that are not beyond the frontier, sorted and consolidated.
+
+        Nobody may write to them: they may be those that came.
+        """
+        part = self._only_part(frontier)
+        if part is not None and is_consolidated(part):
+            return part
+        found = self.take_in_order(frontier) if part is None else self._summed([part])
+        return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+
+    def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
+        """The same, still packed where they are many, and fit."""
+        only = self._only_part(frontier)
+        if only is not None:
+            return self._summed([only])
+        parts, self._parts = self._parts, []
+        complete: list[Part] = []
+        while parts:
+            part, bound, looks = parts.pop()
+            if self._is_beyond(bound, frontier):
+                self._parts.append((part, bound, looks))
+                continue
+            ready, later = split_ready(part, self.columns - 2, frontier, self.guards)
+            if ready.shape[1]:
+                complete.append(ready)
+            if later.shape[1] and looks < _LOOKS_MAX:
+                self._keep(later, looks + 1)
+            elif later.shape[1]:
+                self.rows -= later.shape[1]
+                self._cut([later])
+        self.rows -= rows_in(complete)
+        if self._by_time:
+            for time in self._times.take_complete(frontier):
+                pile = self._by_time.pop(time)
+                self.rows -= pile.rows
+                complete += pile.take()
+        assert self.rows >= 0
+        if not complete:
+            return np.empty((self.columns, 0), np.int64)
+        # Together with what `in_order` drops, this frees the memory of the rows before more is taken.
+        part = ready = later = _NONE
+        return self._summed(complete)
+
+    def _only_part(self, frontier: Int64s) -> Int64s | None:
+        """Take the only part if it is small and all of it is ready, as small changes mostly are."""
+        if self.rows > _ROWS_FEW or len(self._parts) != 1 or self._by_time:
+            return None
+        part = self._parts[0][0]
+        if split_ready(part, self.columns - 2, frontier, self.guards)[1].shape[1]:
+            return None
+        self._parts, self.rows = [], 0
+        return part
+
+    def consolidate(self) -> None:
+        """Sum what waits, so that what cancels takes no memory."""
+        if self.rows:
+            waiting: list[Part] = [part for part, _, _ in self._parts]
+            for pile in self._by_time.values():
+                waiting += pile.take()
+            self._parts, self._by_time, self._times, self.rows = [], {}, OpenTimes(self.guards), 0
+            if waiting:
+                found = self._summed(waiting)
+                self.add(found.unpack(0, found.rows) if isinstance(found, PackedRows) else found)
+
+    def times(self, bounds: Int64s) -> Int64s:
+        """The minimal antichain of `bounds` and the waiting times, ascending."""
+        for _, bound, _ in self._parts:
+            is_first = bounds.shape[0] == 0
+            bounds = bound if is_first else lower_bounds(bound.reshape(1, -1), 0, bounds, self.guards)
+        if self._by_time:
+            bounds = lower_bounds(self._times.minimal().reshape(1, -1), 0, bounds, self.guards)
+        return bounds
+
+    def rebase(self, by: Rebase, *also: int) -> None:
+        """Words count from a later epoch, those of the columns `also`, too."""
+
+        def moved(part: Int64s) -> Int64s:
+            if not also:
+                return by.rows(part)
+            rows = by.rows(part).copy()
+            for column in also:
+                rows[column] = by.words(part[column])
+            return rows
+
+        self._parts = [(moved(part), by.words(bound), looks) for part, bound, looks in self._parts]
+        self._by_time = {by.word(time): pile.rebased(moved) for time, pile in self._by_time.items()}
+        self._times = OpenTimes(self.guards, self._by_time)
+
+    def symbols(self, mark: Mark) -> None:
+        """Show all words of the rows that wait."""
+        for part, _, _ in self._parts:
+            mark.words(part[:-2])
+        for pile in self._by_time.values():
+            pile.symbols(mark)
+
+    def check_invariants(self) -> None:
+        """Assert that nothing is counted twice, and that what was cut is where its time says."""
+        rows = sum(part.shape[1] for part, _, _ in self._parts)
+        assert self.rows == rows + sum(pile.rows for pile in self._by_time.values())
+        assert self._times.elements() == sorted(self._by_time)
+        for time, pile in self._by_time.items():
+            pile.check_invariants(time)
+
+    def _keep(self, words: Int64s, looks: int) -> None:
+        self._parts.append((words, lower_bounds(words, self.columns - 2, _NONE, self.guards), looks))
+
+    def _cut(self, parts: list[Int64s]) -> None:
+        """Put rows where their times say. Parts of one time each are kept as they are."""
+        mixed: list[Int64s] = []
+        for part in parts:
+            time = int(part[-2, 0])
+            if part.shape[1] == 1 or (part[-2] == time).all():
+                self._put(time, part)
+            else:
+                mixed.append(part)
+        if not mixed:
+            return
+        rows = mixed[0] if len(mixed) == 1 else np.concatenate(mixed, axis=1)
+        rows = rows[:, np.argsort(rows[-2], kind="stable")]
+        starts = np.flatnonzero(np.diff(rows[-2], prepend=-1)).tolist()
+        for start, stop in zip(starts, [*starts[1:], rows.shape[1]], strict=True):
+            self._put(int(rows[-2, start]), rows[:, start:stop].copy())
+
+    def _put(self, time: int, part: Part) -> None:
+        pile = self._by_time.get(time)
+        if pile is None:
+            pile = self._by_time[time] = Pile(self.columns)
+            self._times.add(time)
+        before = pile.rows
+        pile.add(part, self.show)
+        self.rows += pile.rows - before
+
+    def _summed(self, parts: list[Part]) -> PackedRows | Int64s:
+        # What comes in one piece is mostly in order: the sums of a group are since they were made.
+        if len(parts) == 1 and not isinstance(parts[0], Block) and is_consolidated(parts[0]):
+            return parts[0]
+        try:
+            return in_order(parts)
+        except OverflowError:
+            raise row_overflow(words_in(parts), self.show) from None
+
+    def _is_beyond(self, bounds: Int64s, frontier: Int64s) -> bool:
+        if bounds.shape[0] * frontier.shape[0] > _PAIRS_MAX:
+            return len(not_beyond(bounds, frontier, self.guards)) == 0
+        guards = self.guards
+        return few_are_beyond(bounds.tolist(), frontier.tolist(), guards)
+
+
+class PendingTimes:
+    """A set of pairs (key, time) at which an answer may have to be corrected although nothing arrives there
+    (see `reduce.py`).
+
+    A pair has `kw` key words and the time; tables of them are int64[kw + 1, n], sorted, without doubles.
+    Pairs are *near* at first, one sorted table that is looked through at each step. If many stay there for
+    long they go *far*, where they wait by time as rows do.
+
+    Laws: take_ready(F) returns, and takes out, exactly the pairs whose time is not beyond F · times(B) are
+    the minimal ones of B and of all pairs
+    """
+
+    def __init__(self, kw: int, guards: int) -> None:
+        self._kw = kw
+        self._guards = guards
+        self._near: Int64s = np.empty((kw + 1, 0), np.int64)
+        self._looks = 0
+        self._far = WaitingRows(kw + 2, guards)
+        self._far_summed = 0
+
+    def add(self, pairs: Int64s) -> None:
+        """Put pairs in; the table is kept, and not changed."""
+        assert pairs.shape[0] == self._kw + 1
+        self._near = merge_pending(self._near, pairs) if self._near.shape[1] else pairs
+
+    def take_ready(self, frontier: Int64s) -> Int64s:
+        """Take out the pairs whose times are not beyond the frontier."""
+        ready = self._near
+        if ready.shape[1]:
+            ready, self._near = split_ready(self._near, self._kw, frontier, self._guards)
+            self._looks += 1
+        if self._near.shape[1] <= _NEAR_MAX:
+            self._looks = 0
+        elif self._looks > _LOOKS_MAX:
+            self._move_far()
+        if self._far.rows:
+            # What was put there twice was summed by consolidation: the count of a pair is not of interest.
+            far = self._far.take_ready(frontier)[:-1]
+            ready = merge_pending(ready, far) if ready.shape[1] else far
+        return ready
+
+    def times(self, bounds: Int64s) -> Int64s:
+        """The minimal antichain of `bounds` and the times of all pairs, ascending."""
+        if self._near.shape[1]:
+            bounds = lower_bounds(self._near, self._kw, bounds, self._guards)
+        return self._far.times(bounds) if self._far.rows else bounds
+
+    def rebase(self, by: Rebase) -> None:
+        """Words count from a later epoch."""
+        near = self._near.copy()
+        near[-1] = by.words(near[-1])
+        self._near = near
+        self._far.rebase(by)
+
+    def symbols(self, mark: Mark) -> None:
+        """Show the keys of all pairs."""
+        mark.words(self._near[:-1])
+        self._far.symbols(mark)
+
+    def check_invariants(self) -> None:
+        """Assert that what is near is sorted and different."""
+        near = [tuple(row) for row in self._near.T.tolist()]
+        assert near == sorted(set(near))
+        self._far.check_invariants()
+
+    def _move_far(self) -> None:
+        near = self._near
+        self._far.add(np.concatenate([near, np.ones((1, near.shape[1]), np.int64)]))
+        self._near, self._looks = np.empty((self._kw + 1, 0), np.int64), 0
+        if self._far.rows > 2 * self._far_summed:
+            self._far.consolidate()
+            self._far_summed = self._far.rows
