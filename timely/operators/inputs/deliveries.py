@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -58,10 +59,9 @@ from ...limits import (
 )
 from ...wire.requests import ONE_ATTEMPT, WRITES_ONCE
 from .folded import Waiting
-from .interval_set import IntervalSet
 from .names import DeliveryName
 
-__all__ = ["COMMIT_SECONDS_MAX", "Deliveries", "StagedPart", "TakenNumbers"]
+__all__ = ["COMMIT_SECONDS_MAX", "Deliveries", "IntervalSet", "StagedPart", "TakenNumbers"]
 
 COMMIT_SECONDS_MAX: Final = ATTEMPT_SECONDS_MAX * 3 / 4
 """How long after the look a commit is taken: nothing may be let go of before the last worker hears of it."""
@@ -84,6 +84,55 @@ class _Attempt:
     heard_at: float
     parts: dict[int, StagedPart] = field(default_factory=dict)
     is_checked: bool = False
+
+
+class IntervalSet:
+    """A set of whole numbers, as intervals: small while they follow one another, in any order."""
+
+    __slots__ = ("_firsts", "lasts", "next")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self.lasts: list[int] = []
+        """The last number of each interval."""
+        self.next: int | None = None
+        """The number right behind the last one; None if there is none."""
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self._firsts, number) - 1
+        return at >= 0 and number <= self.lasts[at]
+
+    @property
+    def gaps(self) -> int:
+        """How many gaps there are between the numbers."""
+        return max(0, len(self._firsts) - 1)
+
+    def add(self, number: int) -> None:
+        """Put a number in; once is enough."""
+        if number == self.next:  # Fast path: numbers follow one another.
+            self.lasts[-1] = number
+            self.next = number + 1
+            return
+        at = bisect_right(self._firsts, number) - 1
+        if at >= 0 and number <= self.lasts[at]:
+            return
+        joins_left = at >= 0 and self.lasts[at] == number - 1
+        joins_right = at + 1 < len(self._firsts) and self._firsts[at + 1] == number + 1
+        if joins_left and joins_right:
+            self.lasts[at] = self.lasts.pop(at + 1)
+            del self._firsts[at + 1]
+        elif joins_left:
+            self.lasts[at] = number
+        elif joins_right:
+            self._firsts[at + 1] = number
+        else:
+            self._firsts.insert(at + 1, number)
+            self.lasts.insert(at + 1, number)
+        self.next = self.lasts[-1] + 1
+
+    def compared(self) -> object:
+        """The intervals; what is next follows."""
+        return self._firsts, self.lasts
 
 
 class TakenNumbers(IntervalSet):

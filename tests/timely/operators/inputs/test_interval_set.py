@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.operators.inputs.interval_set import IntervalSet
+from timely.operators.inputs.deliveries import IntervalSet
 
 
 def gaps(numbers: set[int]) -> int:
