@@ -1,4 +1,6 @@
-"""Who comes in at a locked socket, and how much may those cost who do not?
+"""Where does a socket listen, who comes in where it is locked, and how much may those cost who do not?
+
+`listen_all` begins to listen, and locks what others than this host can reach.
 
 A connection is *at the door* from the moment the host accepts it until both sides have proved their keys. A
 `SocketGuard` is a thread beside one locked socket that
@@ -24,20 +26,29 @@ import socket as sockets
 import struct
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final
+from typing import Final, cast
 
 import zmq
 from zmq.utils import z85
 
-from ...limits import AT_DOOR_BYTES_MAX, AT_DOOR_COUNT_MAX, LIST_LOOK_SECONDS_MAX
+from ...errors import MisuseError
+from ...limits import (
+    AT_DOOR_BYTES_MAX,
+    AT_DOOR_COUNT_MAX,
+    LIST_LOOK_SECONDS_MAX,
+    SILENCE_SECONDS_DEFAULT,
+)
+from ..addresses import is_tcp
 from ..allowed import AllowList
-from ..keys import shown_key
-from .arrivals import has_come
+from ..keys import ClusterKeys, shown_key
+from .curve import lock_server
+from .socket_options import address_options, has_come
 from .tcp import hang_up, peer_of, traffic
 
-__all__ = ["SocketGuard"]
+__all__ = ["SocketGuard", "listen_all"]
 
 _log = logging.getLogger("timely")
 _ZAP: Final = "inproc://zeromq.zap.01"
@@ -188,6 +199,37 @@ class SocketGuard:
             self._told_at, self._turned_away = time.monotonic(), 0
 
 
+def listen_all(
+    context: zmq.Context[zmq.Socket[bytes]],
+    socket: zmq.Socket[bytes],
+    addresses: Sequence[str],
+    mend: str,
+    keys: ClusterKeys | None,
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+) -> tuple[list[str], SocketGuard | None]:
+    """Listen at `addresses`, of which port 0 is any that is free; behind a door at those of tcp, if there are
+    keys, which is to be closed before the context. Returns what is listened at, in that order, with its port.
+    Raises `MisuseError` if one is taken, saying `mend`.
+    """
+    bound: dict[str, str] = {}
+    # Options hold for what is bound after them: first what stays open.
+    for address in addresses:
+        if keys is None or not is_tcp(address):
+            bound[address] = _listen(socket, address, mend, silence_seconds)
+    locked = [address for address in addresses if address not in bound]
+    door = None
+    if keys is not None and locked:
+        lock_server(socket, keys)
+        door = SocketGuard(context, socket, AllowList(keys))
+    try:
+        bound |= {address: _listen(socket, address, mend, silence_seconds) for address in locked}
+    except BaseException:
+        if door is not None:
+            door.close()
+        raise
+    return [bound[address] for address in addresses], door
+
+
 def _host_of(peer: object) -> str:
     """What counts as one host: an address of IPv4, or the 64 bits of IPv6 that one host may fill."""
     text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
@@ -208,3 +250,29 @@ def _monitor(context: zmq.Context[zmq.Socket[bytes]], socket: zmq.Socket[bytes])
     monitor.set(zmq.RCVHWM, 0)
     monitor.connect(address)
     return monitor
+
+
+def _listen(socket: zmq.Socket[bytes], address: str, mend: str, silence_seconds: float) -> str:
+    try:
+        address_options(socket, address, silence_seconds)
+        if address.startswith("tcp://*:"):
+            _listen_everywhere(socket, address)
+        else:
+            socket.bind(address)
+    except zmq.ZMQError as error:
+        if error.errno == zmq.EADDRINUSE:
+            raise MisuseError(f"{address} is in use by another program{mend and f': {mend}'}") from error
+        raise MisuseError(f"this host cannot listen at {address} ({error}){mend and f': {mend}'}") from error
+    return cast(bytes, socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
+
+
+def _listen_everywhere(socket: zmq.Socket[bytes], address: str) -> None:
+    """At all interfaces, by both kinds of addresses; on a host without IPv6 by the other kind only."""
+    try:
+        socket.set(zmq.IPV6, True)
+        socket.bind(address)
+    except zmq.ZMQError as error:
+        if error.errno == zmq.EADDRINUSE:
+            raise
+        socket.set(zmq.IPV6, False)
+        socket.bind(address)

@@ -26,10 +26,9 @@ from ...limits import (
 from ..batch import Frame
 from ..keys import ClusterKeys
 from ..refusals import taken_away
-from .arrivals import has_come
 from .direct import DirectDoor, direct_path
-from .door import SocketGuard
-from .socket_options import LINGER_MS, LOCK_BYTES, listen_all, prepare, send
+from .door import SocketGuard, listen_all
+from .socket_options import LINGER_MS, LOCK_BYTES, has_come, prepare, send
 from .tcp import hang_up, peer_of
 
 __all__ = ["ServerSocket"]

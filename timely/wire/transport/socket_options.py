@@ -1,5 +1,5 @@
-"""What all sockets have in common: their options, how they begin to listen, how they send, what waits for
-them.
+"""What all sockets have in common: their options, what waits for them, whether something has come, how they
+send.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from typing import Final, cast
 
 import zmq
 
-from ...errors import MisuseError
 from ...limits import COPIED_BYTES_MAX, HEARTBEAT_MS_DEFAULT, SILENCE_SECONDS_DEFAULT
 from ..addresses import is_tcp, wants_ipv6
-from ..allowed import AllowList
 from ..batch import Frame
-from ..keys import ClusterKeys
-from .curve import lock_server
-from .door import SocketGuard
 from .tcp import IS_COUNTED
 
-__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "listen_all", "prepare", "send"]
+__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "has_come", "prepare", "send"]
 
 LINGER_MS: Final = 250
 LOCK_BYTES: Final = 64
 """By so much a frame may grow when it is encrypted."""
+_READABLE: Final = int(zmq.POLLIN)
+"""A plain integer: `&` with a member of an enumeration makes another one, which takes longer than asking."""
 _RECONNECT_MS: Final = 20
 _UNACKNOWLEDGED_SECONDS_MIN: Final = 15.0
 """The host breaks a connection off after so long without an acknowledgement, or after twice the silence that
@@ -61,6 +58,11 @@ class Poller:
         return [source for source, _ in found]
 
 
+def has_come(socket: zmq.Socket[bytes]) -> bool:
+    """Whether a message can be received without waiting."""
+    return cast(int, socket.get(zmq.EVENTS)) & _READABLE != 0
+
+
 def prepare(socket: zmq.Socket[bytes]) -> None:
     """Set what all sockets share, before they are bound or connected."""
     socket.set(zmq.SNDHWM, 0)
@@ -89,37 +91,6 @@ def address_options(
     socket.set(zmq.TCP_MAXRT, math.ceil(1_000 * unacknowledged) if is_counted else 0)
 
 
-def listen_all(
-    context: zmq.Context[zmq.Socket[bytes]],
-    socket: zmq.Socket[bytes],
-    addresses: Sequence[str],
-    mend: str,
-    keys: ClusterKeys | None,
-    silence_seconds: float = SILENCE_SECONDS_DEFAULT,
-) -> tuple[list[str], SocketGuard | None]:
-    """Listen at `addresses`, of which port 0 is any that is free; behind a door at those of tcp, if there are
-    keys, which is to be closed before the context. Returns what is listened at, in that order, with its port.
-    Raises `MisuseError` if one is taken, saying `mend`.
-    """
-    bound: dict[str, str] = {}
-    # Options hold for what is bound after them: first what stays open.
-    for address in addresses:
-        if keys is None or not is_tcp(address):
-            bound[address] = _listen(socket, address, mend, silence_seconds)
-    locked = [address for address in addresses if address not in bound]
-    door = None
-    if keys is not None and locked:
-        lock_server(socket, keys)
-        door = SocketGuard(context, socket, AllowList(keys))
-    try:
-        bound |= {address: _listen(socket, address, mend, silence_seconds) for address in locked}
-    except BaseException:
-        if door is not None:
-            door.close()
-        raise
-    return [bound[address] for address in addresses], door
-
-
 def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
     """Queue a message. To where no connection will ever come, since this side was refused, it is dropped:
     queues have no other bound, and who receives is told of the refusal.
@@ -136,29 +107,3 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
         if len(frames) > 1:
             socket.send(b"", zmq.NOBLOCK)
         raise
-
-
-def _listen(socket: zmq.Socket[bytes], address: str, mend: str, silence_seconds: float) -> str:
-    try:
-        address_options(socket, address, silence_seconds)
-        if address.startswith("tcp://*:"):
-            _listen_everywhere(socket, address)
-        else:
-            socket.bind(address)
-    except zmq.ZMQError as error:
-        if error.errno == zmq.EADDRINUSE:
-            raise MisuseError(f"{address} is in use by another program{mend and f': {mend}'}") from error
-        raise MisuseError(f"this host cannot listen at {address} ({error}){mend and f': {mend}'}") from error
-    return cast(bytes, socket.get(zmq.LAST_ENDPOINT)).decode().rstrip("\0")
-
-
-def _listen_everywhere(socket: zmq.Socket[bytes], address: str) -> None:
-    """At all interfaces, by both kinds of addresses; on a host without IPv6 by the other kind only."""
-    try:
-        socket.set(zmq.IPV6, True)
-        socket.bind(address)
-    except zmq.ZMQError as error:
-        if error.errno == zmq.EADDRINUSE:
-            raise
-        socket.set(zmq.IPV6, False)
-        socket.bind(address)

@@ -45,13 +45,12 @@ from ..batch import Frame
 from ..keys import ClientKeys, ClusterKeys
 from ..refusals import Refusal, client_refusal, worker_refusal
 from . import Lent
-from .arrivals import has_come
 from .curve import lock_client
 from .direct_lines import DirectLines
-from .door import SocketGuard
+from .door import SocketGuard, listen_all
 from .neighbours import Neighbours
 from .server_socket import ServerSocket
-from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, listen_all, prepare, send
+from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, has_come, prepare, send
 from .tcp import peer_of, traffic
 
 __all__ = ["ClientSockets", "WorkerMesh"]

@@ -1,10 +1,10 @@
-"""arrivals.py: whether something has come, of a socket and of what a monitor tells."""
+"""socket_options.py: whether something has come, of a socket and of what a monitor tells."""
 
 from __future__ import annotations
 
 import zmq
 
-from timely.wire.transport.arrivals import has_come
+from timely.wire.transport.socket_options import has_come
 
 
 def test_a_message_has_come_until_it_is_taken() -> None:
