@@ -13,7 +13,7 @@ import differential as dd
 import timely
 from timely.errors import MisuseError
 from timely.wire.batch import Frame
-from timely.wire.transport import direct_lines
+from timely.wire.transport import direct
 from timely.wire.transport.direct import DirectLine
 
 
@@ -37,7 +37,7 @@ def test_who_is_interrupted_in_the_middle_of_an_answer_may_go_on(
     pair: timely.Cluster, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "zmq":
-        monkeypatch.setattr(direct_lines, "connect", lambda _: None)
+        monkeypatch.setattr(direct, "connect", lambda _: None)
     with timely.connect(*pair.addresses) as mine:
         flow = mine.flow(pair.install(_counts).index)
         flow.input("rows").insert([(1, 6)])

@@ -46,7 +46,7 @@ from ..keys import ClientKeys, ClusterKeys
 from ..refusals import Refusal, client_refusal, worker_refusal
 from . import Lent
 from .curve import lock_client
-from .direct_lines import DirectLines
+from .direct import DirectLines
 from .door import SocketGuard, listen_all
 from .neighbours import Neighbours
 from .server_socket import ServerSocket

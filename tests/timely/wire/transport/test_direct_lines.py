@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from timely.limits import DIRECT_TABLE_BYTES_MAX
-from timely.wire.transport import direct_lines
-from timely.wire.transport.direct import DirectDoor, DirectLine, direct_path
-from timely.wire.transport.direct_lines import DirectLines
+from timely.wire.transport import direct
+from timely.wire.transport.direct import DirectDoor, DirectLine, DirectLines, direct_path
 from timely.wire.transport.socket_options import Poller
 
 
@@ -126,7 +125,7 @@ def test_a_worker_that_listens_later_is_found_and_one_that_never_does_is_not_tri
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-    monkeypatch.setattr(direct_lines, "connect", lambda at: tried.append(at))
+    monkeypatch.setattr(direct, "connect", lambda at: tried.append(at))
     lines = DirectLines([address], Poller())
     for _ in range(100):
         lines.choose(0)
