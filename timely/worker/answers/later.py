@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...errors import TimelyError
 from ...wire.requests import Reply
 
-__all__ = ["Later", "later", "now_or_later"]
+__all__ = ["Later", "now_or_later"]
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,10 @@ class Later:
     deadline: float
 
 
-def later(
-    ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
-) -> Later:
-    """Return an answer that may be ready within `seconds` from `now`; below 0: that may take any time."""
-    return Later(ready, late, now + seconds if seconds >= 0 else float("inf"))
-
-
 def now_or_later(
     ready: Callable[[], Reply | None], late: Callable[[], TimelyError], now: float, seconds: float
 ) -> Reply | Later:
-    """Return the answer if it is ready, otherwise what may be ready `later`."""
-    return ready() or later(ready, late, now, seconds)
+    """Return the answer if it is ready, otherwise one that may be ready within `seconds` from `now`; below 0:
+    that may take any time.
+    """
+    return ready() or Later(ready, late, now + seconds if seconds >= 0 else float("inf"))

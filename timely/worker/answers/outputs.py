@@ -17,7 +17,7 @@ from ...wire.requests import Progress, Read, Reply, Request, Value
 from ..orders import open_epoch
 from ..replacing import Replacements
 from ..tasks.pieces import check_origin, drop, held, hold, piece
-from .later import Later, later, now_or_later
+from .later import Later, now_or_later
 
 __all__ = ["Outputs"]
 
@@ -167,7 +167,7 @@ class Outputs:
                 f"complete are the epochs before {complete}"
             )
 
-        return later(ready, late, begun, seconds)
+        return Later(ready, late, begun + seconds if seconds >= 0 else float("inf"))
 
     def _unfinished(self, dataflow: int, complete: int, waited: str) -> WaitTimeoutError:
         """Return the error for a client that has waited in vain for the end of a dataflow."""
