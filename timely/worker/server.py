@@ -111,7 +111,7 @@ class Server:
         self._prepared = self.installations.prepared
         self.replacements = self.installations.replacements
         self._orders = Orders(worker)
-        self._inputs = Inputs(self._orders, self.replacements, worker.index)
+        self._inputs = Inputs(worker, self._orders)
         self._outputs = Outputs(worker, self.replacements, clock, session)
         self._greeting = Greeting(
             PROTOCOL_VERSION,

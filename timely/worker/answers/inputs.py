@@ -16,6 +16,7 @@ from ...operators.inputs.by_epoch import batches_by_epoch, divided
 from ...operators.inputs.deliveries import Deliveries, StagedPart
 from ...operators.inputs.handle import InputHandle
 from ...operators.inputs.names import UNNAMED, DeliveryName, name_of
+from ...running.core import Worker
 from ...running.instance import Instance
 from ...wire.claims import shown
 from ...wire.requests import (
@@ -33,7 +34,6 @@ from ...wire.requests import (
     Value,
 )
 from ..orders import Orders, attempt_names
-from ..replacing import Replacements
 
 __all__ = ["PARTS_MAX", "Inputs", "inputs_named"]
 
@@ -69,14 +69,15 @@ class Inputs:
     """Answers for the inputs of one worker.
 
     Args:
-        orders: what it decides, if it is worker 0. replacements: which version of a dataflow is asked.
-        worker: its index.
+        worker: the worker.
+        orders: what it decides, if it is worker 0.
+
+    Requires: requests name the version of a dataflow that has the inputs now (`Replacements.inputs_of`).
     """
 
-    def __init__(self, orders: Orders, replacements: Replacements, worker: int) -> None:
-        self._orders = orders
-        self._replacements = replacements
+    def __init__(self, worker: Worker, orders: Orders) -> None:
         self._worker = worker
+        self._orders = orders
 
     def handle(self, request: Request, table: pa.Table | None) -> Reply | None:
         """The answer; none if it is not inputs that are asked."""
@@ -86,20 +87,20 @@ class Inputs:
             case Decide():
                 return self._orders.decide(request)
             case Missing():
-                return _missing(self._replacements.instance(request.dataflow), request)
+                return _missing(self._worker.instance(request.dataflow), request)
             case Drop():
-                return _drop(self._replacements.instance(request.dataflow), request)
+                return _drop(self._worker.instance(request.dataflow), request)
             case _:
                 return None
 
     def _deliver(self, request: Deliver, table: pa.Table | None) -> Reply:
         """Take rows of a client. Everything that can be wrong with them is found before they are kept."""
-        handle = self._replacements.instance(request.dataflow).input(request.input)
+        handle = self._worker.instance(request.dataflow).input(request.input)
         counts = request.counts
-        if self._worker and handle.is_ordered and _is_by_calls(request):
+        if self._worker.index and handle.is_ordered and _is_by_calls(request):
             raise RequestError(
                 f"input {request.input!r} keeps the last value by key: worker 0 puts calls in order, and "
-                f"takes all rows but those of an append that has a name; this is worker {self._worker}"
+                f"takes all rows but those of an append that has a name; this is worker {self._worker.index}"
             )
         if request.rows and (table is not None or counts != IN_OPEN):
             raise RequestError(f"plain rows for {request.input!r} come alone, and count as {IN_OPEN!r}")
