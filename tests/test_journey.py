@@ -79,4 +79,4 @@ def test_an_embedded_change_takes_no_more_than(
 def test_other_processes_add_no_more_files_than(measured: dict[str, Journey]) -> None:
     files = {name: {file for file, _ in journey.always} for name, journey in measured.items()}
     added = (files["client"] | files["worker 0"] | files["worker 1"]) - files["counts"]
-    assert len(added) <= 29, sorted(added)
+    assert len(added) <= 20, sorted(added)

@@ -97,6 +97,8 @@ class WorkerProcess:
         self._ended_count = 0
         self._rest_at = float("inf")
         self._is_resting = False
+        self._is_forgetting = False
+        """True from when this worker begins to forget until it has."""
         self._serve_at = 0.0
         self._kept: dict[bytes, list[list[Frame]]] = {}
         """Of each client answers that are to be sent, oldest first."""
@@ -189,7 +191,7 @@ class WorkerProcess:
             served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
             if self._waiting:
                 self._answer_waiting()
-            if worked or served or self._worker.forgetting.is_under_way:
+            if worked or served or self._is_forgetting:
                 self._forget()
             if worked:
                 self._rest_at = time.monotonic() + REST_SECONDS_MIN
@@ -201,7 +203,8 @@ class WorkerProcess:
                 self._giving_back.rest()
             if not (worked or served):
                 self._giving_back.look_behind(self._is_expected)
-                self._tidying.look()
+                if time.monotonic() >= self._tidying.look_at:
+                    self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
                 if self._mesh.has_other_news:
                     self._serve()  # a client, as a rule: there is nothing to do before that is read
@@ -219,11 +222,12 @@ class WorkerProcess:
 
     def _forget(self) -> None:
         """Begin to forget what nothing refers to if there is much, and do it when all others know."""
-        forgetting = self._worker.forgetting
-        if forgetting.is_ready:
-            forget_alone(self, self._worker.forget)
-        elif not forgetting.is_under_way and is_full():
+        if self._is_forgetting:
+            if self._worker.forgetting.is_ready:
+                self._is_forgetting = not forget_alone(self, self._worker.forget)
+        elif is_full():
             self._worker.begin_forgetting()
+            self._is_forgetting = True
 
     def _log_ended(self) -> None:
         """What has ended a dataflow stands in the log of the worker on which it arose."""

@@ -1,4 +1,4 @@
-"""What readers and writers leave behind who have not come back is let go of, though nothing else happens.
+"""Drops what readers and writers that have not come back leave behind, though nothing else happens.
 
 A worker that has work does so as it goes along; one that waits looks from time to time.
 """
@@ -17,6 +17,8 @@ __all__ = ["Tidying"]
 class Tidying:
     """Looks through the inputs and outputs of one worker, not more often than is worth it.
 
+    `look_at` says when `look` has something to do next, by the clock: whoever asks often compares that first.
+
     Args:
         worker: the worker.
         clock: seconds, only their differences count.
@@ -25,14 +27,14 @@ class Tidying:
     def __init__(self, worker: Worker, clock: Callable[[], float] = time.monotonic) -> None:
         self._worker = worker
         self._clock = clock
-        self._look_at = clock() + READING_SECONDS_MAX
+        self.look_at = clock() + READING_SECONDS_MAX
 
     def look(self) -> None:
-        """Let go of what has waited for too long; to be called before each pause."""
+        """Drop what has waited for too long, if it is time to look."""
         now = self._clock()
-        if now < self._look_at:
+        if now < self.look_at:
             return
-        self._look_at = now + READING_SECONDS_MAX
+        self.look_at = now + READING_SECONDS_MAX
         for number, instance in list(self._worker.instances.items()):
             try:
                 for handle in instance.inputs.values():
