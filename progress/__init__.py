@@ -1,16 +1,16 @@
 """Progress tracking: which times can still be seen, and where.
 
 Pure: no sockets, threads or clocks. Imports nothing else of this repository. Modules that need kernels are
-imported at first use: everybody who imports `timely` imports this package, and a program that only describes
-a dataflow or talks to workers runs no kernel.
+imported at first use: every program that imports `timely` imports this package, and a program that only
+describes a dataflow or talks to workers runs no kernel.
 
-`compiled/` is a tenant: it compiles, keeps and calls kernels for all packages, and knows nothing of progress.
-It imports numba only when it has to compile.
+`compiled/` is a tenant: it compiles, stores and calls kernels for all packages, and knows nothing of
+progress. It imports numba only when it has to compile.
 
 Read `timestamp.py`, `time_words.py`, `path_summary.py`, `graph.py`, `could_result_in.py`, `tracker.py`,
-`broadcast.py`, in that order. What `could_result_in.py` defines on tuples the tracker looks up in
-`summary_table.py`; of times and antichains the compiled twins are `word_order.py` and `word_antichain.py`.
-What must hold of all of it is in `predicates.py`, evaluated by whoever wants to check.
+`broadcast.py`, in that order. `could_result_in.py` defines on tuples the relation that the tracker looks up
+in `summary_table.py`. The compiled twins of times and antichains are `word_order.py` and `word_antichain.py`.
+`predicates.py` states the invariants of all of it; the simulations, the checker and the tests evaluate them.
 """
 
 from importlib import import_module
@@ -71,15 +71,15 @@ __all__ = [
 ]
 
 _LATE = {"SummaryTable": "progress.graph.summary_table", "Tracker": "progress.tracking.tracker"}
-"""What comes with kernels, and the module that has it."""
+"""Names that need kernels, each with the module that defines it."""
 
 
 def __getattr__(name: str) -> object:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(_LATE[name]), name)
-    globals()[name] = found
-    return found
+    attribute: object = getattr(import_module(_LATE[name]), name)
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

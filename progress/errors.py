@@ -6,7 +6,7 @@
     │  ├─ TimeRegressionError     sent or asked for a time that is already past
     │  ├─ TimeOverflowError       more epochs or iterations than the time layout has room for
     │  └─ InputClosedError        wrote to an input after closing it
-    ├─ PeerError              another process went away, or said what it may not say
+    ├─ PeerError              another process went away, or broke the protocol
     └─ InternalError          a bug here; the message carries the state
 
 `timely` and `differential` hang their own errors below these branches.
@@ -18,8 +18,8 @@ from __future__ import annotations
 class TimelyError(Exception):
     """Root of the tree: everything that this repository raises on purpose.
 
-    `ends_dataflow`: whether it says that a dataflow has ended, so that whoever asks for it again will be told
-    the same.
+    `ends_dataflow`: True if the error says that a dataflow has ended, so that later calls to the dataflow
+    raise the same error.
     """
 
     ends_dataflow = False

@@ -1,8 +1,8 @@
-"""Which records are made so often that what they are made of counts?
+"""`record`: a dataclass decorator for classes of which very many instances are created.
 
-A frozen dataclass sets its fields by `object.__setattr__`, one call for each: 0.6 µs for seven of them, where
-an ordinary one takes 0.14. A change of one row makes a dozen. So these are frozen for who checks types, and
-ordinary as they run; others are frozen in both.
+A frozen dataclass sets each field by a call of `object.__setattr__`: 0.6 µs for seven fields, where an
+ordinary dataclass takes 0.14 µs. A change of one row creates a dozen instances. So a `record` is frozen for
+the type checker and ordinary at run time; all other dataclasses are frozen in both.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 __all__ = ["record"]
 
-_Made = TypeVar("_Made")
+_Class = TypeVar("_Class")
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as record
 else:
 
-    def record(*, frozen: bool, slots: bool = False, eq: bool = True) -> Callable[[type[_Made]], type[_Made]]:
-        """`dataclass(frozen=True)`, whose instances nobody keeps from being changed, and are hashed alike."""
-        assert frozen, "others need no word of their own"
+    def record(
+        *, frozen: bool, slots: bool = False, eq: bool = True
+    ) -> Callable[[type[_Class]], type[_Class]]:
+        """`dataclass(frozen=True)` whose instances are not protected at run time; they hash and compare
+        alike.
+        """
+        assert frozen, "classes that are not frozen use `dataclass`"
         return dataclass(slots=slots, eq=eq, unsafe_hash=eq)

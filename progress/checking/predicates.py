@@ -3,40 +3,43 @@
 `v`, `w` stand for counts by pointstamp (a pointstamp that is missing has 0), `s < t` for "an event at s
 could result in one at t". The state of a system of workers p, q:
 
-    nrec        how many events are outstanding, by what has been *performed*: what there was at first, and
-                every change that a callback has made since, whoever has heard of it
+    nrec        how many events are outstanding, by what was *performed*: the events at the start, and every
+                change that a callback has made since, whether or not any worker has heard of it
     records     the same, by *looking*: messages in queues and on wires, rights held, epochs open
-    caps[p]     the part of `records` that worker p owns: its rights to act. The rest is messages under way
-    temp[p]     changes that p has made and not told
-    msg[p][q]   payloads that p has told and q has not heard, oldest first
+    caps[p]     the share of `records` that worker p owns: its rights to act. The rest is messages under way
+    temp[p]     changes that p has made and not sent
+    msg[p][q]   payloads that p has sent and q has not received, oldest first
     glob[q]     what q believes: the occurrence counts of its tracker
 
     Info(k, p, q)  = sum of msg[p][q] without its first k + temp[p]
     GInfo(k, p, q) = Info(k, p, q) + sum over the other p' of Info(0, p', q)
 
 Sources, and the letters: A and S from Abadi, McSherry, Murray, Rodeheffer (FORTE 2013), B and E from Brun,
-Decova, Lattuada, Traytel (ITP 2021). What differs here, and why it is the same thing:
+Decova, Lattuada, Traytel (ITP 2021). The differences, and why they state the same:
 
-  * A step's changes travel as *one payload*. That is Send with the set of all points: what remains of
-    `temp` is 0, which is upright, so that the licence to send that the sources ask for is always there.
-  * A worker hears itself at once: its Send is at the same moment its own Recv, and msg[p][p] stays empty.
+  * A step's changes travel as *one payload*. That is Send with the set of all points: nothing remains in
+    `temp`, and 0 is upright, so the licence to send that the sources require always holds.
+  * A worker applies its own changes at once: its Send is at the same moment its own Recv, and msg[p][p] stays
+    empty.
   * A message is an event at its connector from the moment it is sent until it has been consumed. While it
     is on a wire it is the sources' message in flight; in the receiver's inbox it is the receiver's capability
-    at the same point. So it is for messages that a worker sends itself, which are in the inbox at once.
-  * A notification asked for, a hold and an open epoch are capabilities at the stage. Consuming a
+    at the same point. The same holds for messages that a worker sends itself; they are in the inbox at once.
+  * A requested notification, a hold and an open epoch are capabilities at the stage. Consuming a
     message for a hold is a step up in the order, from the connector to its stage.
-  * In the A's an action gives up all that it acts by. Here a right at a stage may be acted by and kept (a
-    hold), or turned into another right of the same point (a hold into a notification): as if consumed and
-    produced again, of which the changes do not tell. So `not_upright` is told which points are kept, and lets
-    them support as what is given up does. Messages are never kept. With nothing kept it is the sources'
-    predicate to the letter. (In the B's everything owned supports; for them nothing is different.)
-  * Statements "for every t" are evaluated at finitely many: each function says which, and why that suffices.
+  * In the A's an action gives up all that it acts by. Here a worker may act by a right at a stage and retain
+    it (a hold), or turn it into another right of the same point (a hold into a notification). That is the
+    same as consuming the right and producing it again, but the changes do not show it. So `not_upright` takes
+    the retained points as an argument, and lets them support others as given up points do. Messages are never
+    retained. Without retained points it is the sources' predicate to the letter. (In the B's everything owned
+    supports; for them nothing is different.)
+  * Statements "for every t" are evaluated at finitely many t: each function says at which, and why they
+    suffice.
 
-Every function returns its counterexamples, sorted: none means that the predicate holds. All are slow and
-obvious. Three evaluate them: the simulations, on all workers at once (`tests/reference/monitor.py`); each
-worker on itself, if it is told to (`timely/running/checking/checker.py`); and the model of the protocol among
-the tests. All stand here, also those that take more than one worker to see: together they are the
-specification.
+Every function returns its counterexamples, sorted: an empty list means that the predicate holds. All are slow
+and obvious. Three parties evaluate them: the simulations, on all workers at once
+(`tests/reference/monitor.py`); each worker on itself, if its settings ask for it
+(`timely/running/checking/checker.py`); and the model of the protocol among the tests. All predicates are in
+this file, also those that need the state of more than one worker: together they are the specification.
 """
 
 from __future__ import annotations
@@ -51,38 +54,38 @@ from progress.times.timestamp import Timestamp
 
 Counts: TypeAlias = Mapping[Pointstamp, int]
 Order: TypeAlias = Mapping[tuple[Pointstamp, Pointstamp], bool]
-"""`order[s, t]`: whether s ≤ t."""
+"""`order[s, t]`: True if s ≤ t."""
 
 
-SAYS: Final[Mapping[str, str]] = {
-    "A1": "no count of what is outstanding is negative",
-    "A2": "what a worker has not told yet is upright",
-    "A3": "what a worker has told and another has not heard, with what it has not told, is upright",
-    "A4": "all that a worker has not heard is upright",
-    "A5": "what was performed = what a worker believes + what it has not heard",
-    "A6": "what is outstanding comes at or after something that every worker believes outstanding",
-    "S1": "what becomes outstanding comes at or after something that was",
-    "S2": "what becomes outstanding comes at or after something that every worker believed outstanding",
-    "S3": "a worker believes to be outstanding only what comes at or after something that it believed so",
+STATEMENTS: Final[Mapping[str, str]] = {
+    "A1": "no count of outstanding events is negative",
+    "A2": "the changes that a worker has not sent yet are upright",
+    "A3": "the changes that one worker has sent and another not received, plus its unsent ones, are upright",
+    "A4": "all changes that a worker has not received are upright",
+    "A5": "events outstanding by all actions = those that a worker believes outstanding + unreceived changes",
+    "A6": "every outstanding event comes at or after one that every worker believes outstanding",
+    "S1": "an event that becomes outstanding comes at or after one that was outstanding",
+    "S2": "an event that becomes outstanding comes at or after one that every worker believed outstanding",
+    "S3": "an event that a worker newly believes outstanding comes at or after one it believed so before",
     "B0": "new rights come at or after rights that the worker owned, new messages after them",
     "B1": "no worker owns a negative number of rights",
-    "B2": "what is outstanding = what a worker believes + what it has not heard",
-    "B2, own share": "what a worker owns is what it counted, with what came from others, without what went",
-    "B4": "what a worker has to tell is justified by what it owns",
-    "B5": "all that a worker has not heard is justified by what is outstanding",
-    "B6": "a worker's negative counts come after positive ones, and so does what is outstanding",
-    "B9": "what a worker will hear of comes at or after something that it believes outstanding",
+    "B2": "outstanding events = events that a worker believes outstanding + changes that it has not received",
+    "B2, own share": "the rights that a worker owns = those it counted + those that came - those that went",
+    "B4": "the changes that a worker has to send are justified by the rights that it owns",
+    "B5": "all changes that a worker has not received are justified by the outstanding events",
+    "B6": "a worker's negative counts come after positive ones, and so do the outstanding events",
+    "B9": "every change that a worker will receive comes at or after an event that it believes outstanding",
     "C4": "frontiers are those of the positive counts",
-    "E1": "a tracker counts what its worker was told",
-    "E2": "what is outstanding holds back every frontier that it can lead to",
+    "E1": "a tracker counts exactly the changes that its worker received",
+    "E2": "an outstanding event holds back every frontier that it can lead to",
     "due": "a notification comes when nothing at or before its time can come in any more",
     "no zero cycle": "every cycle of the dataflow advances a time",
 }
-"""What each predicate says, for messages. B3, B7, B8 are S1, S2, S3 with `records` in place of `nrec`."""
+"""What each predicate states, for messages. B3, B7, B8 are S1, S2, S3 with `records` in place of `nrec`."""
 
 
 def total(*parts: Counts) -> dict[Pointstamp, int]:
-    """The sum of some counts, without zeros."""
+    """Return the sum of some counts, without zeros."""
     result: dict[Pointstamp, int] = {}
     for part in parts:
         for point, count in part.items():
@@ -96,27 +99,28 @@ def negative_counts(v: Counts) -> list[Pointstamp]:
 
 
 def supports(v: Counts, order: Order) -> list[Pointstamp]:
-    """What supports others: every s with v(s)<0 and v(r)≤0 for all r≤s.
+    """Return the points that support others: every s with v(s)<0 and v(r)≤0 for all r≤s.
 
-    supported(v, t) of the sources says that one of these is before t.
+    supported(v, t) of the sources states that one of these is before t.
     """
     raised = [r for r in v if v[r] > 0]
     return [s for s in v if v[s] < 0 and not any(order[r, s] for r in raised)]
 
 
-def not_upright(v: Counts, order: Order, kept: Collection[Pointstamp] = ()) -> list[Pointstamp]:
-    """A2–A4, upright(v): v(t)>0 ⇒ supported(v, t), or some kept s ≤ t.
+def not_upright(v: Counts, order: Order, retained: Collection[Pointstamp] = ()) -> list[Pointstamp]:
+    """A2–A4, upright(v): v(t)>0 ⇒ supported(v, t), or some retained s ≤ t.
 
-    A point that is kept supports itself: it was acted by, and there is one more of it now.
+    A retained point supports itself: a worker acted by it, and there is one more of it now.
     """
-    before = [*supports(v, order), *kept]
+    before = [*supports(v, order), *retained]
     return sorted(t for t in v if v[t] > 0 and not any(order[s, t] for s in before))
 
 
-def kept_rights(caps: Counts, v: Counts, stages: int) -> list[Pointstamp]:
-    """Which rights at stages (locations below `stages`) were there before the changes `v` and still are.
+def retained_rights(caps: Counts, v: Counts, stages: int) -> list[Pointstamp]:
+    """Return the rights at stages (locations below `stages`) that existed before the changes `v` and still
+    do.
 
-    Those at points of which more is owned than `v` adds.
+    Those are the points where `caps`, counted after `v`, has more than `v` adds.
     """
     return sorted(s for s in caps if s[0] < stages and caps[s] > max(0, v.get(s, 0)))
 
@@ -127,11 +131,11 @@ def unaccounted(truth: Counts, view: Counts, unheard: Counts) -> list[Pointstamp
 
 
 def unforeseen(later: Counts, earlier: Counts, order: Order) -> list[Pointstamp]:
-    """A6, B6, S1–S3, B3, B7, B8, vacancy: vacant(earlier, t) ⇒ vacant(later, t), where
-    vacant(v, t): v(s)=0 for every s≤t.
+    """A6, B6, S1–S3, B3, B7, B8, vacancy: vacant(earlier, t) ⇒ vacant(later, t), where vacant(v, t): v(s)=0
+    for every s≤t.
 
-    For every t iff for those with later(t)≠0: if something of `earlier` is at or before each of them, it is
-    also at or before whatever they are at or before.
+    It holds for every t iff it holds for those with later(t)≠0: if for each of these some point of `earlier`
+    is at or before it, that point is also at or before every point that comes after it.
     """
     return sorted(t for t in later if later[t] and not any(earlier[s] and order[s, t] for s in earlier))
 
@@ -139,14 +143,14 @@ def unforeseen(later: Counts, earlier: Counts, order: Order) -> list[Pointstamp]
 def unforeseen_positive(later: Counts, view: Counts, order: Order) -> list[Pointstamp]:
     """B6, positive part: nonpos(view, t) ⇒ nonpos(later, t), where nonpos(v, t): v(s)≤0 for every s≤t.
 
-    For every t iff for those with later(t)>0. With later = view: nonpos(view, t) ⇔ vacant(view, t) says that
-    every negative count has a positive one before it: `merely_negative`.
+    It holds for every t iff it holds for those with later(t)>0. With later = view: nonpos(view, t) ⇔
+    vacant(view, t) states that every negative count has a positive one before it: `merely_negative`.
     """
     return sorted(t for t in later if later[t] > 0 and not _has_positive(view, t, order))
 
 
 def merely_negative(view: Counts, order: Order) -> list[Pointstamp]:
-    """B6, last part: nonpos(view, t) ⇔ vacant(view, t). For every t iff for those with view(t)<0."""
+    """B6, last part: nonpos(view, t) ⇔ vacant(view, t). It holds for every t iff for those with view(t)<0."""
     return sorted(t for t in view if view[t] < 0 and not _has_positive(view, t, order))
 
 
@@ -161,8 +165,8 @@ def unjustified(caps: Counts, v: Counts, order: Order) -> list[Pointstamp]:
 
 
 def unjustified_with(caps: Counts, v: Counts, w: Counts, order: Order) -> list[Pointstamp]:
-    """B4 for one payload v and what follows it w, justified_with(C, v, w):
-    v(t)>0 ⇒ (∃s<t. v(s)<0 ∨ w(s)<0) ∨ (∃s<t. C(s)>0) ∨ v(t)+w(t)<C(t).
+    """B4 for one payload v and the changes w that follow it, justified_with(C, v, w): v(t)>0 ⇒ (∃s<t. v(s)<0
+    ∨ w(s)<0) ∨ (∃s<t. C(s)>0) ∨ v(t)+w(t)<C(t).
     """
     before = {s for part in (v, w) for s in part if part[s] < 0} | {s for s in caps if caps[s] > 0}
     return sorted(
@@ -198,7 +202,8 @@ def unheld(
     order: PointstampOrder,
 ) -> list[Pointstamp]:
     """E2, safe_combined, for one port (a group of connectors): records(t)>0 and s a summary from t to one of
-    them ⇒ ∃f∈frontier. f ≤ s(t). For every t iff for the minimal ones, since summaries are monotone.
+    them ⇒ ∃f∈frontier. f ≤ s(t). It holds for every t iff for the minimal ones, since summaries are
+    monotone.
 
     The sources have a frontier at every location; here only ports are watched.
     """
@@ -215,8 +220,8 @@ def frontier_of(
 ) -> list[Timestamp]:
     """C4: the frontier of a port by its definition, the minimal times to which positive counts can lead.
 
-    Minimal ones are enough, as for `unheld`. C1–C3 speak of work that is not propagated yet; here there is
-    none between two calls of the tracker.
+    The minimal positive points suffice, as for `unheld`. C1–C3 are about work that is not propagated yet;
+    here there is none between two calls of the tracker.
     """
     images = {image for t in positive for image in order.images(t, port)}
     return Antichain(order.graph.shape_of(port[0]), images).elements()
@@ -225,12 +230,12 @@ def frontier_of(
 def violation(
     label: str, where: str, points: Sequence[Pointstamp], order: PointstampOrder, events: Iterable[str]
 ) -> InternalError:
-    """The error that a predicate does not hold: which, where, at which pointstamps, what happened last."""
-    assert label in SAYS, label
+    """Return the error for a violated predicate: label, where, at which pointstamps, and the last events."""
+    assert label in STATEMENTS, label
     named = " · ".join(order.name(point) for point in points[:3]) or "no single pointstamp"
     more = f" and {len(points) - 3} more" if len(points) > 3 else ""
     return InternalError(
-        f"progress predicate {label} does not hold {where}: {SAYS[label]}. It fails at {named}{more}.\n"
+        f"progress predicate {label} does not hold {where}: {STATEMENTS[label]}. It fails at {named}{more}.\n"
         f"  last events: {' · '.join(events) or 'none'}"
     )
 

@@ -1,20 +1,20 @@
 """What is the shape of a dataflow, and can it make progress at all?
 
-A *stage* is a logical step, a *connector* joins an output of one stage to an input of another and does to
-times what its summary says. A *location* is where something can be outstanding: a stage (notifications
-asked for, capabilities held) or a connector (messages under way). Locations are numbers:
+A *stage* is a logical step, a *connector* joins an output of one stage to an input of another and applies its
+summary to times. A *location* is where an event can be outstanding: a stage (requested notifications,
+capabilities held) or a connector (messages under way). Locations are numbers:
 
     stage s      → s
-    connector c  → len(stages) + c        times there are those that the target sees
+    connector c  → len(stages) + c        its times are those that the target sees
 
-From a location something can lead on to others in one step (`steps`):
+An event at one location can lead on to others in one step (`steps`):
 
     connector into input p of stage s  →  connector leaving output q of s    internal[p, q], then its summary
     connector into input p of stage s  →  s                                  hold_summary(s, p)
     stage s                            →  each connector leaving s           its summary
 
-Invariant: no path from a location to itself, done to a time t, yields a time ≤ t. Otherwise an event
-could wait for itself for ever. Such a cycle is refused when the graph is built.
+Invariant: no path from a location to itself, applied to a time t, yields a time ≤ t. Otherwise an event
+could wait for itself for ever. The graph refuses such a cycle when it is built.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Step = tuple[int, int, PathSummary]
 class StageSpec:
     """A logical step of the dataflow.
 
-        internal   what a message on input p may lead to on output q, by (p, q): missing = identity,
-                   None = nothing
+        internal   the summary from input p to output q, by (p, q): missing = identity,
+                   None = a message on p leads to nothing on q
         detail     free text that two workers must agree on (the plan of an operator)
 
     If the outputs of one input differ, see `Graph.hold_summary`: a capability is a right to send on every
-    output of the stage, so a message that may not lead to all of them cannot be kept as a capability.
+    output of the stage, so a stage cannot turn a message that may not lead to all of them into a capability.
     """
 
     name: str
@@ -55,7 +55,9 @@ class StageSpec:
 
 @dataclass(frozen=True)
 class ConnectorSpec:
-    """From `output` of stage `source` to `input` of stage `target`; `summary` is done to every time on it."""
+    """A connector from `output` of stage `source` to `input` of stage `target`; it applies `summary` to every
+    time.
+    """
 
     source: int
     output: int
@@ -68,8 +70,8 @@ class ConnectorSpec:
 class Graph:
     """The frozen shape of a dataflow.
 
-    Raises `GraphError` for ports that do not exist, for summaries that do not fit the scopes they join,
-    and for cycles that do not advance.
+    Raises `GraphError` for ports that do not exist, for summaries that do not fit the scopes they join, and
+    for cycles that do not advance.
     """
 
     def __init__(
@@ -97,18 +99,18 @@ class Graph:
 
     @property
     def location_count(self) -> int:
-        """Stages and connectors together."""
+        """Number of locations: stages and connectors together."""
         return len(self.stages) + len(self.connectors)
 
     def connector_location(self, connector: int) -> int:
-        """The location of a connector."""
+        """Return the location of a connector."""
         assert 0 <= connector < len(self.connectors), connector
         location = len(self.stages) + connector
         assert location < self.location_count
         return location
 
     def stage_of(self, location: int) -> int:
-        """The stage at a location: itself, or the target of the connector."""
+        """Return the stage at a location: itself, or the target of the connector."""
         assert 0 <= location < self.location_count, location
         if location < len(self.stages):
             return location
@@ -117,15 +119,15 @@ class Graph:
         return stage
 
     def shape_of(self, location: int) -> TimeShape:
-        """The shape of the times at a location."""
+        """Return the shape of the times at a location."""
         return self.stages[self.stage_of(location)].shape
 
     def code_of(self, location: int) -> TimeCode:
-        """The code of the times at a location."""
+        """Return the code of the times at a location."""
         return self.codes[self.stage_of(location)]
 
     def name_of(self, location: int) -> str:
-        """A location in words, for messages."""
+        """Return the name of a location for messages."""
         assert 0 <= location < self.location_count, location
         if location < len(self.stages):
             return f"'{self.stages[location].name}' (stage {location})"
@@ -139,18 +141,21 @@ class Graph:
     # -- what leads where --
 
     def internal(self, stage: int, input: int, output: int) -> PathSummary | None:
-        """What a message on `input` may lead to on `output`; None: nothing."""
+        """Return the summary from `input` to `output`; None if a message on `input` leads to nothing on
+        `output`.
+        """
         spec = self.stages[stage]
         assert 0 <= input < spec.inputs, (spec, input)
         assert 0 <= output < spec.outputs, (spec, output)
         return spec.internal.get((input, output), PathSummary.identity(spec.shape))
 
     def hold_summary(self, stage: int, input: int) -> PathSummary | None:
-        """From when on a message on `input` may be kept as a capability or notification; None: never.
+        """Return from when on a stage may hold a message on `input` as a capability or notification; None:
+        never.
 
-        A capability at t is a right to send on every output at t. So it must not be earlier than any of
-        the internal summaries allows: it is the latest of them, if there is one and all outputs can be
-        reached. For a stage that declares nothing it is the identity.
+        A capability at t is a right to send on every output at t. So it must not be earlier than any of the
+        internal summaries allows: it is the latest of them, if there is one and all outputs can be reached.
+        For a stage that declares nothing it is the identity.
         """
         spec = self.stages[stage]
         assert 0 <= input < spec.inputs, (spec, input)
@@ -165,7 +170,7 @@ class Graph:
         return latest
 
     def _all_steps(self) -> list[Step]:
-        """What leads where in one step; see the module's table."""
+        """Return all steps from location to location; see the module's table."""
         steps: list[Step] = []
         leaving: list[list[int]] = [[] for _ in self.stages]
         for number, connector in enumerate(self.connectors):
@@ -183,7 +188,8 @@ class Graph:
                 steps.append((here, stage, hold))
             for onward in leaving[stage]:
                 inside = self.internal(stage, connector.input, self.connectors[onward].output)
-                # What is no earlier than through the stage itself need not be a step of its own.
+                # A step that is no earlier than the way through the stage itself need not be a step of its
+                # own.
                 if inside is not None and inside != hold:
                     summary = inside.then(self.connectors[onward].summary)
                     steps.append((here, self.connector_location(onward), summary))
@@ -226,7 +232,7 @@ class Graph:
                 )
 
     def _refuse(self, cycle: list[int]) -> None:
-        """Name the stages of a cycle that does not advance."""
+        """Raise `GraphError` that names the stages of a cycle that does not advance."""
         assert cycle, "a cycle has a location"
         assert len(set(cycle)) == len(cycle), f"no location twice: {cycle}"
         stages: list[int] = []
@@ -251,7 +257,8 @@ class Graph:
         incoming: list[list[str]] = [[] for _ in self.stages]
         for connector in self.connectors:
             incoming[connector.target].append(
-                f"{connector.input}<-{connector.source}.{connector.output}[{connector.summary}]{connector.detail!r}"
+                f"{connector.input}<-{connector.source}.{connector.output}[{connector.summary}]"
+                f"{connector.detail!r}"
             )
         for number, stage in enumerate(self.stages):
             inner = ", ".join(
@@ -267,36 +274,40 @@ class Graph:
         return tuple(lines)
 
     def describe(self) -> list[str]:
-        """One line for the layout, then one per stage with all that workers must agree on."""
+        """Return one line for the layout, then one per stage with all that workers must agree on."""
         return list(self._lines)
 
     def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of the lines of `describe`: equal iff the workers built the same."""
+        """Return the SHA-256, in hexadecimal, of the lines of `describe`: equal iff the workers built the
+        same.
+        """
         return hashlib.sha256("\n".join(self._lines).encode()).hexdigest()
 
 
 def _standing_cycle(locations: int, steps: Sequence[Step]) -> list[int] | None:
-    """A cycle that leads some time to a time no later, as the locations on it in order; None: there is none.
+    """Return a cycle that leads some time to a time no later, as its locations in order; None if there is
+    none.
 
-    Along a cycle let m be the smallest `kept` of its steps. Coordinates before m - 1 stay as they are, m - 1
-    grows by the `add` of the steps that keep exactly m, and the later ones are set to constants, which some
-    start exceeds. So a cycle is bad iff no step of it that keeps m adds anything. For each m we search the
-    steps that keep at least m, without those that keep m and add.
+    Along a cycle let m be the smallest `kept_coordinates` of its steps. Coordinates before m - 1 stay as they
+    are, m - 1 grows by the `add` of the steps that keep exactly m, and the later ones are set to constants,
+    which some start exceeds. So a cycle is bad iff no step of it that keeps m adds anything. For each m we
+    search the steps that keep at least m, without those that keep m and add.
     """
     assert all(0 <= here < locations for here, _, _ in steps), "every step starts somewhere"
     assert all(0 <= there < locations for _, there, _ in steps), "and leads somewhere"
-    for level in sorted({summary.kept for _, _, summary in steps}):
+    for level in sorted({summary.kept_coordinates for _, _, summary in steps}):
         chosen = [
             step
             for step in steps
-            if step[2].kept >= level and not (step[2].kept == level and step[2].add > 0)
+            if step[2].kept_coordinates >= level
+            and not (step[2].kept_coordinates == level and step[2].add > 0)
         ]
         following: list[list[int]] = [[] for _ in range(locations)]
         for here, there, _ in chosen:
             following[here].append(there)
         component = _components(following)
         for here, there, summary in chosen:
-            if summary.kept == level and component[here] == component[there]:
+            if summary.kept_coordinates == level and component[here] == component[there]:
                 cycle = [here, *_walk(following, component, there, here)]
                 assert len(set(cycle)) == len(cycle), f"a shortest cycle has no location twice: {cycle}"
                 return cycle
@@ -304,7 +315,7 @@ def _standing_cycle(locations: int, steps: Sequence[Step]) -> list[int] | None:
 
 
 def _walk(following: list[list[int]], component: list[int], start: int, goal: int) -> list[int]:
-    """A shortest walk from `start` to `goal` inside their component, without `goal` itself."""
+    """Return a shortest walk from `start` to `goal` inside their component, without `goal` itself."""
     assert component[start] == component[goal], "only then there is a way"
     came_from = {start: start}
     queue = [start]
@@ -322,7 +333,7 @@ def _walk(following: list[list[int]], component: list[int], start: int, goal: in
 
 
 def _components(following: list[list[int]]) -> list[int]:
-    """For each location a number that it shares with those it can reach and be reached from (Tarjan)."""
+    """Return for each location a number that it shares with those it reaches and is reached from (Tarjan)."""
     unseen = -1
     order = [unseen] * len(following)
     low = [0] * len(following)
@@ -353,6 +364,6 @@ def _components(following: list[list[int]]) -> list[int]:
                 if low[here] == order[here]:
                     while component[here] == unseen:
                         component[stack.pop()] = here
-    assert not stack, "every location has found its component"
+    assert not stack, "every location has its component"
     assert unseen not in component
     return component

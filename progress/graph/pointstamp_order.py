@@ -1,11 +1,11 @@
-"""Which pointstamp comes before which, and how early can what it leads to be?
+"""Which pointstamp comes before which, and which earliest times could result from a pointstamp at a port?
 
 The order `≤` of pointstamps is *could result in*: (l, t) ≤ (m, u) iff some minimal summary s from l to m has
-s(t) ≤ u. It is a partial order, because no path leads from a pointstamp back to it (`graph.py` refuses
-cycles that do not advance). The predicates of `predicates.py` are stated with it.
+s(t) ≤ u. It is a partial order, because no path leads from a pointstamp back to it (`graph.py` refuses cycles
+that do not advance). The predicates of `predicates.py` are stated with it.
 
-Answers come from `could_result_in.py`, on tuples, and are remembered: slow, obvious, and independent of
-the table that the tracker computes with, so that one can be held against the other.
+Answers come from `could_result_in.py`, on tuples, and are remembered: slow, obvious, and independent of the
+table that the tracker computes with, so that a test can compare the two.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Pointstamp: TypeAlias = tuple[int, int]
 """(location, word of the time, which counts from epoch 0 and may be wide)."""
 
 REMEMBERED_MAX: Final = 200_000
-"""Answers kept; a cluster that is checked for days must not fill its memory with them."""
+"""Largest number of remembered answers: a cluster that is checked for days must not fill its memory."""
 
 
 class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
-    """The order of the pointstamps of one graph: `order[a, b]` says whether a ≤ b. It fills as it is asked.
+    """The order of the pointstamps of one graph: `order[a, b]` is True if a ≤ b. It fills on demand.
 
     Laws: reflexive, transitive, antisymmetric · a ≤ b iff some image of a at b's location is ≤ b's time
     """
@@ -47,52 +47,55 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
         earlier, later = self.time(a), self.time(b)
         shape = self._shapes[b[0]]
         paths = self._summaries.between(a[0], b[0])
-        known = any(shape.less_equal(path.apply(earlier), later) for path in paths)
-        assert known or a != b, "every path from a place to itself is one, also the empty one"
-        self[key] = known
-        return known
+        is_before = any(shape.less_equal(path.apply(earlier), later) for path in paths)
+        assert is_before or a != b, "the empty path leads from every pointstamp to itself"
+        self[key] = is_before
+        return is_before
 
     def minimal(self, points: Iterable[Pointstamp]) -> list[Pointstamp]:
-        """Those before which none of the others comes, sorted."""
+        """Return the points that none of the others comes before, sorted."""
         among = sorted(points)
         return [t for t in among if not any(s != t and self[s, t] for s in among)]
 
     def time(self, point: Pointstamp) -> Timestamp:
-        """The time of a pointstamp."""
-        known = self._times.get(point)
-        if known is None:
+        """Return the time of a pointstamp."""
+        time = self._times.get(point)
+        if time is None:
             if len(self._times) >= REMEMBERED_MAX:
                 self._times.clear()
-            known = self._times[point] = self.graph.code_of(point[0]).unpack_wide(point[1])
-        return known
+            time = self._times[point] = self.graph.code_of(point[0]).unpack_wide(point[1])
+        return time
 
     def images(self, point: Pointstamp, port: tuple[int, ...]) -> tuple[Timestamp, ...]:
-        """The earliest times at a port, a group of locations of one scope, that `point` could result in.
+        """Return the earliest times at a port, a group of locations of one scope, that `point` could result
+        in.
 
-        Without those that no word holds: whoever sends along such a path is refused.
+        Times that no word holds are left out: sending along such a path is refused.
         """
-        known = self._images.get((point, port))
-        if known is None:
+        images = self._images.get((point, port))
+        if images is None:
             if len(self._images) >= REMEMBERED_MAX:
                 self._images.clear()
             fields = self.graph.code_of(port[0]).fields
             start = self.time(point)
-            found = {
+            candidates = {
                 summary.apply(start) for end in port for summary in self._summaries.between(point[0], end)
             }
-            known = tuple(
+            images = tuple(
                 time
-                for time in Antichain(self.graph.shape_of(port[0]), found)
+                for time in Antichain(self.graph.shape_of(port[0]), candidates)
                 if all(value >> bits == 0 for value, (_, bits) in zip(time[1:], fields[1:], strict=True))
             )
-            self._images[point, port] = known
-        return known
+            self._images[point, port] = images
+        return images
 
     def standing_pairs(self) -> list[Pointstamp]:
-        """Pairs of locations between which some path there and back does not advance: the law of no zero
-        cycle, without which the order is none. Cost: every pair of locations.
+        """Return pairs of locations between which some path there and back does not advance.
+
+        If there is none, the law of no zero cycle holds, without which the order is no order. Cost: every
+        pair of locations.
         """
-        found: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         locations = range(self.graph.location_count)
         for here in locations:
             shape = self.graph.shape_of(here)
@@ -101,9 +104,9 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
             for there in range(here):
                 onward, back = self._summaries.between(here, there), self._summaries.between(there, here)
                 if any(out.then(home).less_equal(stay, shape) for out in onward for home in back):
-                    found.append((there, here))
-        return found
+                    pairs.append((there, here))
+        return pairs
 
     def name(self, point: Pointstamp) -> str:
-        """A pointstamp in words."""
+        """Return the name of a pointstamp for messages."""
         return f"{self.graph.name_of(point[0])} at {self.time(point)}"

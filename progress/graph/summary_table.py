@@ -9,8 +9,8 @@ as many stages as connectors, in one chain or one loop, that took
     4,000 locations   64 MB   0.6 s
    10,000 locations  400 MB   3.5 s
 
-so it grows with the square, and `LOCATIONS_MAX` bounds what is accepted. Larger dataflows would need the
-rows of locations that are never active (connectors within one worker) to be left out.
+so it grows with the square, and `LOCATIONS_MAX` bounds it. Larger dataflows would need a table without the
+rows of locations that are never active (connectors within one worker).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _TOO_FAR: Final = -3
 class SummaryTable:
     """The minimal summaries between all locations of a graph, on words.
 
-        set_of      int32[N, M]      which set of summaries leads from (row) to (column); 0: none
-        sets        int64[S, 1+2W]   for each set: how many, then keep, add, keep, add, …
-        guards      int64[M]         of the scope at each location
-        valid       int64[M]         the value bits of the scope at each location
+        set_of      int32[N, M]      number of the set of summaries from (row) to (column); 0: no path
+        sets        int64[S, 1+2W]   for each set: number of summaries, then keep, add, keep, add, …
+        guards      int64[M]         guards of the scope at each location
+        valid       int64[M]         value bits of the scope at each location
 
     N is the number of locations, M counts *groups* as well: a group of locations of one scope is one more
-    target, reached as soon as one of its locations is. `column_of_group` says where each group stands.
+    target, reached as soon as one of its locations is. `column_of_group` has the column of each group.
 
-    Different pairs share sets: levels have the same place in all scopes, so that even a large dataflow has
-    few different ones.
+    Different pairs share sets: levels have the same place in all scopes, so even a large dataflow has few
+    different ones.
 
     Raises `GraphError` above `LOCATIONS_MAX` locations, and if delays along a path sum up to half of what a
     counter can hold.
@@ -89,7 +89,7 @@ class SummaryTable:
         assert bool(np.diagonal(self.set_of).all()), "the empty path leads from everywhere to itself"
 
     def between(self, source: int, target: int) -> tuple[tuple[int, int], ...]:
-        """The minimal summaries from `source` to `target` as (keep, add); () if no path."""
+        """Return the minimal summaries from `source` to `target` as (keep, add); () if no path."""
         assert 0 <= source < self.set_of.shape[0], source
         assert 0 <= target < self.set_of.shape[1], target
         row = self.sets[self.set_of[source, target]].tolist()
@@ -97,7 +97,9 @@ class SummaryTable:
         return tuple((row[1 + 2 * index], row[2 + 2 * index]) for index in range(row[0]))
 
     def _closed(self, steps: list[tuple[int, int, int, int]], scopes: Int64s) -> Int64s:
-        """Fill `set_of` and return `sets`; the kernel says when it needs more room."""
+        """Fill `set_of` and return `sets`; call the kernel again with larger tables while its code asks for
+        them.
+        """
         count = scopes.shape[1]
         assert scopes.shape == (3, self.set_of.shape[1]), scopes.shape
         order = _visiting_order(count, steps)
@@ -128,7 +130,7 @@ def _as_words(graph: Graph, here: int, there: int, summary: PathSummary) -> tupl
 
 
 def _visiting_order(count: int, steps: list[tuple[int, int, int, int]]) -> Int64s:
-    """An order in which all steps lead forward but those that close a cycle (reverse postorder)."""
+    """Return an order in which all steps lead forward but those that close a cycle (reverse postorder)."""
     following: list[list[int]] = [[] for _ in range(count)]
     for here, there, _, _ in steps:
         following[here].append(there)
@@ -156,10 +158,10 @@ def _visiting_order(count: int, steps: list[tuple[int, int, int, int]]) -> Int64
 
 @kernel
 def summary_less_equal(a: Int64s, b: Int64s, probe: int, guards: int) -> bool:
-    """Whether path summary a = (keep, add) leads to a time ≤ that of b, whatever the start.
+    """Return True if path summary a = (keep, add) leads to a time ≤ that of b, whatever the start.
 
-    Both are of the form of `path_summary.py`, so they are compared for all starts once they are compared
-    at the earliest time and at one that is later than all constants (`probe`).
+    Both are of the form of `path_summary.py`. For that form it suffices to compare them at two starts: the
+    earliest time, and one that is later than all constants (`probe`).
     """
     if not word_less_equal(a[1], b[1], guards):
         return False
@@ -167,37 +169,39 @@ def summary_less_equal(a: Int64s, b: Int64s, probe: int, guards: int) -> bool:
 
 
 @kernel
-def insert_summary(found: Int64s, count: int, new: Int64s, probe: int, guards: int) -> int:
-    """Insert `new` into the antichain `found[:count]`; return the new count, or -1 if nothing changed.
+def insert_summary(summaries: Int64s, count: int, new: Int64s, probe: int, guards: int) -> int:
+    """Insert `new` into the antichain `summaries[:count]`; return the new count, or -1 if nothing changed.
 
     Rows are (keep, add). Requires: room for one more row.
     """
     for index in range(count):
-        if summary_less_equal(found[index], new, probe, guards):
+        if summary_less_equal(summaries[index], new, probe, guards):
             return -1
-    kept = 0
+    remaining = 0
     for index in range(count):
-        if not summary_less_equal(new, found[index], probe, guards):
-            found[kept, 0] = found[index, 0]
-            found[kept, 1] = found[index, 1]
-            kept += 1
-    # Sorted, so that equal antichains are equal rows whatever the order of discovery.
-    position = kept
+        if not summary_less_equal(new, summaries[index], probe, guards):
+            summaries[remaining, 0] = summaries[index, 0]
+            summaries[remaining, 1] = summaries[index, 1]
+            remaining += 1
+    # Sorted, so that equal antichains are equal rows whatever the order of insertion.
+    position = remaining
     while position > 0 and (
-        found[position - 1, 0] < new[0]
-        or (found[position - 1, 0] == new[0] and found[position - 1, 1] > new[1])
+        summaries[position - 1, 0] < new[0]
+        or (summaries[position - 1, 0] == new[0] and summaries[position - 1, 1] > new[1])
     ):
-        found[position, 0] = found[position - 1, 0]
-        found[position, 1] = found[position - 1, 1]
+        summaries[position, 0] = summaries[position - 1, 0]
+        summaries[position, 1] = summaries[position - 1, 1]
         position -= 1
-    found[position, 0] = new[0]
-    found[position, 1] = new[1]
-    return kept + 1
+    summaries[position, 0] = new[0]
+    summaries[position, 1] = new[1]
+    return remaining + 1
 
 
 @kernel
-def number_of_set(found: Int64s, count: int, sets: Int64s, used: int, guess: int) -> int:
-    """The number of the set that equals the antichain `found[:count]`; `used` if there is none yet."""
+def number_of_set(summaries: Int64s, count: int, sets: Int64s, used: int, guess: int) -> int:
+    """Return the number of the set that equals the antichain `summaries[:count]`; `used` if there is none
+    yet.
+    """
     for attempt in range(used):
         number = guess if attempt == 0 else attempt
         if sets[number, 0] != count:
@@ -205,8 +209,8 @@ def number_of_set(found: Int64s, count: int, sets: Int64s, used: int, guess: int
         equal = True
         for index in range(count):
             if (
-                sets[number, 1 + 2 * index] != found[index, 0]
-                or sets[number, 2 + 2 * index] != found[index, 1]
+                sets[number, 1 + 2 * index] != summaries[index, 0]
+                or sets[number, 2 + 2 * index] != summaries[index, 1]
             ):
                 equal = False
                 break
@@ -217,20 +221,26 @@ def number_of_set(found: Int64s, count: int, sets: Int64s, used: int, guess: int
 
 @kernel
 def reach_from(
-    source: int, starts: Int64s, steps: Int64s, order: Int64s, scopes: Int64s, found: Int64s, counts: Int64s
+    source: int,
+    starts: Int64s,
+    steps: Int64s,
+    order: Int64s,
+    scopes: Int64s,
+    summaries: Int64s,
+    counts: Int64s,
 ) -> int:
-    """Leave in `found[l, :counts[l]]` the minimal summaries from `source` to every location l.
+    """Write to `summaries[l, :counts[l]]` the minimal summaries from `source` to every location l.
 
-    Sweeps over the locations in `order` until nothing changes; steps that lead backward ask for one more.
-    Returns 0, or a negative code if there is not enough room or an `add` has become too large.
+    Sweeps over the locations in `order` until nothing changes; steps that lead backward require one more
+    sweep. Returns 0, or a negative code if there is not enough room or an `add` has become too large.
     """
     count = order.shape[0]
     changed = np.zeros(count, dtype=np.bool_)
     new = np.empty(2, dtype=np.int64)
     counts[:] = 0
     counts[source] = 1
-    found[source, 0, 0] = scopes[1, source]
-    found[source, 0, 1] = 0
+    summaries[source, 0, 0] = scopes[1, source]
+    summaries[source, 0, 1] = 0
     changed[source] = True
     again = True
     while again:
@@ -243,14 +253,14 @@ def reach_from(
             for step in range(starts[here], starts[here + 1]):
                 there = steps[step, 0]
                 for index in range(counts[here]):
-                    if counts[there] == found.shape[1]:
+                    if counts[there] == summaries.shape[1]:
                         return _TOO_NARROW
-                    new[0] = found[here, index, 0] & steps[step, 1]
-                    new[1] = (found[here, index, 1] & steps[step, 1]) + steps[step, 2]
+                    new[0] = summaries[here, index, 0] & steps[step, 1]
+                    new[1] = (summaries[here, index, 1] & steps[step, 1]) + steps[step, 2]
                     if new[1] & scopes[2, there] != 0:
                         return _TOO_FAR
                     inserted = insert_summary(
-                        found[there], counts[there], new, scopes[2, source], scopes[0, there]
+                        summaries[there], counts[there], new, scopes[2, source], scopes[0, there]
                     )
                     if inserted >= 0:
                         counts[there] = inserted
@@ -263,7 +273,7 @@ def reach_from(
 def close_summaries(
     starts: Int64s, steps: Int64s, order: Int64s, scopes: Int64s, set_of: Int32s, sets: Int64s
 ) -> int:
-    """Fill `set_of` and `sets` (see `SummaryTable`); return how many sets there are, or a negative code.
+    """Fill `set_of` and `sets` (see `SummaryTable`); return the number of sets, or a negative code.
 
         starts   int64[M+1]   the steps from location l are the rows starts[l] … starts[l+1]-1 of `steps`
         steps    int64[E, 3]  next location, keep, add
@@ -274,26 +284,26 @@ def close_summaries(
     """
     count = order.shape[0]
     width = (sets.shape[1] - 1) // 2
-    found = np.empty((count, width, 2), dtype=np.int64)
+    summaries = np.empty((count, width, 2), dtype=np.int64)
     counts = np.empty(count, dtype=np.int64)
     used = 1
     guess = 0
     for source in range(set_of.shape[0]):
-        code = reach_from(source, starts, steps, order, scopes, found, counts)
+        code = reach_from(source, starts, steps, order, scopes, summaries, counts)
         if code < 0:
             return code
         for target in range(count):
             if counts[target] == 0:
                 set_of[source, target] = 0
                 continue
-            guess = number_of_set(found[target], counts[target], sets, used, guess)
+            guess = number_of_set(summaries[target], counts[target], sets, used, guess)
             if guess == used:
                 if used == sets.shape[0]:
                     return _TOO_MANY
                 sets[used, 0] = counts[target]
                 for index in range(counts[target]):
-                    sets[used, 1 + 2 * index] = found[target, index, 0]
-                    sets[used, 2 + 2 * index] = found[target, index, 1]
+                    sets[used, 1 + 2 * index] = summaries[target, index, 0]
+                    sets[used, 2 + 2 * index] = summaries[target, index, 1]
                 used += 1
             set_of[source, target] = guess
     return used

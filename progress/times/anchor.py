@@ -1,20 +1,21 @@
 """From which epoch do time words count?
 
-The epoch of a word is as wide as the loops leave room for: with four loops, 18 bits. What bounds is how many
-epochs are *open* at once, not how many there are: the field says how many epochs a time is after the *anchor*
-of its dataflow on its worker, and the anchor moves up.
+The epoch of a word is as wide as the loops leave room for: with four loops, 18 bits. The width bounds how
+many epochs are *open* at once, not how many there are: the field holds how many epochs a time is after the
+*anchor* of its dataflow on its worker, and the anchor moves up.
 
     epoch of a word   =   anchor + (word >> position of the epoch's field)
 
-Who moves it (`timely/running/instance.py`) knows that nothing is outstanding before the new anchor, in a view
-that is never ahead of the truth. As the epoch stands on top, moving is a subtraction of one constant from
-every word that the dataflow keeps: a *rebase*. Words of the past, which are in traces only, become words of
-the new anchor first; who asks about a time asks about one that is later, and sees no difference:
+The mover of the anchor (`timely/running/instance.py`) knows that nothing is outstanding before the new
+anchor, in a view that is never ahead of the truth. As the epoch is the topmost field, moving is a subtraction
+of one constant from every word that the dataflow stores: a *rebase*. Words of the past, which are in traces
+only, become words of the new anchor first; every later lookup is at a later time, and sees no difference:
 
     lub(t, (anchor, 0, …))   is t with the epoch of the anchor, for epochs are a chain of their own
 
 Epochs that users see are whole numbers up to `EPOCH_MAX`. A time of an epoch that no word holds yet is a
-*wide* word: a Python integer whose epoch has as many bits as it takes. Wide are only rights, never rows.
+*wide* word: a Python integer whose epoch has as many bits as it needs. Only rights have wide words, never
+rows.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from progress.errors import InternalError
 __all__ = ["EPOCH_MAX", "Anchor", "Rebase"]
 
 EPOCH_MAX: Final = (1 << 62) - 2
-"""The last epoch that there may be, in a dataflow of any depth."""
+"""The last possible epoch, in a dataflow of any depth."""
 
 
 class Anchor:
-    """The epoch from which the words of one dataflow on one worker count. One object, which all its codes
-    hold.
+    """The epoch from which the words of one dataflow on one worker count.
+
+    All codes of the dataflow share this one object.
     """
 
     __slots__ = ("epoch",)
@@ -52,7 +54,7 @@ class Rebase:
     Laws: `early` keeps order, and lubs with times from the new anchor on · where a word is not before the new
     anchor, `early` and `word` are one and the same
 
-    Arrays are copied, never written to; one that several hold is copied once.
+    Arrays are copied, never written to; an array with several holders is copied once.
     """
 
     def __init__(self, epochs: int, shift: int) -> None:
@@ -63,40 +65,41 @@ class Rebase:
         self._moved: dict[int, tuple[Int64s, Int64s]] = {}
 
     def word(self, word: int) -> int:
-        """A word, perhaps a wide one. Raises `InternalError` if it is before the new anchor: what is
-        outstanding never is.
+        """Return a word, perhaps a wide one, as counted from the new anchor.
+
+        Raises `InternalError` if it is before the new anchor: outstanding events never are.
         """
         if word < self.step:
             raise self._before(word)
         return word - self.step
 
     def words(self, words: Int64s) -> Int64s:
-        """The same for many."""
+        """Return `word` of each word of an array."""
         moved = words - self.step if self.step < 1 << 63 else np.full_like(words, -1)
         if words.size and int(moved.min()) < 0:
             raise self._before(int(words.min()))
         return moved
 
     def early(self, words: Int64s) -> Int64s:
-        """Words of which some may be before the new anchor, and become words of it."""
+        """Return words as counted from the new anchor; those before it become words of its epoch."""
         if self.step >= 1 << 63:
             return words & self._rest
         moved = words - self.step
         return np.where(moved < 0, words & self._rest, moved)
 
     def early_word(self, word: int) -> int:
-        """The same for one."""
+        """Return `early` of one word."""
         return word - self.step if word >= self.step else word & self._rest
 
     def rows(self, rows: Int64s) -> Int64s:
-        """A table of rows with their times last but one."""
-        known = self._moved.get(id(rows))
-        if known is None:
+        """Return a table of rows, whose row before the last holds their times, with the times rebased."""
+        entry = self._moved.get(id(rows))
+        if entry is None:
             moved = rows.copy()
             moved[-2] = self.words(rows[-2])
-            # With the old one, so that its number is not given to another.
-            known = self._moved[id(rows)] = rows, moved
-        return known[1]
+            # Keep the old array too, so that no other array gets its id.
+            entry = self._moved[id(rows)] = rows, moved
+        return entry[1]
 
     def _before(self, word: int) -> InternalError:
         return InternalError(

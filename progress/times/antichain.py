@@ -1,9 +1,9 @@
 """A set of times of which none comes before another: the lower edge of what can still happen.
 
-A *frontier* is an antichain F read as the set of times beyond it: { t : some f in F is ≤ t }. The frontier
-{minimum} says that everything can still happen, the empty one that nothing can.
+A *frontier* is an antichain F read as the set of times beyond it: { t : some f in F is ≤ t }. At the frontier
+{minimum} everything can still happen, at the empty one nothing.
 
-Here on tuples; `word_antichain.py` has the same on words, compiled.
+This module works on tuples; `word_antichain.py` has the same on words, compiled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Antichain:
             self.insert(time)
 
     def insert(self, time: Timestamp) -> bool:
-        """Add a time and drop what comes after it; whether it was minimal."""
+        """Add a time and drop the elements after it; return True if it was minimal."""
         assert self.shape.is_timestamp(time), f"{time} is no time of scope {self.shape}"
         if self.is_beyond(time):
             return False
@@ -39,12 +39,12 @@ class Antichain:
         return True
 
     def is_beyond(self, time: Timestamp) -> bool:
-        """Whether some element is ≤ `time`."""
+        """Return True if some element is ≤ `time`."""
         assert self.shape.is_timestamp(time), f"{time} is no time of scope {self.shape}"
         return any(self.shape.less_equal(element, time) for element in self._elements)
 
     def elements(self) -> list[Timestamp]:
-        """The elements, sorted."""
+        """Return the elements, sorted."""
         assert len(set(self._elements)) == len(self._elements), self._elements
         assert all(self.shape.is_timestamp(element) for element in self._elements), self._elements
         return sorted(self._elements, key=self.shape.sort_key)

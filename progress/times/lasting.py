@@ -1,4 +1,4 @@
-"""Words of one scope that stay what they are when the anchor moves: for code that keeps words and cannot move
+"""Words of one scope that stay the same when the anchor moves: for code that stores words and cannot move
 them.
 
 The words of a *lasting* code count from one epoch for ever. As long as the anchor has not moved they are the
@@ -21,7 +21,7 @@ class LastingCode(TimeCode):
     """Times of one scope to lasting words and back.
 
     Laws: unpack(pack(t)) == t, wherever the anchor is · the same t has the same word for ever · as long as
-    `base` is 0 the words are those of the code that it was made of
+    `base` is 0 the words are those of the code that it was made from
     """
 
     live: Anchor
@@ -29,10 +29,10 @@ class LastingCode(TimeCode):
 
     @staticmethod
     def of(code: TimeCode) -> LastingCode:
-        """A lasting code whose words are those of `code` now."""
-        made = object.__new__(LastingCode)
-        made.__dict__.update(code.__dict__, anchor=Anchor(code.anchor.epoch), live=code.anchor)
-        return made
+        """Return a lasting code whose words are those of `code` now."""
+        lasting = object.__new__(LastingCode)
+        lasting.__dict__.update(code.__dict__, anchor=Anchor(code.anchor.epoch), live=code.anchor)
+        return lasting
 
     @property
     def base(self) -> int:
@@ -40,11 +40,17 @@ class LastingCode(TimeCode):
         return (self.live.epoch - self.anchor.epoch) << self.layout.shifts[0]
 
     def begin(self) -> None:
-        """The dataflow begins: let words be those of the anchor now. Requires: nobody has any."""
+        """Count words from the anchor as it is now, when the dataflow begins. Requires: nobody has a word
+        yet.
+        """
         self.anchor.epoch = self.live.epoch
 
     def pack(self, time: Timestamp) -> int:
-        """The word of a time. Once the anchor has moved it may be of any epoch up to `EPOCH_MAX`."""
+        """Return the word of a time. Once the anchor has moved the time may be of any epoch up to
+        `EPOCH_MAX`.
+
+        Raises `TimeOverflowError` for an epoch after that, or a counter that does not fit.
+        """
         if self.live.epoch == self.anchor.epoch:
             return super().pack(time)
         if time and not 0 <= time[0] <= EPOCH_MAX:
@@ -53,13 +59,13 @@ class LastingCode(TimeCode):
         return rest + ((time[0] - self.anchor.epoch) << self.layout.shifts[0])
 
     def unpack(self, word: int) -> Timestamp:
-        """The time of a word, perhaps a wide one."""
+        """Return the time of a word, perhaps a wide one."""
         shift = self.layout.shifts[0]
         _, *rest = super().unpack(word & ((1 << shift) - 1))
         return (self.epoch_of(word), *rest)
 
     def pack_wide(self, time: Timestamp) -> int:
-        """The word of a time of any epoch."""
+        """Return the word of a time of any epoch."""
         if self.live.epoch == self.anchor.epoch:
             return super().pack_wide(time)
         return self.pack(time)

@@ -1,20 +1,20 @@
 """Many times of one scope: which are the minimal ones, and which are complete?
 
-A set of time words, in which the two things that are asked again and again do not cost a look at all of them:
+A set of time words that answers its two frequent queries without looking at all words:
 
     minimal()                the antichain of the minimal elements
-    take_complete(frontier)  those of which no element of a frontier is ≤, taken out
+    take_complete(frontier)  takes out the words for which no element of a frontier is ≤
 
-The words lie sorted in *blocks* of some hundreds. For each block is known its *edge*, the minimal elements of
-the block, and its *floor*, the latest time that comes before all of the block: a block whose floor is beyond
-a frontier is beyond it as a whole, and is not looked into.
+The words lie sorted in *blocks* of some hundreds. Each block has its *edge*, the minimal elements of the
+block, and its *floor*, the latest time that comes before all of the block: a block whose floor is beyond a
+frontier is beyond it as a whole, and is skipped.
 
-Cost, with n words, b = n / 256 blocks: `add` and `discard` O(log n), and a block's worth of moving. In
-scopes of one chain `minimal` and `take_complete` cost nothing but what they return. In others: a comparison
-for each block, and a look into those that can have a part in the answer. An antichain of n elements is
-handed over as a whole, so asking for it anew after each of n changes costs n².
+Cost, with n words, b = n / 256 blocks: `add` and `discard` O(log n), and a block's worth of moving. In scopes
+of one chain `minimal` and `take_complete` cost nothing but what they return. In others: a comparison for each
+block, and a look into those that can contribute to the answer. An antichain of n elements is returned as a
+whole, so calling `minimal` after each of n changes costs n².
 
-For few words a list that is looked through is quicker: whoever has few uses that.
+For few words a list with a linear search is quicker; callers with few words use that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOTHING: Final = np.empty(0, dtype=np.int64)
 
 
 class OpenTimes:
-    """A set of words; `guards` says how they are compared.
+    """A set of words; `guards` defines their order.
 
     Laws: it is a set · minimal() are the elements that no other one is ≤ · after take_complete(F) every
     element is ≥ one of F, and nothing else is gone
@@ -58,7 +58,7 @@ class OpenTimes:
         self._lasts: list[int] = []
         self._edges: list[Int64s] = []
         self._floors: Int64s = _NOTHING
-        # For each block whether its edge and floor are to be found anew; bytes are searched quickly.
+        # For each block 1 if its edge and floor must be recomputed; bytes are searched quickly.
         self._stale = bytearray()
         self._minimal: Int64s | None = _NOTHING
         self._size = 0
@@ -72,7 +72,7 @@ class OpenTimes:
         return self._size
 
     def add(self, word: int) -> None:
-        """Put a word in; one that is there stays there once."""
+        """Add a word; a word that is in the set stays in it once."""
         assert word >= 0, word
         if not self._blocks:
             self._put_block(0, [word])
@@ -94,7 +94,7 @@ class OpenTimes:
         self._changed(at)
 
     def discard(self, word: int) -> None:
-        """Take a word out, if it is there."""
+        """Remove a word, if it is there."""
         at = bisect_left(self._lasts, word)
         if at == len(self._blocks):
             return
@@ -108,19 +108,21 @@ class OpenTimes:
         assert self._size >= 0
 
     def first(self) -> int:
-        """The least word as an integer: no other one comes before it. Requires: not empty."""
+        """Return the least word as an integer: no other one comes before it. Requires: not empty."""
         assert self._size > 0
         return self._blocks[0][0]
 
     def minimal(self) -> Int64s:
-        """The minimal elements, ascending; the same array until something changes, not to be written to."""
+        """Return the minimal elements, ascending; the same array until something changes, not to be written
+        to.
+        """
         if self._minimal is None:
             self._minimal = self._find_minimal()
         assert (self._minimal.shape[0] == 0) == (self._size == 0)
         return self._minimal
 
     def has_before(self, word: int) -> bool:
-        """Whether some element is ≤ `word`."""
+        """Return True if some element is ≤ `word`."""
         guards = self._guards
         if self._size == 0 or self._blocks[0][0] > word:
             return False
@@ -134,7 +136,9 @@ class OpenTimes:
         return False
 
     def take_complete(self, frontier: Int64s) -> list[int]:
-        """Take out the words of which no element of `frontier`, a sorted antichain, is ≤; ascending."""
+        """Take out the words for which no element of `frontier`, a sorted antichain, is ≤; return them
+        ascending.
+        """
         assert frontier.ndim == 1
         if self._size == 0:
             return []
@@ -144,7 +148,8 @@ class OpenTimes:
             return self._take_before(int(frontier[0]))
         self._refresh()
         taken: list[int] = []
-        # From the last block on, so that a block that goes moves none that is still to be looked at.
+        # From the last block on, so that removing a block moves none of the blocks that are still to be
+        # visited.
         for at in reversed(not_beyond(self._floors, frontier, self._guards).tolist()):
             block = self._blocks[at]
             chosen = not_beyond(np.array(block, dtype=np.int64), frontier, self._guards).tolist()
@@ -159,7 +164,7 @@ class OpenTimes:
         return taken[::-1]
 
     def elements(self) -> list[int]:
-        """All words, ascending."""
+        """Return all words, ascending."""
         return [word for block in self._blocks for word in block]
 
     def check_invariants(self) -> None:
@@ -190,19 +195,19 @@ class OpenTimes:
         return minimal_words(np.concatenate([first, *edges]), self._guards) if edges else first
 
     def _refresh(self) -> None:
-        """Find the edges and floors of the blocks that have changed."""
+        """Recompute the edges and floors of the blocks that have changed."""
         at = self._stale.find(1)
         while at >= 0:
             edge = minimal_words(np.array(self._blocks[at], dtype=np.int64), self._guards)
             self._edges[at] = edge
-            # What comes before the minimal elements comes before all.
+            # A time before the minimal elements is before all elements.
             self._floors[at] = floor_of(edge, self._guards)
             self._stale[at] = 0
             at = self._stale.find(1, at)
         assert self._floors.shape[0] == len(self._blocks)
 
     def _take_before(self, bound: int) -> list[int]:
-        """Take out all words below `bound` as integers."""
+        """Take out and return all words below `bound` as integers."""
         taken: list[int] = []
         whole = bisect_left(self._lasts, bound)
         for block in self._blocks[:whole]:
@@ -239,7 +244,7 @@ class OpenTimes:
         self._minimal = None
 
     def _shrunk(self, at: int) -> None:
-        """A block has fewer words: it goes if it is empty, and joins the one behind it if both are small."""
+        """Remove the block if it has become empty, or join it with the next one if both are small."""
         block = self._blocks[at]
         behind = at + 1
         if block and behind < len(self._blocks) and len(block) + len(self._blocks[behind]) <= BLOCK_MAX // 4:

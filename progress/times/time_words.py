@@ -20,8 +20,9 @@ The order of the integers is a linear extension of this order, so sorting words 
 The epoch's field counts from an anchor that moves up (`anchor.py`): it bounds how many epochs are open at
 once.
 
-`timestamp.py` is the readable twin; property tests hold the two equal. What compares words is compiled,
-and stands apart in `word_order.py`: who describes a dataflow, or packs a time for a worker, needs no kernel.
+`timestamp.py` is the readable twin; property tests hold the two equal. The comparisons of words are compiled,
+and stand apart in `word_order.py`: code that describes a dataflow, or packs a time for a worker, needs no
+kernel.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ WORD_BITS: Final = 63
 LEVELS_MAX: Final = 8
 
 EPOCH_BITS_MIN: Final = 2
-"""One epoch is open, the one before may be asked about, and there is a last one that is neither."""
+"""One open epoch, the one before it, which may still be looked up, and the last value, which is neither."""
 
 _DEFAULT_BITS: Final = {
     1: (62,),
@@ -56,7 +57,7 @@ assert max(_DEFAULT_BITS) == LEVELS_MAX
 
 @dataclass(frozen=True)
 class TimeLayout:
-    """How many value bits each nesting level has in a word; the same in all scopes of a dataflow.
+    """The number of value bits of each nesting level in a word; the same in all scopes of a dataflow.
 
     Raises `GraphError` if the fields and their guards do not fit 63 bits.
     """
@@ -81,7 +82,10 @@ class TimeLayout:
 
     @staticmethod
     def default(levels: int) -> TimeLayout:
-        """The layout that a dataflow of `levels` nesting levels gets if nothing else is said."""
+        """Return the layout of a dataflow of `levels` nesting levels that declares none.
+
+        Raises `GraphError` if loops nest too deep.
+        """
         if levels not in _DEFAULT_BITS:
             raise GraphError(
                 f"loops nest at most {LEVELS_MAX - 1} deep, not {levels - 1}: all counters share one word"
@@ -93,7 +97,7 @@ class TimeLayout:
 
     @property
     def levels(self) -> int:
-        """How many nesting levels have a field."""
+        """Number of nesting levels that have a field."""
         return len(self.level_bits)
 
     @cached_property
@@ -105,25 +109,29 @@ class TimeLayout:
 
     @cached_property
     def epochs(self) -> int:
-        """How many epochs there are words of. The last value of the field is none of them: it stands for all
-        that are later, so that whoever sees a frontier there knows that all epochs of words are complete.
+        """Number of epochs that have words.
+
+        The last value of the field has none: it stands for all later epochs, so a frontier there means that
+        all epochs with words are complete.
         """
         return (1 << self.level_bits[0]) - 1
 
     @cached_property
     def limit(self) -> int:
-        """The first word that is too large: one with this epoch, or a later one, is wide."""
+        """The first word that is too large: a word of this epoch, or of a later one, is wide."""
         return self.epochs << self.shifts[0]
 
     @cached_property
     def window(self) -> int:
-        """Into so many epochs from the anchor on rows are let in; the rest of the field is for what operators
-        send to later epochs, and for what comes from workers whose anchor is ahead.
+        """Number of epochs from the anchor on whose rows may enter.
+
+        The rest of the field is for rows that operators send to later epochs, and for rows of workers whose
+        anchor is ahead.
         """
         return max(2, 1 << (self.level_bits[0] - 1))
 
     def guard(self, level: int) -> int:
-        """The guard bit of one level."""
+        """Return the guard bit of one level."""
         assert 0 <= level < self.levels, (level, self)
         bit = self.shifts[level] + self.level_bits[level]
         assert bit < WORD_BITS, "bit 63 is the sign"
@@ -156,12 +164,13 @@ class TimeCode:
         assert self.unit & ~self.valid == 0, "one iteration fits"
 
     def anchored(self, anchor: Anchor) -> TimeCode:
-        """The same for words that count from `anchor`, wherever that moves; what is known of its words, which
-        does not depend on that, is not found out again.
+        """Return this code for words that count from `anchor`, wherever that moves.
+
+        It shares the cached properties, which do not depend on the anchor.
         """
-        made = object.__new__(TimeCode)
-        made.__dict__.update(self.__dict__, anchor=anchor)
-        return made
+        code = object.__new__(TimeCode)
+        code.__dict__.update(self.__dict__, anchor=anchor)
+        return code
 
     @cached_property
     def fields(self) -> tuple[tuple[int, int], ...]:
@@ -180,8 +189,9 @@ class TimeCode:
 
     @cached_property
     def _in_one_loop(self) -> tuple[int, int, int, int] | None:
-        """Of two coordinates, as in most loops: the lowest bit of each, how many epochs there are, and the
-        last counter; None for more or less.
+        """The lowest bit of the epoch, that of the counter, the number of epochs and the last counter.
+
+        None unless the scope has two coordinates, as in most loops.
         """
         if self.shape.coordinates != 2:
             return None
@@ -204,7 +214,7 @@ class TimeCode:
 
     @cached_property
     def unit(self) -> int:
-        """What one feedback adds: one, in the last counter."""
+        """The amount that one feedback adds: one, in the last counter."""
         return 1 << self.fields[-1][0]
 
     @cached_property
@@ -212,24 +222,25 @@ class TimeCode:
         """A word that is late in every coordinate, with as much room above; tells summaries apart."""
         return sum(1 << (shift + bits - 1) for shift, bits in self.fields)
 
-    def keep_mask(self, levels_kept: int) -> int:
-        """The value bits of the outermost `levels_kept` levels: what leaving to that depth keeps."""
-        assert 0 <= levels_kept <= self.layout.levels, (levels_kept, self)
+    def keep_mask(self, level_count: int) -> int:
+        """Return the value bits of the outermost `level_count` levels: the mask of leaving to that depth."""
+        assert 0 <= level_count <= self.layout.levels, (level_count, self)
         bits, shifts = self.layout.level_bits, self.layout.shifts
-        mask = sum(((1 << bits[level]) - 1) << shifts[level] for level in range(levels_kept))
+        mask = sum(((1 << bits[level]) - 1) << shifts[level] for level in range(level_count))
         assert not any(mask & self.layout.guard(level) for level in range(self.layout.levels)), "no guard"
         return mask
 
-    def keep_mask_coordinates(self, kept: int) -> int:
-        """The value bits of the first `kept` coordinates; may cut a prioritised level in two."""
-        assert 0 <= kept <= self.shape.coordinates, (kept, self)
-        mask = sum(((1 << bits) - 1) << shift for shift, bits in self.fields[:kept])
+    def keep_mask_coordinates(self, count: int) -> int:
+        """Return the value bits of the first `count` coordinates; may cut a prioritised level in two."""
+        assert 0 <= count <= self.shape.coordinates, (count, self)
+        mask = sum(((1 << bits) - 1) << shift for shift, bits in self.fields[:count])
         assert mask & ~self.valid == 0, (mask, self)
         return mask
 
     def pack(self, time: Timestamp) -> int:
-        """The word of a time. Raises `TimeOverflowError` if a coordinate does not fit its field."""
-        if len(time) == 1 == self.shape.coordinates and self.holds(time[0]):  # as inputs and outputs ask
+        """Return the word of a time. Raises `TimeOverflowError` if a coordinate does not fit its field."""
+        # the times of inputs and outputs
+        if len(time) == 1 == self.shape.coordinates and self.holds(time[0]):
             return (time[0] - self.anchor.epoch) << self.layout.shifts[0]
         if (loop := self._in_one_loop) is not None and len(time) == 2:
             epoch_at, counter_at, epochs, last = loop
@@ -258,7 +269,10 @@ class TimeCode:
         return word
 
     def unpack(self, word: int) -> Timestamp:
-        """The time of a word. Raises `TimeOverflowError` if bits outside the scope's fields are set."""
+        """Return the time of a word.
+
+        Raises `TimeOverflowError` if bits outside the scope's fields are set.
+        """
         if word < 0 or word & ~self.valid:
             raise TimeOverflowError(
                 f"word {word:#x} is no time of this scope: a counter has left its field, or a level is set "
@@ -276,23 +290,23 @@ class TimeCode:
         return time
 
     def holds(self, epoch: int) -> bool:
-        """Whether there are words of an epoch, now."""
+        """Return True if an epoch has words, with the anchor as it is now."""
         return 0 <= epoch - self.anchor.epoch < self.layout.epochs
 
     def within(self, word: int) -> int:
-        """The word, or for a wide one that of the last epoch of which there are words."""
+        """Return the word, or for a wide one that of the last epoch that has words."""
         limit, shift = self.layout.limit, self.layout.shifts[0]
         return word if word < limit else (word & ((1 << shift) - 1)) | (limit - (1 << shift))
 
     def epoch_of(self, word: int) -> int:
-        """The epoch of a word, perhaps a wide one, or one of before the anchor."""
+        """Return the epoch of a word, perhaps a wide one, or one from before the anchor."""
         return self.anchor.epoch + (word >> self.layout.shifts[0])
 
     def pack_wide(self, time: Timestamp) -> int:
-        """The word of a time of any epoch; one that no word holds now is wide. Words of before the anchor are
-        below 0.
+        """Return the word of a time of any epoch; it is wide if no word holds the time now.
 
-        Raises `TimeOverflowError` for an epoch after `EPOCH_MAX`, and for other coordinates as `pack`.
+        Words from before the anchor are below 0. Raises `TimeOverflowError` for an epoch after `EPOCH_MAX`,
+        and for other coordinates as `pack`.
         """
         if not 0 <= time[0] <= EPOCH_MAX:
             raise TimeOverflowError(f"the epoch of {time} does not fit: it may be 0 to {EPOCH_MAX}")
@@ -302,13 +316,13 @@ class TimeCode:
         return rest + ((time[0] - self.anchor.epoch) << self.layout.shifts[0])
 
     def unpack_wide(self, word: int) -> Timestamp:
-        """The time of a word of any epoch; `pack_wide` turned round."""
+        """Return the time of a word of any epoch; the inverse of `pack_wide`."""
         shift = self.layout.shifts[0]
         _, *rest = self.unpack(word & ((1 << shift) - 1))
         return (self.epoch_of(word), *rest)
 
     def coordinate_name(self, coordinate: int) -> str:
-        """What a coordinate counts, in words, for messages."""
+        """Return the name of the counter in a coordinate, for messages."""
         assert 0 <= coordinate < self.shape.coordinates, (coordinate, self)
         if coordinate == 0:
             return "the epoch"

@@ -1,20 +1,20 @@
 """When does one logical time come before another?
 
-A *timestamp* is a flat tuple `(epoch, c1, …, ck)` of integers ≥ 0: one counter per enclosing loop, two
-for a prioritised loop. Its scope has a `TimeShape`, which cuts the tuple into *chains*:
+A *timestamp* is a flat tuple `(epoch, c1, …, ck)` of integers ≥ 0: one counter per enclosing loop, two for a
+prioritised loop. Its scope has a `TimeShape`, which cuts the tuple into *chains*:
 
     within a chain the order is lexicographic, between chains it is the product order
     a ≤ b   iff   for every chain   a[chain] ≤ b[chain]   as tuples
 
-Each chain is totally ordered, so times form a lattice: `lub` and `glb` take the larger or smaller part
-chain by chain. A relational join is a join, a lattice join is a `lub`; never the same word.
+Each chain is totally ordered, so times form a lattice: `lub` and `glb` take the larger or smaller tuple chain
+by chain. A relational join is a join, a lattice join is a `lub`; never the same word.
 
 A *level* is a nesting depth: level 0 the epoch, level 1 a loop, level 2 a loop within it. A level has one
-coordinate, or two if it is prioritised. Chains need not follow levels: a lexicographic loop extends the
-chain of the loop around it.
+coordinate, or two if it is prioritised. Chains need not follow levels: a lexicographic loop extends the chain
+of the loop around it.
 
-Here times are exact and unlimited. `time_words.py` is the twin with one time in one integer, compared by what
-`word_order.py` compiles; property tests hold the two equal.
+Here times are exact and unlimited. The twin `time_words.py` stores one time in one integer, and
+`word_order.py` has the compiled comparisons; property tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Timestamp: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class TimeShape:
-    """How times of one scope look and how they are ordered.
+    """The form of the times of one scope, and their order.
 
         chains              lengths of the chains, in order; the first is the epoch's, of length 1
-        level_coordinates   how many coordinates each nesting level has: root 1, loop 1, prioritised loop 2
+        level_coordinates   number of coordinates of each nesting level: root 1, loop 1, prioritised loop 2
 
     Laws: `less_equal` is a partial order · `lub` and `glb` are its least upper and greatest lower bound ·
     `sort_key` is a linear extension · for s beyond F: advance_by(t, F) ≤ s iff t ≤ s
@@ -53,15 +53,17 @@ class TimeShape:
     # -- scopes below this one --
 
     def loop(self) -> TimeShape:
-        """The scope of a loop in this scope: its counter is a chain of its own (product order)."""
+        """Return the scope of a loop in this scope: its counter is a chain of its own (product order)."""
         return TimeShape((*self.chains, 1), (*self.level_coordinates, 1))
 
     def prioritized_loop(self) -> TimeShape:
-        """The scope of a prioritised loop: counters (p, i), all of priority p before p + 1."""
+        """Return the scope of a prioritised loop: counters (p, i), all of priority p before p + 1."""
         return TimeShape((*self.chains, 2), (*self.level_coordinates, 2))
 
     def lexicographic_loop(self) -> TimeShape:
-        """The scope of a loop whose counter extends the last loop's chain; at the root it is as `loop`."""
+        """Return the scope of a loop whose counter extends the last loop's chain; at the root it is as
+        `loop`.
+        """
         if len(self.chains) == 1:
             return self.loop()
         shape = TimeShape((*self.chains[:-1], self.chains[-1] + 1), (*self.level_coordinates, 1))
@@ -73,12 +75,12 @@ class TimeShape:
 
     @cached_property
     def coordinates(self) -> int:
-        """How many integers a time of this scope has."""
+        """Number of integers in a time of this scope."""
         return sum(self.chains)
 
     @property
     def levels(self) -> int:
-        """How deep this scope is nested; the root has one level."""
+        """Number of nesting levels; the root has one."""
         return len(self.level_coordinates)
 
     @cached_property
@@ -90,7 +92,7 @@ class TimeShape:
         return tuple(zip((0, *stops[:-1]), stops, strict=True))
 
     def is_timestamp(self, value: object) -> bool:
-        """Whether `value` is a time of this scope: a tuple of the right length, of integers ≥ 0."""
+        """Return True if `value` is a time of this scope: a tuple of the right length, of integers ≥ 0."""
         return (
             isinstance(value, tuple)
             and len(value) == self.coordinates
@@ -100,32 +102,32 @@ class TimeShape:
     # -- order --
 
     def minimum(self) -> Timestamp:
-        """The time before all others."""
+        """Return the time before all others."""
         return (0,) * self.coordinates
 
     def less_equal(self, a: Timestamp, b: Timestamp) -> bool:
-        """Whether `a` comes before `b` or is `b`."""
+        """Return True if `a` comes before `b` or is `b`."""
         assert len(a) == self.coordinates, (a, self)
         assert len(b) == self.coordinates, (b, self)
         return all(a[start:stop] <= b[start:stop] for start, stop in self.bounds)
 
     def lub(self, a: Timestamp, b: Timestamp) -> Timestamp:
-        """The earliest time that both `a` and `b` come before."""
+        """Return the earliest time that both `a` and `b` come before."""
         assert len(a) == self.coordinates, (a, self)
         assert len(b) == self.coordinates, (b, self)
         return tuple(part for start, stop in self.bounds for part in max(a[start:stop], b[start:stop]))
 
     def glb(self, a: Timestamp, b: Timestamp) -> Timestamp:
-        """The latest time that comes before both `a` and `b`."""
+        """Return the latest time that comes before both `a` and `b`."""
         assert len(a) == self.coordinates, (a, self)
         assert len(b) == self.coordinates, (b, self)
         return tuple(part for start, stop in self.bounds for part in min(a[start:stop], b[start:stop]))
 
     def advance_by(self, time: Timestamp, frontier: Iterable[Timestamp]) -> Timestamp:
-        """The time that stands for `time` once nobody looks before `frontier`: ⋀ over f of (time ∨ f).
+        """Return the time that stands for `time` once nobody looks before `frontier`: ⋀ over f of (time ∨ f).
 
-        For every s beyond the frontier (some f ≤ s): advanced ≤ s iff time ≤ s. With an empty frontier
-        nobody looks at all, and `time` is returned as it is.
+        For every s beyond the frontier (some f ≤ s): advanced ≤ s iff time ≤ s. With an empty frontier nobody
+        looks at all, and `time` is returned unchanged.
         """
         assert len(time) == self.coordinates, (time, self)
         advanced: Timestamp | None = None
@@ -136,7 +138,7 @@ class TimeShape:
         return time if advanced is None else advanced
 
     def sort_key(self, time: Timestamp) -> Timestamp:
-        """A key that sorts times so that none comes before a smaller one: the tuple itself."""
+        """Return a key that sorts times so that none comes before a smaller one: the tuple itself."""
         assert len(time) == self.coordinates, (time, self)
         assert min(time) >= 0, time
         return time

@@ -16,14 +16,14 @@ from progress.times.word_order import word_glb, word_less_equal
 
 @kernel
 def search_from(elements: Int64s, count: int, guards: int) -> int:
-    """From how many elements on to search binarily: never in scopes of three chains or more."""
+    """Return from how many elements on to search binarily: never in scopes of three chains or more."""
     without_lowest = guards & (guards - 1)
     return 8 if without_lowest & (without_lowest - 1) == 0 else count + elements.shape[0] + 1
 
 
 @kernel
 def after_in_order(elements: Int64s, count: int, word: int) -> int:
-    """How many of the ascending `elements[:count]` are ≤ `word` as integers."""
+    """Return how many of the ascending `elements[:count]` are ≤ `word` as integers."""
     low = 0
     high = count
     while low < high:
@@ -37,7 +37,7 @@ def after_in_order(elements: Int64s, count: int, word: int) -> int:
 
 @kernel
 def antichain_is_beyond(elements: Int64s, count: int, word: int, guards: int) -> bool:
-    """Whether some element of the sorted antichain `elements[:count]` is ≤ `word`.
+    """Return True if some element of the sorted antichain `elements[:count]` is ≤ `word`.
 
     Cost: O(log count) in scopes of one and two chains, else O(count).
     """
@@ -54,24 +54,24 @@ def antichain_is_beyond(elements: Int64s, count: int, word: int, guards: int) ->
 def insert_word(elements: Int64s, count: int, word: int, guards: int) -> int:
     """Insert `word` into the sorted antichain `elements[:count]`; return the new count.
 
-    Requires: room for one more element. Ensures: sorted by integer, none ≤ another. Cost: O(count), of which
-    all but O(log count) is moving what stands behind in scopes of one and two chains.
+    Requires: room for one more element. Ensures: sorted by integer, none ≤ another. Cost: O(count); in scopes
+    of one and two chains O(log count), and moving the elements behind it.
     """
     position = 0
     if count >= search_from(elements, count, guards):
         position = after_in_order(elements, count, word)
         if position > 0 and word_less_equal(elements[position - 1], word, guards):
             return count
-        # What comes after `word` in the order of times stands together, directly behind it.
-        kept = position
-        while kept < count and word_less_equal(word, elements[kept], guards):
-            kept += 1
-        gone = kept - position
+        # The elements after `word` in the order of times stand together, directly behind it.
+        end = position
+        while end < count and word_less_equal(word, elements[end], guards):
+            end += 1
+        gone = end - position
         if gone == 0:
             for index in range(count, position, -1):
                 elements[index] = elements[index - 1]
         else:
-            for index in range(kept, count):
+            for index in range(end, count):
                 elements[index - gone + 1] = elements[index]
         elements[position] = word
         return count - gone + 1
@@ -79,41 +79,41 @@ def insert_word(elements: Int64s, count: int, word: int, guards: int) -> int:
         if word_less_equal(elements[position], word, guards):
             return count
         position += 1
-    # What comes after `word` in the order of times comes after it as an integer, too.
-    kept = position
+    # An element after `word` in the order of times is after it as an integer, too.
+    end = position
     for index in range(position, count):
         if not word_less_equal(word, elements[index], guards):
-            elements[kept] = elements[index]
-            kept += 1
-    for index in range(kept, position, -1):
+            elements[end] = elements[index]
+            end += 1
+    for index in range(end, position, -1):
         elements[index] = elements[index - 1]
     elements[position] = word
-    return kept + 1
+    return end + 1
 
 
 @kernel
 def minimal_words(words: Int64s, guards: int) -> Int64s:
-    """The minimal elements of ascending words (doubles allowed), ascending.
+    """Return the minimal elements of ascending words (duplicates allowed), ascending.
 
-    Going up, the first chain can be left out of sight: a word is minimal iff what is left of it without that
-    chain is beyond no such rest before. The rests form an antichain of one chain less.
+    In ascending order the first chain can be ignored: a word is minimal iff the rest of it, without that
+    chain, is beyond no rest before it. The rests form an antichain of one chain less.
 
     Cost: O(n) in scopes of one and two chains; with three, O(n log a) and moving up to `a` words for each
-    that is kept, a being the size of the antichain of rests; with more, O(n · a).
+    minimal one, a being the size of the antichain of rests; with more, O(n · a).
     """
     minimal = np.empty(words.shape[0], np.int64)
-    kept = 0
+    size = 0
     rest = guards & (guards - 1)
     if rest & (rest - 1) == 0:
         below = (guards & -guards) - 1
         least = -1
         for index in range(words.shape[0]):
             left = words[index] & below
-            if kept == 0 or left < least:
+            if size == 0 or left < least:
                 least = left
-                minimal[kept] = words[index]
-                kept += 1
-        return minimal[:kept].copy()
+                minimal[size] = words[index]
+                size += 1
+        return minimal[:size].copy()
     highest = guards
     while highest & (highest - 1) != 0:
         highest &= highest - 1
@@ -127,26 +127,26 @@ def minimal_words(words: Int64s, guards: int) -> Int64s:
         left = words[index] & (second - 1)
         if not antichain_is_beyond(rests, count, left, others):
             count = insert_word(rests, count, left, others)
-            minimal[kept] = words[index]
-            kept += 1
-    return minimal[:kept].copy()
+            minimal[size] = words[index]
+            size += 1
+    return minimal[:size].copy()
 
 
 @kernel
 def not_beyond(words: Int64s, frontier: Int64s, guards: int) -> Int64s:
-    """The positions of those words that no element of `frontier`, a sorted antichain, is ≤."""
-    found = np.empty(words.shape[0], np.int64)
+    """Return the positions of those words that no element of `frontier`, a sorted antichain, is ≤."""
+    positions = np.empty(words.shape[0], np.int64)
     count = 0
     for index in range(words.shape[0]):
         if not antichain_is_beyond(frontier, frontier.shape[0], words[index], guards):
-            found[count] = index
+            positions[count] = index
             count += 1
-    return found[:count].copy()
+    return positions[:count].copy()
 
 
 @kernel
 def floor_of(words: Int64s, guards: int) -> int:
-    """The latest time that comes before all of `words`, of which there is at least one."""
+    """Return the latest time that comes before all of `words`. Requires: at least one word."""
     floor = int(words[0])
     for index in range(1, words.shape[0]):
         floor = word_glb(floor, words[index], guards)

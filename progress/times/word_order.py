@@ -1,7 +1,7 @@
 """Which of two times comes first, and which one is the earliest behind both, when times are words?
 
-`time_words.py` says what a word is and why one subtraction compares all fields at once. `guards` is that of
-the scope: the guard bit of the top level of each chain.
+`time_words.py` explains what a word is and why one subtraction compares all fields at once. `guards` is that
+of the scope: the guard bit of the top level of each chain.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from progress.compiled.kernel import Bools, Int64s, kernel, small_kernel
 
 @small_kernel
 def word_less_equal(a: int, b: int, guards: int) -> bool:
-    """Whether time `a` comes before `b` or is `b`."""
+    """Return True if time `a` comes before `b` or is `b`."""
     return ((b | guards) - a) & guards == guards
 
 
 @small_kernel
 def word_lub(a: int, b: int, guards: int) -> int:
-    """The earliest time that both `a` and `b` come before: the larger field, chain by chain."""
+    """Return the earliest time that both `a` and `b` come before: the larger field, chain by chain."""
     larger = ((b | guards) - a) & guards
     if larger == guards:
         return b
@@ -39,13 +39,18 @@ def word_lub(a: int, b: int, guards: int) -> int:
 
 @small_kernel
 def word_glb(a: int, b: int, guards: int) -> int:
-    """The latest time that comes before both `a` and `b`: what `word_lub` leaves of the two."""
+    """Return the latest time that comes before both `a` and `b`: of each chain the field that `word_lub` did
+    not take.
+    """
     return a + b - word_lub(a, b, guards)
 
 
 @small_kernel
 def word_advance(word: int, frontier: Int64s, guards: int) -> int:
-    """The time that stands for `word` once nobody looks before `frontier`; see `TimeShape.advance_by`."""
+    """Return the time that stands for `word` once nobody looks before `frontier`.
+
+    See `TimeShape.advance_by`.
+    """
     if frontier.shape[0] == 0:
         return word
     advanced = word_lub(word, frontier[0], guards)
@@ -56,7 +61,7 @@ def word_advance(word: int, frontier: Int64s, guards: int) -> int:
 
 @small_kernel
 def word_is_beyond(word: int, frontier: Int64s, guards: int) -> bool:
-    """Whether some element of `frontier` is ≤ `word`: the time can still be seen."""
+    """Return True if some element of `frontier` is ≤ `word`: the time can still be seen."""
     for index in range(frontier.shape[0]):
         if word_less_equal(frontier[index], word, guards):
             return True
@@ -67,7 +72,7 @@ def word_is_beyond(word: int, frontier: Int64s, guards: int) -> bool:
 
 
 def few_are_beyond(words: Sequence[int], frontier: Sequence[int], guards: int) -> bool:
-    """Whether each of `words` is at or behind some element of `frontier`."""
+    """Return True if each of `words` is at or behind some element of `frontier`."""
     for word in words:
         guarded = word | guards
         for bound in frontier:
@@ -83,6 +88,6 @@ def few_are_beyond(words: Sequence[int], frontier: Sequence[int], guards: int) -
 
 @kernel
 def words_are_beyond(words: Int64s, frontier: Int64s, guards: int, out: Bools) -> None:
-    """`word_is_beyond` of every time. Cost: O(words · frontier), no allocation."""
+    """Write `word_is_beyond` of every time to `out`. Cost: O(words · frontier), no allocation."""
     for index in range(words.shape[0]):
         out[index] = word_is_beyond(words[index], frontier, guards)

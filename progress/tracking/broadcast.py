@@ -1,22 +1,22 @@
-"""What do workers tell one another about progress?
+"""How workers tell one another their changes of counts.
 
-Every worker tells every other the consolidated changes of each of its steps, as one indivisible payload,
-in the order of the steps. Between two workers payloads arrive in the order in which they were sent.
+Every worker sends every other worker the consolidated changes of each of its steps, as one indivisible
+payload, in the order of the steps. Between two workers payloads arrive in the order in which they were sent.
 
-Why that suffices: a step's decrements (a message consumed) come in one payload with the increments that
-they justify (the messages that this one caused). So there is no moment at which a worker has heard that an
-event is over but not what came of it, and between its view and the truth there may be delay, never
-optimism. To tell decrements earlier than their increments, to split a payload, or to let one overtake
-another would break exactly that.
+Why that suffices: a step's decrements (a message consumed) come in one payload with the increments that they
+justify (the messages that this one caused). So there is no moment at which a worker has heard that an event
+is over but not what the event caused. Between its view and the truth there may be delay, never optimism. To
+send decrements before their increments, to split a payload, or to let one overtake another would break
+exactly that.
 
 A payload, little-endian:
 
     magic "NPRG" · version u16 · worker u16 · sequence u64 · anchor i64 · shift u32 · near u32
     then (location, word, delta) i64 ×3, `near` times, then (location, epoch, rest, delta) i64 ×4, repeated
 
-Words count from the sender's anchor (`anchor.py`), and are made to count from the receiver's; `shift` is
-where the epoch stands in them. Changes of the second kind are those of wide words: epoch, and what is below
-it.
+Words count from the sender's anchor (`anchor.py`); the receiver converts them to its own. `shift` is the
+position of the epoch in them. Changes of the second kind are those of wide words: the epoch, and the bits
+below it.
 
 Pure: takes changes and payloads, returns payloads and changes. Sends nothing.
 """
@@ -44,15 +44,16 @@ assert _HEADER.size == 32 and _CHANGE.size == 24 and _WIDE.size == 32, "the form
 
 
 def changes_in(payload: bytes | bytearray | memoryview) -> list[Change]:
-    """The changes in a payload of the right form, whoever it is for: to look at what is under way. Their
-    words count from epoch 0, and may be wide.
+    """Return the changes in a well-formed payload for any receiver: to look at what is under way.
+
+    Their words count from epoch 0, and may be wide.
     """
     anchor, shift, changes = _unpack(payload)
     return [(location, word + (anchor << shift), delta) for location, word, delta in changes]
 
 
 def _unpack(payload: bytes | bytearray | memoryview) -> tuple[int, int, list[Change]]:
-    """The sender's anchor, where the epoch stands, and the changes as the sender has them."""
+    """Return the sender's anchor, the position of the epoch, and the changes with the sender's words."""
     _, _, _, _, anchor, shift, near = _HEADER.unpack_from(payload)
     body = memoryview(payload)[_HEADER.size :]
     changes: list[Change] = list(_CHANGE.iter_unpack(body[: near * _CHANGE.size]))
@@ -63,11 +64,12 @@ def _unpack(payload: bytes | bytearray | memoryview) -> tuple[int, int, list[Cha
 
 
 class Broadcaster:
-    """One worker's end of the protocol: numbers what it says, and checks what the others say.
+    """One worker's end of the protocol: numbers the payloads that it sends, and checks those that it
+    receives.
 
-        worker, workers   index of this worker, and how many there are
-        locations         how many locations the dataflow has; None: not checked
-        anchor, shift     from which epoch its words count, and where the epoch stands in them
+        worker, workers   index of this worker, and number of workers
+        locations         number of locations of the dataflow; None: not checked
+        anchor, shift     the epoch from which its words count, and the position of the epoch in them
 
     Invariant: the payloads of a peer have the sequence numbers 0, 1, 2, … without gap.
     """
@@ -93,15 +95,16 @@ class Broadcaster:
         assert len(self._received) == self.workers
 
     def on_step_done(self, changes: Sequence[Change]) -> bytes | None:
-        """The payload that every peer must get, in this order; None if there is nothing to tell.
+        """Return the payload that every peer must receive, in this order; None if there is nothing to send.
 
-        `changes` as from `CountChanges.consolidated`. They are applied to the own tracker at once.
+        `changes` are as from `CountChanges.consolidated`. The caller applies them to its own tracker at once.
         """
         if not changes or self.workers == 1:
             return None
         near: Sequence[Change] = changes
         wide = b""
-        if max([change[1] for change in changes]) > _WORD_MAX:  # a list: few are gone through faster
+        # a list comprehension is faster than a generator for few
+        if max([change[1] for change in changes]) > _WORD_MAX:
             near = [change for change in changes if change[1] <= _WORD_MAX]
             rest = (1 << self._shift) - 1
             wide = b"".join(
@@ -121,7 +124,10 @@ class Broadcaster:
         return payload
 
     def on_message(self, payload: bytes | bytearray | memoryview) -> list[Change]:
-        """The changes in a peer's payload. Raises `PeerError` if it is not the next one of that peer."""
+        """Return the changes in a peer's payload.
+
+        Raises `PeerError` if it is malformed or not the next one of that peer.
+        """
         if len(payload) < _HEADER.size:
             raise PeerError(
                 f"worker {self.worker} got {len(payload)} bytes as progress; a header alone has 32"
@@ -130,12 +136,10 @@ class Broadcaster:
         if magic != MAGIC or version != VERSION:
             raise PeerError(
                 f"worker {self.worker} got progress of another form: magic {magic!r} version {version}, "
-                f"wanted {MAGIC!r} version {VERSION}; all workers must run the same release"
+                f"expected {MAGIC!r} version {VERSION}; all workers must run the same release"
             )
         if not 0 <= sender < self.workers or sender == self.worker:
-            raise PeerError(
-                f"worker {self.worker} of {self.workers} got progress that calls itself from worker {sender}"
-            )
+            raise PeerError(f"worker {self.worker} of {self.workers} got progress with the sender {sender}")
         if sequence != self._received[sender]:
             raise PeerError(
                 f"worker {self.worker} got progress {sequence} of worker {sender}, where "
@@ -157,14 +161,14 @@ class Broadcaster:
             ahead = (anchor - self._anchor.epoch) << shift
             changes = [(location, word + ahead, delta) for location, word, delta in changes]
         self._check_changes(changes, sender, sequence)
-        assert self._received[self.worker] == 0, "nobody hears himself"
+        assert self._received[self.worker] == 0, "no worker sends to itself"
         self._received[sender] = sequence + 1
         return changes
 
     def _check_changes(self, changes: list[Change], sender: int, sequence: int) -> None:
         """Raise `PeerError` for a location that does not exist, a word that is no time, a zero change."""
         assert changes, "an empty payload is refused before"
-        assert sender != self.worker, "nobody hears himself"
+        assert sender != self.worker, "no worker sends to itself"
         stop = self._locations
         for change in changes:
             location, word, delta = change
@@ -179,4 +183,4 @@ class Broadcaster:
         assert self._sent >= 0, self._sent
         assert len(self._received) == self.workers, self._received
         assert all(received >= 0 for received in self._received), self._received
-        assert self._received[self.worker] == 0, "nobody hears himself"
+        assert self._received[self.worker] == 0, "no worker sends to itself"

@@ -1,11 +1,11 @@
-"""Which counts has a step changed?
+"""The changes of counts that one step makes.
 
 Callbacks only append here: +1 for a message sent, -1 for one consumed, and so on, for a pointstamp
-(location, word). Changes of one step are summed up before they leave, so that a message that was sent and
-consumed within the step is never heard of.
+(location, word). Changes of one step are summed up before they leave, so that no other worker hears of a
+message that was sent and consumed within the step.
 
-Increments come first in what is handed on. A reader that took a decrement first could think a time
-complete that the same step keeps open.
+Increments come first in the result. A reader that applied a decrement first could think a time complete that
+the same step keeps open.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ Change: TypeAlias = tuple[int, int, int]
 class CountChanges:
     """Changes of occurrence counts, summed up by pointstamp, that travel together.
 
-    Laws: the sum by pointstamp of `consolidated` is that of what was added · no zero, no pointstamp twice ·
-    every increment stands before every decrement
+    Laws: the sum by pointstamp of `consolidated` is that of the added changes · no zero, no pointstamp twice
+    · every increment stands before every decrement
     """
 
     __slots__ = ("deltas",)
 
     def __init__(self) -> None:
         self.deltas: dict[tuple[int, int], int] = {}
-        """By (location, word); to look at, since whether there are any is asked several times for each step,
-        and `bool` of this is a call. What has cancelled out is there with 0.
+        """By (location, word); a change that has cancelled out is there with 0.
+
+        Callers read this directly: they test several times for each step whether it is empty, and `bool` of
+        this object is a call.
         """
 
     def add(self, location: int, word: int, delta: int) -> None:
@@ -41,7 +43,9 @@ class CountChanges:
         self.deltas[key] = self.deltas.get(key, 0) + delta
 
     def consolidated(self) -> list[Change]:
-        """The changes so far, increments first, otherwise in the order in which pointstamps were met."""
+        """Return the changes since the last `take`, increments first, otherwise in the order of the first
+        `add`.
+        """
         raised: list[Change] = []
         lowered: list[Change] = []
         for (location, word), delta in self.deltas.items():
@@ -52,24 +56,24 @@ class CountChanges:
         return raised + lowered
 
     def take(self) -> list[Change]:
-        """`consolidated`, and start afresh."""
+        """Return `consolidated`, and start afresh."""
         if not self.deltas:
             return []
         changes = self.consolidated()
         self.deltas.clear()
-        assert not self.deltas, "what is taken is not told twice"
+        assert not self.deltas, "no change is taken twice"
         return changes
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor."""
+        """Make words count from a later anchor."""
         self.deltas = {(location, by.word(word)): delta for (location, word), delta in self.deltas.items()}
 
     def __bool__(self) -> bool:
-        """Whether anything was added since the last `take`, even if it has cancelled out."""
+        """True if a change was added since the last `take`, even if it has cancelled out."""
         return bool(self.deltas)
 
     def check_invariants(self) -> None:
-        """Assert what the laws promise of `consolidated`."""
+        """Assert the laws of `consolidated`."""
         changes = self.consolidated()
         assert all(delta != 0 for _, _, delta in changes), changes
         assert len({change[:2] for change in changes}) == len(changes), changes

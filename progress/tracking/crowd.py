@@ -1,17 +1,16 @@
-"""Which pointstamps are active, when there are very many?
+"""The active pointstamps by location, for when there are very many.
 
-The tracker looks through the active pointstamps pair by pair while they are few. A crowd of them is kept by
-location instead: how often each time is there, and which times are *foremost*, the minimal ones of the
-location.
+The tracker looks through the active pointstamps pair by pair while they are few. A crowd stores them by
+location instead: the count of each time, and which times are *foremost*, the minimal ones of the location.
 
-The foremost times are all that frontiers depend on. If (l, t) could result in something, so could (l, u) with
-u ≤ t, because summaries are monotone; so the frontier of a port is the antichain of the minimal elements of
+Frontiers depend on the foremost times alone. If (l, t) could result in a pointstamp, so could (l, u) with u ≤
+t, because summaries are monotone; so the frontier of a port is the antichain of the minimal elements of
 
     { s(t) : t foremost at l, s a minimal summary from l to a connector of the port }
 
 In the root scope, whose times are one chain, a location has one foremost time, however many are open.
 
-Cost: about a microsecond for each change; besides what `open_times.py` says of the minimal elements.
+Cost: about a microsecond for each change; besides, the costs of the minimal elements in `open_times.py`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from progress.tracking.count_changes import Change
 
 
 class _ActiveLocation:
-    """A location with something active: the count of each time, and the times once more in order.
+    """A location with active times: the count of each time, and the times once more in order.
 
-    `at` is the location as often as it has foremost times, which are columns of a table together.
+    `at` repeats the location once for each foremost time, so that both are columns of one table.
     """
 
     __slots__ = ("at", "counts", "foremost", "times")
@@ -46,110 +45,112 @@ class Crowd:
     """Active pointstamps by location.
 
     Invariants: no count is zero · the times of a location are those that have counts · a location without
-    any is not there
+    active times is not stored
     """
 
     def __init__(self, table: SummaryTable, active: Iterable[tuple[int, int, int]]) -> None:
         self._table = table
         self._guards: list[int] = table.guards.tolist()
-        self._places: dict[int, _ActiveLocation] = {}
+        self._entries: dict[int, _ActiveLocation] = {}
         self._size = 0
         self.apply([(location, word, count) for location, word, count in active])
-        assert self._size == sum(len(place.counts) for place in self._places.values())
+        assert self._size == sum(len(entry.counts) for entry in self._entries.values())
 
     def __len__(self) -> int:
-        """How many pointstamps are active."""
+        """Return the number of active pointstamps."""
         return self._size
 
     def apply(self, changes: Sequence[Change]) -> list[int]:
-        """Add to counts; returns the locations whose foremost times are now others, ascending.
+        """Add to counts; return the locations whose foremost times have changed, ascending.
 
         Requires: locations exist, and words are times there.
         """
-        places = self._places
+        entries = self._entries
         touched: set[int] = set()
         for location, word, delta in changes:
             if delta == 0:
                 continue
-            place = places.get(location)
-            if place is None:
-                place = places[location] = _ActiveLocation(self._guards[location])
-            before = place.counts.get(word, 0)
+            entry = entries.get(location)
+            if entry is None:
+                entry = entries[location] = _ActiveLocation(self._guards[location])
+            before = entry.counts.get(word, 0)
             if before == 0:
                 self._size += 1
-                place.times.add(word)
+                entry.times.add(word)
                 touched.add(location)
             if before + delta:
-                place.counts[word] = before + delta
+                entry.counts[word] = before + delta
             else:
                 self._size -= 1
-                place.times.discard(word)
-                place.counts.pop(word, None)
+                entry.times.discard(word)
+                entry.counts.pop(word, None)
                 touched.add(location)
         assert self._size >= 0
         return sorted(location for location in touched if self._moved(location))
 
     def foremost(self) -> tuple[Int64s, Int64s]:
-        """All foremost pointstamps, as a column of locations and one of words."""
-        places = self._places.values()
-        if not places:
+        """Return all foremost pointstamps, as a column of locations and one of words."""
+        entries = self._entries.values()
+        if not entries:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        words = np.concatenate([place.foremost for place in places])
-        locations = np.concatenate([place.at for place in places])
+        words = np.concatenate([entry.foremost for entry in entries])
+        locations = np.concatenate([entry.at for entry in entries])
         assert locations.shape == words.shape
         return locations, words
 
     def edge(self, column: int) -> Int64s:
-        """The frontier at a column of the table of summaries, ascending.
+        """Return the frontier at a column of the table of summaries, ascending.
 
-        Cost: O(f log f), f being the images of foremost times there, and that of `minimal_words`.
+        Cost: O(f log f), f being the number of images of foremost times there, and that of `minimal_words`.
         """
         table = self._table
         guards, outside = int(table.guards[column]), ~int(table.valid[column])
         parts: list[Int64s] = []
-        for location, place in self._places.items():
+        for location, entry in self._entries.items():
             for keep, add in table.between(location, column):
-                images = (place.foremost & keep) + add
+                images = (entry.foremost & keep) + add
                 parts.append(images[images & outside == 0])
         if not parts:
             return np.empty(0, dtype=np.int64)
-        # Each part is ascending, and a stable sort is one that merges.
+        # Each part is ascending, and numpy's stable sort merges sorted parts.
         images = np.sort(np.concatenate(parts), kind="stable")
         assert images.dtype == np.int64
         return minimal_words(images, guards)
 
     def least_word(self) -> int:
-        """The least active word as an integer. Requires: something is active."""
+        """Return the least active word as an integer. Requires: something is active."""
         assert self._size > 0
-        return min(place.times.first() for place in self._places.values())
+        return min(entry.times.first() for entry in self._entries.values())
 
     def counts(self) -> list[tuple[int, int, int]]:
-        """All active pointstamps as (location, word, occurrences), sorted."""
+        """Return all active pointstamps as (location, word, occurrences), sorted."""
         return [
-            (location, word, self._places[location].counts[word])
-            for location in sorted(self._places)
-            for word in self._places[location].times.elements()
+            (location, word, self._entries[location].counts[word])
+            for location in sorted(self._entries)
+            for word in self._entries[location].times.elements()
         ]
 
     def check_invariants(self) -> None:
-        """Assert what the class says."""
-        assert self._size == sum(len(place.counts) for place in self._places.values()), self._size
-        for place in self._places.values():
-            place.times.check_invariants()
-            assert place.times.elements() == sorted(place.counts), place.counts
-            assert place.counts, "an empty location is forgotten"
-            assert all(place.counts.values()), place.counts
-            assert place.foremost.tolist() == place.times.minimal().tolist()
+        """Assert the invariants of the class."""
+        assert self._size == sum(len(entry.counts) for entry in self._entries.values()), self._size
+        for entry in self._entries.values():
+            entry.times.check_invariants()
+            assert entry.times.elements() == sorted(entry.counts), entry.counts
+            assert entry.counts, "an empty location is forgotten"
+            assert all(entry.counts.values()), entry.counts
+            assert entry.foremost.tolist() == entry.times.minimal().tolist()
 
     def _moved(self, location: int) -> bool:
-        """Whether the foremost times of a location are others than at the last look; forget it if empty."""
-        place = self._places[location]
-        foremost = place.times.minimal()
-        # As bytes, which for one word is ten times as quick as numpy.
-        moved = foremost.tobytes() != place.foremost.tobytes()
-        if foremost.shape != place.foremost.shape:
-            place.at = np.full(foremost.shape[0], location, dtype=np.int64)
-        place.foremost = foremost
-        if not place.counts:
-            del self._places[location]
+        """Refresh the foremost times of a location; return True if they changed. An empty location is
+        removed.
+        """
+        entry = self._entries[location]
+        foremost = entry.times.minimal()
+        # Compare as bytes: for one word that is ten times as quick as numpy.
+        moved = foremost.tobytes() != entry.foremost.tobytes()
+        if foremost.shape != entry.foremost.shape:
+            entry.at = np.full(foremost.shape[0], location, dtype=np.int64)
+        entry.foremost = foremost
+        if not entry.counts:
+            del self._entries[location]
         return moved

@@ -1,11 +1,11 @@
-"""While pointstamps are few: who holds whom back, pair by pair.
+"""Kernels for few pointstamps: which of them hold back which others, pair by pair.
 
-The kernels behind `Tracker` (see there for what the words mean). They work on two tables:
+The kernels behind `Tracker` (which defines the words). They work on two tables:
 
     active   int64[6, room]    a column for each active pointstamp, with the rows LOCATION … IN_FRONTIER. The
-                               row TOUCHED is no property of them, but a list that lives beside.
-    edges    int64[P+1, 2+F]   a row for each port: COLUMN, where it stands in the table of summaries; SIZE of
-                               its frontier; from EDGE on the words of it. The last row is for our own use.
+                               row TOUCHED is not one of its properties, but a list beside them.
+    edges    int64[P+1, 2+F]   a row for each port: COLUMN, its column in the table of summaries; SIZE of
+                               its frontier; from EDGE on the words of it. The last row is scratch space.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ BAD_WORD: Final = -2
 
 @kernel
 def results_in(set_number: int, earlier: int, later: int, sets: Int64s, guards: int, valid: int) -> bool:
-    """Whether time `earlier` could result in `later` by one of the summaries of a set.
+    """Return True if time `earlier` could result in `later` by one of the summaries of a set.
 
-    A path that leads out of a field can never be gone: whoever sends along it is refused. (In a prioritised
-    loop the counter runs over into the priority instead. That is a time before all that could be meant.)
+    A path whose image leaves its field does not count: sending along it is refused. (In a prioritised loop
+    the counter runs over into the priority instead. That is a time before every time that could be meant.)
     """
     for index in range(sets[set_number, 0]):
         image = (earlier & sets[set_number, 1 + 2 * index]) + sets[set_number, 2 + 2 * index]
@@ -48,17 +48,17 @@ def results_in(set_number: int, earlier: int, later: int, sets: Int64s, guards: 
 
 
 # The three kernels below are called once per `apply` and loop inside, instead of calling one another for each
-# pointstamp or port: every array that is handed to a kernel costs two atomic operations (numba counts
-# references), which for a port of two pointstamps was 80 ns of 90.
+# pointstamp or port: every array argument of a kernel costs two atomic operations (numba counts references),
+# which for a port of two pointstamps was 80 ns of 90.
 
 
 @kernel
 def change_counts(
     changes: Int64s, total: int, active: Int64s, set_of: Int32s, sets: Int64s, scopes: Int64s, result: Int64s
 ) -> int:
-    """Add changes to occurrences; pointstamps come and go, and the precursor counts of all others follow.
+    """Add changes to occurrences; add and remove pointstamps, and update the precursor counts of all others.
 
-    Returns how many that went were in the frontier of the dataflow; where is noted in row TOUCHED.
+    Return how many removed ones were in the frontier of the dataflow; row TOUCHED lists their locations.
     """
     count = result[0]
     touched = 0
@@ -104,9 +104,10 @@ def change_counts(
 
 @kernel
 def mark_frontier(count: int, touched: int, active: Int64s) -> int:
-    """Note who is in the frontier of the dataflow now; append the locations of those that came or went.
+    """Update which pointstamps are in the frontier of the dataflow; append the locations of those that
+    changed.
 
-    `active[TOUCHED, :touched]` is the list so far; returns its new length.
+    `active[TOUCHED, :touched]` is the list before the call; return its new length.
     """
     for position in range(count):
         now = 1 if active[PRECURSORS, position] == 0 else 0
@@ -170,15 +171,15 @@ def apply_changes(
     edges: Int64s,
     result: Int64s,
 ) -> int:
-    """Add changes to the counts, mend precursors, recompute the frontiers that can have changed.
+    """Add changes to the counts, update precursors, recompute the frontiers that can have changed.
 
         changes   int64[≥ total, 3]   location, word, delta
-        active    int64[6, room]      how many columns are used is in result[0]
+        active    int64[6, room]      the number of columns in use is in result[0]
         set_of, sets, scopes          see `SummaryTable`; scopes = guards and value bits
         edges     int64[P+1, 2+F]     see above
         result    int64[2+P]          the number of active pointstamps, then the ports that changed
 
-    Returns how many ports changed, or a negative code with the number of the bad change in result[1].
+    Return how many ports changed, or a negative code with the number of the bad change in result[1].
     Requires: room for `total` more pointstamps.
     """
     for number in range(total):
@@ -197,7 +198,7 @@ def apply_changes(
 
 @kernel
 def count_precursors(counts: Int64s, set_of: Int32s, sets: Int64s, scopes: Int64s) -> Int64s:
-    """For each pointstamp how many of the others could result in it.
+    """Return for each pointstamp how many of the others could result in it.
 
     counts   int64[n, ≥ 2]   location and word of all active pointstamps, none twice. Cost: O(n²).
     """

@@ -1,15 +1,15 @@
 """Which times can still be seen, and where?
 
 A *pointstamp* (location, time) stands for events that have not happened yet: messages under way on a
-connector, notifications asked for and capabilities held at a stage, open epochs of an input. For each
-active pointstamp we keep
+connector, requested notifications and capabilities held at a stage, open epochs of an input. For each
+active pointstamp the tracker counts
 
     occurrences   how many such events are outstanding
     precursors    how many *other* active pointstamps could result in it
 
 With no precursors a pointstamp is in the *frontier of the dataflow*: nothing outstanding can lead to one
-more event there. A *port* is a group of connectors that somebody watches (those into one input of a stage).
-Its frontier is the antichain of the earliest times at which a message can still come out of it:
+more event there. A *port* is a group of connectors whose frontier is watched (those into one input of a
+stage). Its frontier is the antichain of the earliest times at which a message can still come out of it:
 
     minimal elements of { s(t) : (l, t) without precursors, s a minimal summary from l to a connector of it }
 
@@ -17,16 +17,16 @@ Invariants (`Tracker.check_invariants` tests them):
   1. active if and only if occurrences is not zero;
   2. precursors is exactly the number of other active pointstamps that could result in it;
   3. while anything is active, some pointstamp has no precursors;
-  4. the frontier of a port is what its definition says, computed over *all* active pointstamps.
+  4. the frontier of a port is the one of its definition, computed over *all* active pointstamps.
 
 Occurrences may dip below zero on one worker, since news of a receipt can overtake news of its sending
-(which come from different workers); once all news has arrived none is negative. A pointstamp whose count is
-below zero is active like any other: there is something of which we have not heard all.
+(they come from different workers); once all news has arrived no count is negative. A pointstamp whose count
+is below zero is active like any other: some of the news about it has not arrived.
 
-There are two ways of keeping them. *Few* pointstamps (up to `FEW_MAX`) are rows of one table, looked through
-pair by pair, with their precursors kept; all there is to do is one call of one kernel, a few microseconds.
-*Many* are kept by location (`crowd.py`), and frontiers follow from the foremost times of each location;
-precursors are then counted when somebody asks. Both give the same answers.
+There are two representations. *Few* pointstamps (up to `FEW_MAX`) are columns of one table, looked through
+pair by pair, with their precursors stored; a change is one call of one kernel, a few microseconds.
+*Many* are stored by location (`crowd.py`), and frontiers follow from the foremost times of each location;
+precursors are then counted on demand. Both give the same answers.
 
 Cost of `apply`:
 
@@ -34,12 +34,12 @@ Cost of `apply`:
     many    O(changes · log active + ports touched · foremost)
 
 Where all times are one chain, a location has one foremost time. A port whose frontier is an antichain of n
-times is handed over anew after each change of it, which costs n.
+times returns a new array after each change of it, which costs n.
 
 Memory: P ports · min(FEW_MAX, active) · the summaries of the largest set · 8 bytes, and some 250 bytes for
 each active pointstamp.
 
-What tells other workers is in `broadcast.py`. What leads from where to where is looked up in
+`broadcast.py` sends changes to other workers. The tracker looks up what leads from where to where in
 `summary_table.py`; `could_result_in.py` defines the same on tuples, to be read and to test against.
 """
 
@@ -81,15 +81,19 @@ from progress.tracking.precursors import (
 _ROOM_FIRST: Final = 64
 _WORDS_FEW: Final = 16
 _ROW_MAX: Final = 4096
-"""Words in a port's row of the table of ports: with large sets of summaries fewer pointstamps are few."""
+"""Largest number of words in a port's row of the table of ports.
+
+With large sets of summaries the limit of few pointstamps is therefore below `FEW_MAX`.
+"""
 
 FEW_MAX: Final = 256
-"""Up to here pointstamps are looked through pair by pair. About where that takes as long as keeping them in
-order.
+"""Up to this number the tracker looks through pointstamps pair by pair.
+
+Around it that takes about as long as storing them in order.
 """
 
 _CHANGES_PACKED_MAX: Final = 64
-"""Up to here a list of changes is copied by `struct`, which has the smaller fixed cost; beyond by numpy."""
+"""Up to this length `struct` copies a list of changes (smaller fixed cost); beyond it numpy does."""
 
 
 class Tracker:
@@ -97,8 +101,8 @@ class Tracker:
 
         graph     the dataflow
         watched   for each port, the locations of its connectors (all of one scope, at least one)
-        few_max   from how many pointstamps on they are kept by location; tests choose a small one
-        anchor    from which epoch words count, for what is told of them
+        few_max   largest number of pointstamps before they are stored by location; tests choose a small one
+        anchor    the epoch from which words count, for messages
 
     Only `apply` changes the state. Nothing is active at first, so all frontiers are empty: open the first
     epochs of *all* workers' inputs by one `apply` before anything else happens.
@@ -142,11 +146,11 @@ class Tracker:
     # -- the one way in --
 
     def apply(self, changes: Sequence[Change]) -> list[int]:
-        """Take in changes of counts; return the ports whose frontier is now another, ascending.
+        """Take in changes of counts; return the ports whose frontier has changed, ascending.
 
         The order of the changes is irrelevant: frontiers are compared before the first and after the last.
         Raises `TimeOverflowError` for a word that is no time at its location, `InternalError` for a location
-        that does not exist; nothing has changed then.
+        that does not exist; in both cases nothing has changed.
         """
         count = len(changes)
         if count == 0:
@@ -180,9 +184,10 @@ class Tracker:
         return ports
 
     def _fits(self, count: int) -> bool:
-        """Whether `count` more pointstamps are still few; makes room for them, or else turns to a crowd.
+        """Return True if `count` more pointstamps are still few, after making room; otherwise switch to a
+        crowd.
 
-        With a crowd the table is empty and has no room, so that this is asked for every change.
+        With a crowd the table is empty and has no room, so `apply` calls this for every change.
         """
         assert count > 0
         if self._crowd is not None:
@@ -196,10 +201,10 @@ class Tracker:
         assert not self._fits(count)
         return False
 
-    def _make_room(self, wanted: int) -> None:
-        """Enlarge the tables so that `wanted` pointstamps fit."""
+    def _make_room(self, count: int) -> None:
+        """Enlarge the tables so that `count` pointstamps fit."""
         room = max(self._room, self._active.shape[1], 1)
-        while room < wanted:
+        while room < count:
             room *= 2
         room = min(room, self._few_max)
         active = np.zeros((6, room), dtype=np.int64)
@@ -207,13 +212,13 @@ class Tracker:
         edges = np.zeros((len(self.watched) + 1, EDGE + room * self._images_max), dtype=np.int64)
         edges[:, : self._edges.shape[1]] = self._edges
         self._active, self._edges, self._room = active, edges, room
-        assert self._room >= wanted
+        assert self._room >= count
         assert self._edges.shape[1] >= EDGE + self._room * self._images_max, (
             "every image may be in a frontier"
         )
 
     def _apply_to_crowd(self, changes: Sequence[Change]) -> list[int]:
-        """`apply` when there are many."""
+        """Do `apply` when there are many pointstamps."""
         crowd = self._crowd
         assert crowd is not None
         valid, locations = self._valid, self.graph.location_count
@@ -246,9 +251,7 @@ class Tracker:
         return moved
 
     def _edges_of_few(self, at: Int64s, words: Int64s, touched: list[int]) -> list[int]:
-        """Recompute frontiers by the kernel, which gets all foremost times as if nothing could result in
-        them.
-        """
+        """Recompute frontiers by the kernel, with all foremost times as pointstamps without precursors."""
         count = at.shape[0]
         assert max(count, len(touched)) <= self._active.shape[1]
         self._active[LOCATION, :count] = at
@@ -267,7 +270,7 @@ class Tracker:
         return ports
 
     def _edges_of_many(self, touched: list[int]) -> list[int]:
-        """Recompute frontiers that may be too long for their rows; the size of such a row is noted as -1."""
+        """Recompute frontiers that may be too long for their rows; such a row has SIZE -1."""
         crowd = self._crowd
         assert crowd is not None
         moved: list[int] = []
@@ -287,7 +290,7 @@ class Tracker:
         return moved
 
     def _refuse(self, change: Change) -> NoReturn:
-        """Raise what is wrong with a change."""
+        """Raise the error for an invalid change."""
         location, word, delta = change
         if not 0 <= location < self.graph.location_count:
             raise InternalError(
@@ -300,68 +303,75 @@ class Tracker:
         )
 
     def fork(self, anchor: Anchor | None = None) -> Tracker:
-        """A tracker that knows the same; what one is told from here on the other does not know. Words count
-        from `anchor`, by default from the same.
-        """
-        made = copy.copy(self)
-        made._anchor = self._anchor if anchor is None else anchor
-        made._active, made._edges, made._result = self._active.copy(), self._edges.copy(), self._result.copy()
-        made._changes = self._changes.copy()
-        made._changes_buffer = made._changes.data.cast("B")
-        made._frontiers = self._frontiers.copy()
-        made._crowd = copy.deepcopy(self._crowd, {id(self.table): self.table})
-        assert made.active() == self.active(), "a copy knows the same"
-        return made
+        """Return an independent copy: changes applied to one from here on do not reach the other.
 
-    # -- what is known --
+        Its words count from `anchor`, by default from this tracker's.
+        """
+        copied = copy.copy(self)
+        copied._anchor = self._anchor if anchor is None else anchor
+        copied._active, copied._edges, copied._result = (
+            self._active.copy(),
+            self._edges.copy(),
+            self._result.copy(),
+        )
+        copied._changes = self._changes.copy()
+        copied._changes_buffer = copied._changes.data.cast("B")
+        copied._frontiers = self._frontiers.copy()
+        copied._crowd = copy.deepcopy(self._crowd, {id(self.table): self.table})
+        assert copied.active() == self.active(), "a copy knows the same"
+        return copied
+
+    # -- queries --
 
     def frontier(self, port: int) -> Int64s:
-        """The earliest times at which messages can still come at a port, as sorted words.
+        """Return the earliest times at which messages can still come at a port, as sorted words.
 
         The same array until the frontier changes; not to be written to. Empty: the port is complete for ever.
         """
         assert 0 <= port < len(self.watched), port
-        known = self._frontiers[port]
-        if known is None:
+        words = self._frontiers[port]
+        if words is None:
             edge = self._edges[port]
             size = int(edge[SIZE])
-            assert size >= 0, "a frontier too long for its row is kept beside it"
-            # Not marked read-only: numba compiles every kernel once more for arrays that are.
-            known = edge[EDGE : EDGE + size].copy()
-            self._frontiers[port] = known
-        assert known.flags.c_contiguous, "one layout, one compiled signature"
-        return known
+            assert size >= 0, "`_frontiers` has a frontier that is too long for its row"
+            # Not marked read-only: numba would compile every kernel once more for read-only arrays.
+            words = edge[EDGE : EDGE + size].copy()
+            self._frontiers[port] = words
+        assert words.flags.c_contiguous, "one layout, one compiled signature"
+        return words
 
     def first(self, port: int) -> int | None:
-        """The first word of `frontier`, None if that is empty: no array is made for who asks for no more."""
+        """Return the first word of `frontier`, None if that is empty. Makes no array unless it is long."""
         size = self._edges.item(port, SIZE)
         if size > 0:
             first: int = self._edges.item(port, EDGE)
             return first
-        return int(self.frontier(port)[0]) if size < 0 else None  # too long for its row, or none
+        return int(self.frontier(port)[0]) if size < 0 else None  # -1: too long for its row
 
     @property
     def active_count(self) -> int:
-        """How many pointstamps are active."""
+        """Number of active pointstamps."""
         return self._active_count if self._crowd is None else len(self._crowd)
 
     def is_idle(self) -> bool:
-        """Whether nothing is outstanding anywhere: the dataflow is finished."""
+        """Return True if nothing is outstanding anywhere: the dataflow is finished."""
         return self.active_count == 0
 
     def least_word(self) -> int | None:
-        """The least active word as an integer: its epoch is the first that is open anywhere; None if idle."""
+        """Return the least active word as an integer; None if idle. Its epoch is the first that is open
+        anywhere.
+        """
         if self._crowd is not None:
             return self._crowd.least_word() if len(self._crowd) else None
         count = self._active_count
         if count == 0:
             return None
         words = self._active[WORD, :count]
-        # Of few Python's own numbers are found sooner than numpy begins.
+        # For few words Python's `min` is faster than numpy's fixed cost.
         return min(words.tolist()) if count <= _WORDS_FEW else int(words.min())
 
     def active(self) -> list[tuple[int, int, int, int]]:
-        """All active pointstamps as (location, word, occurrences, precursors), sorted.
+        """Return all active pointstamps as (location, word, occurrences, precursors), sorted.
 
         When there are many, precursors are counted for this, at O(active²).
         """
@@ -376,16 +386,16 @@ class Tracker:
         return sorted((row[LOCATION], row[WORD], row[OCCURRENCES], row[PRECURSORS]) for row in columns)
 
     def occurrences(self, location: int, word: int) -> int:
-        """How many events are outstanding at a pointstamp; 0 if it is not active."""
+        """Return how many events are outstanding at a pointstamp; 0 if it is not active."""
         return next((row[2] for row in self.counts() if row[:2] == (location, word)), 0)
 
     def precursors(self, location: int, word: int) -> int:
-        """How many other active pointstamps could result in an active one. Requires: active."""
+        """Return how many other active pointstamps could result in an active one. Requires: active."""
         counts = self.counts()
         return self._precursors_among(counts, next(row for row in counts if row[:2] == (location, word)))
 
     def counts(self) -> list[tuple[int, int, int]]:
-        """All active pointstamps as (location, word, occurrences), sorted; cheaper than `active`."""
+        """Return all active pointstamps as (location, word, occurrences), sorted; cheaper than `active`."""
         return [row[:3] for row in self.active()] if self._crowd is None else self._crowd.counts()
 
     def _precursors_among(self, counts: list[tuple[int, int, int]], row: tuple[int, int, int]) -> int:
@@ -396,8 +406,8 @@ class Tracker:
             for other, earlier, _ in counts
         )
 
-    def story(self, location: int, word: int) -> str:
-        """A pointstamp, and what holds it back, in words."""
+    def describe(self, location: int, word: int) -> str:
+        """Return a description of a pointstamp and of what holds it back, for messages."""
         assert 0 <= location < self.graph.location_count, location
         time = self._time(location, word)
         holders = [
@@ -431,9 +441,9 @@ class Tracker:
         assert len({row[:2] for row in active}) == len(active), f"a pointstamp is listed twice: {active}"
         counts = [row[:3] for row in active]
         for location, word, occurrences, precursors in active:
-            assert occurrences != 0, self.story(location, word)
+            assert occurrences != 0, self.describe(location, word)
             recounted = self._precursors_among(counts, (location, word, occurrences))
-            assert precursors == recounted, f"{precursors} precursors: {self.story(location, word)}"
+            assert precursors == recounted, f"{precursors} precursors: {self.describe(location, word)}"
         assert not active or any(row[3] == 0 for row in active), f"nothing is in the frontier: {active}"
         for port, group in enumerate(self.watched):
             images: set[int] = set()

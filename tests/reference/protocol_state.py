@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 from progress.checking.predicates import (
     Counts,
-    kept_rights,
     merely_negative,
     negative_counts,
     not_upright,
+    retained_rights,
     total,
     unaccounted,
     unforeseen,
@@ -75,7 +75,9 @@ def failures(
         yield from _found("B2", f"at worker {q}", unaccounted(state.records, state.glob[q], unheard[q]))
     for p in everyone:
         caps, temp = state.caps[p], state.temp[p]
-        yield from _found("A2", f"at worker {p}", not_upright(temp, order, kept_rights(caps, temp, stages)))
+        yield from _found(
+            "A2", f"at worker {p}", not_upright(temp, order, retained_rights(caps, temp, stages))
+        )
     for q in everyone:
         for p in everyone:
             if before is None or not _tells_the_same(before, state, p, q):
@@ -118,7 +120,7 @@ def _of_one(
     payloads, stages = state.msg.get((p, q), []), len(order.graph.stages)
     for k, info in enumerate(infos):
         where = f"at worker {p} towards worker {q}, after {k} of {len(payloads)} payloads"
-        yield from _found("A3", where, not_upright(info, le, kept_rights(caps, info, stages)))
+        yield from _found("A3", where, not_upright(info, le, retained_rights(caps, info, stages)))
         yield from _found("B4", where, unjustified(caps, info, le))
         if k < len(payloads):
             yield from _found("B4", where, unjustified_with(caps, payloads[k], infos[k + 1], le))
@@ -142,7 +144,9 @@ def _of_all(
                 continue  # the same as for worker 0
             ginfo = total(unheard, {t: -count for t, count in infos[p][0].items()}, info)
             where = f"at worker {q}, after {k} payloads of worker {p}"
-            yield from _found("A4", where, not_upright(ginfo, le, kept_rights(state.records, ginfo, stages)))
+            yield from _found(
+                "A4", where, not_upright(ginfo, le, retained_rights(state.records, ginfo, stages))
+            )
             yield from _found("B5", where, unjustified(state.records, ginfo, le))
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from itertools import product
 
 from progress.checking.predicates import (
-    SAYS,
+    STATEMENTS,
     frontier_of,
-    kept_rights,
     merely_negative,
     negative_counts,
     not_upright,
+    retained_rights,
     supports,
     total,
     unaccounted,
@@ -135,19 +135,19 @@ def test_definition_what_is_heard_of_comes_after_something_believed(seed: int) -
 def test_definition_upright_without_what_is_kept_is_justified_by_what_is_owned(seed: int) -> None:
     """The A's are the stricter ones: what is upright by holds is justified by all that is owned."""
     for v, _, caps in some(seed):
-        kept = kept_rights(caps, v, stages=2)
+        kept = retained_rights(caps, v, stages=2)
         assert set(unjustified(caps, sparse(v), ORDER)) <= set(not_upright(sparse(v), ORDER, kept))
 
 
 def test_says_a_message_sent_under_a_hold_is_upright_if_the_hold_is_named() -> None:
     hold, message = (1, 0), (2, 0)
     assert not_upright({message: 1}, ORDER) == [message]
-    assert not_upright({message: 1}, ORDER, kept_rights({hold: 1}, {message: 1}, 2)) == []
+    assert not_upright({message: 1}, ORDER, retained_rights({hold: 1}, {message: 1}, 2)) == []
     assert not_upright({message: 1, hold: -1}, ORDER) == []
-    assert kept_rights({hold: 1}, {message: 1}, stages=1) == [], "a message in an inbox is never kept"
+    assert retained_rights({hold: 1}, {message: 1}, stages=1) == [], "a message in an inbox is never kept"
     new = {hold: 1, message: 1}
-    assert kept_rights({hold: 1}, new, 2) == [], "a hold that nobody knows of supports nothing"
-    assert not_upright(new, ORDER, kept_rights({hold: 2}, new, 2)) == []
+    assert retained_rights({hold: 1}, new, 2) == [], "a hold that nobody knows of supports nothing"
+    assert not_upright(new, ORDER, retained_rights({hold: 2}, new, 2)) == []
 
 
 def test_says_sums_drop_zeros_and_equations_name_where_they_fail() -> None:
@@ -199,7 +199,7 @@ def test_says_a_violation_names_predicate_place_pointstamps_and_what_happened() 
     error = violation("A2", "at worker 1 of 2", points, order, ["one", "two"])
     assert isinstance(error, InternalError)
     assert str(error) == (
-        f"progress predicate A2 does not hold at worker 1 of 2: {SAYS['A2']}. It fails at 'input' (stage 0) "
-        "at (0,) · 'input' (stage 0) at (1,) · 'input' (stage 0) at (2,) and 2 more.\n"
+        f"progress predicate A2 does not hold at worker 1 of 2: {STATEMENTS['A2']}. It fails at 'input' "
+        "(stage 0) at (0,) · 'input' (stage 0) at (1,) · 'input' (stage 0) at (2,) and 2 more.\n"
         "  last events: one · two"
     )

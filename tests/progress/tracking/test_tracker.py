@@ -377,9 +377,9 @@ def test_story_says_what_holds_a_pointstamp_back() -> None:
     loop = Loop()
     loop.apply((INPUT, (0,), 1), (FEEDBACK, (0, 2), 5))
     word = loop.graph.codes[BODY].pack((0, 2))
-    story = loop.tracker.story(FEEDBACK, word)
+    story = loop.tracker.describe(FEEDBACK, word)
     assert "at (0, 2): 5 outstanding" in story and "'input' (stage 0) at (0,) ×1" in story
-    assert loop.tracker.story(INPUT, 0).endswith("held back by nothing")
+    assert loop.tracker.describe(INPUT, 0).endswith("held back by nothing")
     assert loop.tracker.occurrences(FEEDBACK, word) == 5 and loop.tracker.precursors(FEEDBACK, word) == 1
     assert loop.tracker.occurrences(LEAVE, 0) == 0
 

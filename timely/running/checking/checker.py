@@ -25,9 +25,9 @@ from collections.abc import Sequence
 
 from progress.checking.predicates import (
     Counts,
-    kept_rights,
     merely_negative,
     not_upright,
+    retained_rights,
     total,
     unaccounted,
     unforeseen,
@@ -75,7 +75,7 @@ class ProgressChecker:
         self._note("told", told)
         instance, order = self._instance, self._order
         caps = owned(instance)
-        self._require("A2", not_upright(told, order, kept_rights(caps, told, len(instance.runners))))
+        self._require("A2", not_upright(told, order, retained_rights(caps, told, len(instance.runners))))
         self._require("B4", unjustified(caps, told, order))
         self._owned = total(self._owned, told)
         self._require("B2, own share", unaccounted(caps, self._owned, {}))
