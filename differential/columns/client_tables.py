@@ -1,7 +1,8 @@
-"""What a client does with the data that it gives to a collection's input, and gets from an output.
+"""Tables on the client's side: what it inserts into a collection's input, and what it reads from an output.
 
-The worker tells the client an Arrow schema; the columns are declared by it, and checked before sending. In
-what comes back lists and other `any` values are packed, which `to_pylist` undoes.
+The worker sends the client the Arrow schema of an input. `client_table` makes columns from it, and checks the
+data against them before they are sent. In tables from an output, lists and other `any` values are packed;
+`to_pylist` unpacks them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ __all__ = ["client_table", "to_pylist"]
 
 
 def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
-    """`data` (Arrow, pandas, numpy, rows, …) as a table of the columns `declared`; SchemaError for what does
-    not fit.
+    """Return `data` (Arrow, pandas, numpy, rows, …) as a table of the columns `declared`.
+
+    Raises SchemaError for data that do not fit.
     """
     if declared is None:
         raise InternalError(f"input {input_name!r} came without a schema")
@@ -32,19 +34,19 @@ def client_table(data: object, declared: pa.Schema | None, input_name: str) -> p
 
 _SCHEMAS_MAX: Final = 256
 _schemas: dict[int, tuple[pa.Schema, Schema]] = {}
-"""By identity, which costs nothing to compare: an input's schema is one object as long as it is there. Each
-is held, so that no other gets its identity.
+"""Schemas by the identity of the Arrow schema, which is cheap to compare: an input keeps one schema object
+for its whole life. Each entry holds its Arrow schema, so that no other object can get the same identity.
 """
 
 
 def _schema_of(declared: pa.Schema) -> Schema:
-    known = _schemas.get(id(declared))
-    if known is None:
-        known = declared, Schema(tuple(Column(field.name, _type_of(field)) for field in declared))
+    entry = _schemas.get(id(declared))
+    if entry is None:
+        entry = declared, Schema(tuple(Column(field.name, _type_of(field)) for field in declared))
         if len(_schemas) >= _SCHEMAS_MAX:
             _schemas.clear()
-        _schemas[id(declared)] = known
-    return known[1]
+        _schemas[id(declared)] = entry
+    return entry[1]
 
 
 def _type_of(field: pa.Field) -> ColumnType:
@@ -62,10 +64,10 @@ def _type_of(field: pa.Field) -> ColumnType:
 
 
 def to_pylist(table: pa.Table) -> list[dict[str, object]]:
-    """The rows of an output's changes or snapshot, values of `any` columns as what they are.
+    """Return the rows of an output's changes or snapshot as dicts, with `any` columns as Python values.
 
-    As `table.to_pylist()`, which shows such values as the bytes that msgpack makes of them. Lists come back
-    as tuples.
+    Like `table.to_pylist()`, which however shows such values as their msgpack bytes. Lists come back as
+    tuples.
     """
     packed = [field.name for field in table.schema if field.metadata == ANY_METADATA]
     rows: list[dict[str, object]] = table.to_pylist()

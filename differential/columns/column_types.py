@@ -11,11 +11,11 @@
     bytes       binary                            a symbol                           no
     any         any msgpack value                 a symbol                           no
 
-A *nullable* column (`int?`) takes two words: a flag, 0 for null and 1 for a value, then the value's word, 0
-for null. So nulls are equal to one another as rows, and sort before every value. "Ordered" says whether the
-order of words is the order of values: a symbol's word is a hash, so its order is arbitrary, though the same
-on every worker, and who compares strings must look their values up. What a kind can do is asked of its
-properties (`is_ordered`, `has_order`, `is_whole`, `is_number`), so that nobody needs lists of kinds.
+A *nullable* column (`int?`) takes two words: a flag (0 for null, 1 for a value), then the value's word (0 for
+null). So nulls are equal to one another as rows, and sort before every value. "Ordered" says whether the
+order of words is the order of values. A symbol's word is a hash: its order is arbitrary, though the same on
+every worker, so code that compares strings must look up their values. To learn what a kind can do, read the
+properties of its type (`is_ordered`, `has_order`, `is_whole`, `is_number`) instead of keeping lists of kinds.
 
 A type is written as a `ColumnType`, a Python type (`int`, `str`, `datetime`, `int | None`), a word ("int?",
 "decimal(10, 2)"), or a type of Arrow, Spark, Polars, numpy or pandas, or its name ("bigint").
@@ -64,11 +64,12 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 ROW_WORDS_MAX: Final = 4_096
-"""Words of a row, time and difference included. A batch that claims more is malformed, so no schema may have
-more: the error should be the user's line, not the end of a worker."""
+"""Most words of a row, time and difference included. A receiver refuses a batch with more as malformed, and
+that would end the worker; so no schema may have more, and the user gets an error at the line that declares
+it."""
 
 DECIMAL_DIGITS_MAX: Final = 18
-"""Digits of a decimal: so many fit into a word, whatever they are."""
+"""Most digits of a decimal: any number of 18 digits fits into a word."""
 
 # An Arrow field of binary values with this metadata holds packed values of an `any` column.
 ANY_METADATA: Final = {b"differential.type": b"any"}
@@ -76,7 +77,7 @@ ANY_METADATA: Final = {b"differential.type": b"any"}
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The type of a column: a kind, and whether nulls may occur in it.
+    """The type of a column: a kind, and whether the column may hold nulls.
 
     A decimal has `precision` digits, `scale` of them behind the point; elsewhere both are 0.
     """
@@ -101,39 +102,39 @@ class ColumnType:
 
     @property
     def is_symbol(self) -> bool:
-        """Whether its word is a hash, to be looked up in a `SymbolTable`."""
+        """True if its word is a hash, which a `SymbolTable` resolves."""
         return self.kind in ("string", "bytes", "any")
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order of words is the order of values."""
+        """True if the order of words is the order of values."""
         return not self.is_symbol
 
     @property
     def has_order(self) -> bool:
-        """Whether its values have an order, be it that of their words or not: all but `any`."""
+        """True if its values have an order, be it that of the words or another: all kinds but `any`."""
         return self.kind != "any"
 
     @property
     def is_number(self) -> bool:
-        """Whether arithmetic is defined on it."""
+        """True if arithmetic is defined on it."""
         return self.kind in ("int", "float", "decimal")
 
     @property
     def is_whole(self) -> bool:
-        """Whether its words are whole numbers whose sum is the word of the sum (a bool counts as 0 or 1)."""
+        """True if its words are whole numbers whose sum is the word of the sum (a bool counts as 0 or 1)."""
         return self.kind in ("int", "decimal", "bool")
 
     def or_null(self, nullable: bool = True) -> ColumnType:
-        """The same kind with nulls allowed (or, with `nullable=False`, as it is)."""
+        """Return the same kind with nulls allowed (or, with `nullable=False`, the type as it is)."""
         return replace(self, nullable=True) if nullable and not self.nullable else self
 
     def not_null(self) -> ColumnType:
-        """The same kind without nulls."""
+        """Return the same kind without nulls."""
         return replace(self, nullable=False) if self.nullable else self
 
     def to_arrow(self) -> pa.DataType:
-        """The Arrow type in which `Schema.decode` returns it."""
+        """Return the Arrow type in which `Schema.decode` returns such a column."""
         if self.kind == "decimal":
             return pa.decimal128(self.precision, self.scale)
         return _ARROW[self.kind]
@@ -154,7 +155,7 @@ any_value: Final = ColumnType("any")
 
 
 def decimal(precision: int, scale: int = 0) -> ColumnType:
-    """Exact numbers of `precision` digits (at most 18), `scale` of them behind the point.
+    """Return the type of exact numbers of `precision` digits (at most 18), `scale` of them behind the point.
 
     Raises SchemaError for other numbers of digits.
     """
@@ -189,13 +190,13 @@ _PYTHON: Final[dict[object, ColumnType]] = {
 }
 
 TypeSpec: TypeAlias = object
-"""What a user may write for a type: `dd.string`, `int`, `"int?"`, `int | None`, `pa.int64()`, `"bigint"`, and
+"""A type as users may write it: `dd.string`, `int`, `"int?"`, `int | None`, `pa.int64()`, `"bigint"`, and
 dtypes of numpy, pandas and Polars.
 """
 
 
 def as_column_type(spec: TypeSpec) -> ColumnType:
-    """The column type that `spec` names.
+    """Return the column type that `spec` names.
 
     Raises SchemaError, listing the types there are, when it names none.
     """
@@ -223,7 +224,7 @@ def as_column_type(spec: TypeSpec) -> ColumnType:
 
 
 def _from_name(name: str) -> ColumnType:
-    """The type called `name`, with a question mark at its end for nullable."""
+    """Return the type called `name`; a question mark at its end makes it nullable."""
     bare = name.strip()
     named = kind_of_name(bare.rstrip("?"))
     if named is None:

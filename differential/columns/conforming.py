@@ -1,9 +1,9 @@
 """Do these Arrow data fit the declared columns? If not: which value, in which row, and what to do?
 
 Casts that lose nothing are done (a narrower integer, a dictionary, a large string, a coarser timestamp, a
-date); whether a cast loses something is decided by the values where the type leaves it open (uint64,
-nanoseconds, int64 to float). Everything else is refused: a float is not an int even if it happens to be
-3.0, text is not a number.
+date). Where the type leaves it open whether a cast loses something (uint64, nanoseconds, int64 to float), the
+values decide. Everything else is refused: a float is not an int even if it happens to be 3.0, text is not a
+number.
 
     declared     taken
     int          any integer type
@@ -36,8 +36,9 @@ __all__ = ["Conforming", "ValueLocation", "conform_table"]
 
 @dataclass(frozen=True, slots=True)
 class ValueLocation:
-    """Where a value stands, for messages; without the name of an input it is in a lone row, which who shows
-    the error knows.
+    """Where a value stands, for messages.
+
+    Without the name of an input, the value stands in a lone row; the code that shows the error knows which.
     """
 
     input_name: str
@@ -45,14 +46,14 @@ class ValueLocation:
     type: ColumnType
 
     def error(self, row: int, value: object, why: str, mend: str) -> SchemaError:
-        """The error about one value."""
+        """Return the error about one value."""
         where = f"column {self.column!r} ({self.type})"
         if self.input_name:
             where = f"input {self.input_name!r}, {where}, row {row}"
         return SchemaError(f"{where}: {shown(value)} {why}.\n  {mend}")
 
     def null_error(self, row: int) -> SchemaError:
-        """The error about a null where none is allowed."""
+        """Return the error about a null where none is allowed."""
         mend = (
             f'Declare the column as "{self.column}: {self.type.or_null()}", or drop or fill such rows first.'
         )
@@ -60,53 +61,54 @@ class ValueLocation:
 
 
 class Conforming:
-    """What tables are to be like: the columns of an Arrow schema, and the types that they stand for."""
+    """The form that tables must take: the columns of an Arrow schema, and the types that they stand for."""
 
     __slots__ = ("_has_any", "_is_not_null", "_last_met", "names", "schema", "types")
 
     def __init__(self, schema: pa.Schema, types: Sequence[ColumnType]) -> None:
         self.schema, self.types = schema, types
         self.names: list[str] = schema.names
-        # Most tables are small, and like the one before: Arrow compares schemas sooner than it lists types.
+        # Most tables are small, and have the schema of the one before: Arrow compares two schemas sooner than
+        # it lists the types of one.
         self._last_met: pa.Schema | None = None
         self._has_any = any(type_.kind == "any" for type_ in types)
         self._is_not_null = [not type_.nullable for type_ in types]
 
     def is_met_by(self, table: pa.Table) -> bool:
-        """Whether plainly nothing is to be done: the quick answer for a running system's small tables."""
-        given = table.schema
-        if self._last_met is None or not given.equals(self._last_met):
-            if self._has_any or given.names != self.names or not self._are_taken(given.types):
+        """True if the table plainly needs no change: the quick answer for a running system's small tables."""
+        schema = table.schema
+        if self._last_met is None or not schema.equals(self._last_met):
+            if self._has_any or schema.names != self.names or not self._are_taken(schema.types):
                 return False
-            self._last_met = given
+            self._last_met = schema
         for is_not_null, column in zip(self._is_not_null, table.columns, strict=True):
             if is_not_null and column.null_count:
                 return False
         return True
 
-    def _are_taken(self, given: Sequence[pa.DataType]) -> bool:
-        """Whether columns of these types are taken as they are, whatever their values."""
-        return all(map(_is_taken, self.types, given, self.schema.types))
+    def _are_taken(self, types: Sequence[pa.DataType]) -> bool:
+        """True if columns of these types need no cast, whatever their values."""
+        return all(map(_is_taken, self.types, types, self.schema.types))
 
 
-def _is_taken(type_: ColumnType, given: pa.DataType, declared: pa.DataType) -> bool:
-    # Short numbers are made long where they are written down, not all of them here.
-    return bool(given == declared) or (type_.kind == "int" and is_short(given))
+def _is_taken(type_: ColumnType, arrow: pa.DataType, declared: pa.DataType) -> bool:
+    # Short numbers are widened when they are written as words, not here all at once.
+    return bool(arrow == declared) or (type_.kind == "int" and is_short(arrow))
 
 
-def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_name: str) -> pa.Table:
-    """`table` with the columns that are `wanted`, cast where that loses nothing.
+def conform_table(table: pa.Table | pa.RecordBatch, declared: Conforming, input_name: str) -> pa.Table:
+    """Return `table` with the columns of `declared`, cast where that loses nothing.
 
     Short whole numbers stay short, dictionaries of strings or bytes stay dictionaries. Raises SchemaError
     (see the module's docstring).
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    if wanted.is_met_by(table):
+    if declared.is_met_by(table):
         return table
-    _check_names(table.column_names, wanted.names, input_name)
+    _check_names(table.column_names, declared.names, input_name)
     columns = []
-    for name, type_ in zip(wanted.names, wanted.types, strict=True):
+    for name, type_ in zip(declared.names, declared.types, strict=True):
         place = ValueLocation(input_name, name, type_)
         field = table.schema.field(name)
         is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
@@ -116,32 +118,32 @@ def conform_table(table: pa.Table | pa.RecordBatch, wanted: Conforming, input_na
             raise SchemaError(
                 f"input {input_name!r}, column {name!r} ({type_}): {field.type} is not taken: {error}."
             ) from error
-    fields = [field.with_type(column.type) for field, column in zip(wanted.schema, columns, strict=True)]
+    fields = [field.with_type(column.type) for field, column in zip(declared.schema, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _check_names(given: Sequence[str], wanted: Sequence[str], input_name: str) -> None:
-    missing = [name for name in wanted if name not in given]
-    extra = [name for name in given if name not in wanted]
-    twice = sorted({name for name in given if list(given).count(name) > 1})
+def _check_names(columns: Sequence[str], declared: Sequence[str], input_name: str) -> None:
+    missing = [name for name in declared if name not in columns]
+    extra = [name for name in columns if name not in declared]
+    twice = sorted({name for name in columns if list(columns).count(name) > 1})
     if not missing and not extra and not twice:
         return
-    said = [
+    problems = [
         f"{what} {', '.join(map(repr, names))}"
         for what, names in (("missing", missing), ("not declared", extra), ("there twice", twice))
         if names
     ]
     meant = (
-        " Rows that say by 'diff' how often they come are appended: append(table)." if "diff" in extra else ""
+        " For rows whose column 'diff' says how often each comes: append(table)." if "diff" in extra else ""
     )
     raise SchemaError(
-        f"input {input_name!r} takes the columns {', '.join(wanted)}; {'; '.join(said)}.\n"
+        f"input {input_name!r} takes the columns {', '.join(declared)}; {'; '.join(problems)}.\n"
         f"  Select or rename columns before inserting, or change the schema of the input.{meant}"
     )
 
 
 def _conform_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bool) -> pa.ChunkedArray:
-    """One column, cast and free of nulls where none are allowed."""
+    """Return one column, cast, and free of nulls where none are allowed."""
     if place.type.kind == "any":
         return _pack_column(column, place, is_packed)
     is_text = place.type.kind in ("string", "bytes")
@@ -161,9 +163,9 @@ def _conform_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bo
 
 
 def _with_plain_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of dictionaries in which no null hides among the values.
+    """Return a column of dictionaries with no null among its values: such rows are null themselves.
 
-    It is not written out: a few long values may be meant by very many rows.
+    The values are not expanded by row: very many rows may share a few long values.
     """
     if not any(chunk.dictionary.null_count for chunk in column.chunks):
         return column
@@ -175,7 +177,7 @@ def _with_plain_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _indices_of_values(chunk: pa.DictionaryArray) -> pa.Array:
-    """The indices of a dictionary's rows, null where the value is."""
+    """Return the indices of a dictionary's rows, null where the value is."""
     is_there = chunk.dictionary.is_valid().take(chunk.indices)
     return pc.if_else(is_there, chunk.indices, pa.scalar(None, chunk.indices.type))
 
@@ -187,7 +189,7 @@ def _is_text(arrow: pa.DataType) -> bool:
 
 
 def _takes(type_: ColumnType, arrow: pa.DataType) -> bool:
-    """Whether a column of this kind takes values of the Arrow type, if they fit."""
+    """True if a column of this kind takes values of the Arrow type, if they fit."""
     tests: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
         "int": (pa.types.is_integer,),
         "float": (pa.types.is_floating, pa.types.is_integer),
@@ -217,7 +219,7 @@ def _refuse_type(column: pa.ChunkedArray, place: ValueLocation) -> None:
 
 
 def _suggested(arrow: pa.DataType) -> str:
-    """The kind of column that would take the Arrow type."""
+    """Return the kind of column that would take the Arrow type."""
     named = kind_of_arrow(arrow)
     if named is None:
         return "any"
@@ -233,12 +235,12 @@ def _check_nulls(column: pa.ChunkedArray, place: ValueLocation) -> None:
 
 
 def _cast(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
-    """`column` in the declared type; raises about the first value that does not fit."""
+    """Return `column` in the declared type; raises about the first value that does not fit."""
     target = place.type.to_arrow()
     if _is_taken(place.type, column.type, target):
         return column
     if pa.types.is_decimal(target) and pa.types.is_integer(column.type):
-        column = column.cast(pa.decimal128(38, 0))  # Arrow would want room for 19 digits in every target
+        column = column.cast(pa.decimal128(38, 0))  # otherwise Arrow wants room for 19 digits in the target
     if _fits(column, target):
         return column.cast(target)
     start, stop = 0, len(column)
@@ -254,12 +256,12 @@ def _cast(column: pa.ChunkedArray, place: ValueLocation) -> pa.ChunkedArray:
 
 
 def _value_at(column: pa.ChunkedArray, row: int) -> object:
-    """One value for a message: as Python has it, or else as Arrow writes it."""
+    """Return one value for a message: as Python has it, or else as Arrow writes it."""
     try:
         if pa.types.is_temporal(column.type):
             return column[row].cast(pa.string()).as_py()  # Python's years end at 9999
         return column[row].as_py()
-    except Exception:  # each of Python's types has errors of its own for values that it has not
+    except Exception:  # each of Python's types raises its own error for a value that it cannot hold
         return f"a {column.type}"
 
 
@@ -272,7 +274,7 @@ def _fits(column: pa.ChunkedArray, target: pa.DataType) -> bool:
 
 
 def _pack_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bool) -> pa.ChunkedArray:
-    """A column of any values as their msgpack bytes."""
+    """Return a column of any values as their msgpack bytes."""
     _check_nulls(column, place)
     if is_packed:
         return column.cast(pa.binary())
@@ -283,7 +285,7 @@ def _pack_column(column: pa.ChunkedArray, place: ValueLocation, is_packed: bool)
 
 
 def _pack_dictionary(chunk: pa.DictionaryArray, place: ValueLocation) -> pa.DictionaryArray:
-    """Each value packed once, however many rows mean it."""
+    """Pack each value once, however many rows refer to it."""
     values = _packed(chunk.dictionary, place).fill_null(b"\xc0")
     packed = pa.DictionaryArray.from_arrays(_indices_of_values(chunk), values)
     _check_nulls(pa.chunked_array([packed]), place)
@@ -293,7 +295,7 @@ def _pack_dictionary(chunk: pa.DictionaryArray, place: ValueLocation) -> pa.Dict
 def _packed(column: pa.Array | pa.ChunkedArray, place: ValueLocation) -> pa.Array:
     try:
         values = column.to_pylist()
-    except Exception as error:  # each of Python's types has errors of its own for values that it has not
+    except Exception as error:  # each of Python's types raises its own error for a value that it cannot hold
         mend = f"Cast the column before inserting: {error}."
         raise place.error(
             0, f"the column of {column.type}", "has a value that Python has not", mend

@@ -1,10 +1,10 @@
 """How do the columns of an Arrow table become words, and words become Arrow again?
 
-Both directions work on whole columns. Only symbols meet the interpreter, once per *different* value: Arrow's
-dictionary encoding finds them. What comes in here has been through `conforming.py` and can be trusted.
+Both directions work on whole columns. Only symbols pass through the interpreter, once per *different* value:
+Arrow's dictionary encoding finds these. All input has passed `conforming.py`, so nothing is checked here.
 
     laws   decode(encode(array)) == array, but for -0.0 and the payload of NaN
-           a null's value word is 0, whatever lies below the null in Arrow's buffer: equal rows, equal words
+           a null's value word is 0, whatever Arrow's buffer holds below the null: equal rows, equal words
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHORT: Final = frozenset({pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uin
 
 
 def is_short(type_: pa.DataType) -> bool:
-    """Whether all its values are whole numbers that a column of them takes, whatever they are."""
+    """True if all values of the type are whole numbers that fit an int column."""
     return type_ in _SHORT
 
 
@@ -70,7 +70,7 @@ def encode_column(array: pa.Array, type_: ColumnType, out: Int64s, symbols: Symb
 
 
 def _scaled(array: pa.Array) -> Int64s:
-    """The lower halves of 128-bit numbers, which hold all of their 18 digits; anything at nulls."""
+    """Return the lower halves of 128-bit numbers, which hold all of their 18 digits; at nulls, any word."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros(len(array), dtype=np.int64)
@@ -88,8 +88,9 @@ def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array
 
 
 def with_symbols(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
-    """A column of strings, bytes or packed values as a dictionary of their words, of which parts can be
-    encoded.
+    """Return a column of strings, bytes or packed values as a dictionary of their words.
+
+    Slices of it can be encoded one by one without looking values up again.
     """
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
@@ -97,12 +98,12 @@ def with_symbols(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> pa
 
 
 def _interned(array: pa.DictionaryArray, type_: ColumnType, symbols: SymbolTable) -> Int64s:
-    """The words of a dictionary's values."""
+    """Return the words of a dictionary's values."""
     if array.dictionary.type == pa.int64():
         return numbers_of(array.dictionary, np.int64)
     try:
         values = array.dictionary.to_pylist()
-    except UnicodeDecodeError as error:  # Arrow does not look
+    except UnicodeDecodeError as error:  # Arrow does not check its texts
         raise SchemaError(
             f"a text of a column of strings is no UTF-8: {shown(error.object)}. Decode it before, or declare "
             "the column as bytes"
@@ -113,7 +114,7 @@ def _interned(array: pa.DictionaryArray, type_: ColumnType, symbols: SymbolTable
 
 
 def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> Int64s:
-    """The words of a column of symbols, or of `with_symbols` of one (anything at nulls)."""
+    """Return the words of a column of symbols, or of `with_symbols` of one; at nulls, any word."""
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     words = _interned(array, type_, symbols)
@@ -127,8 +128,9 @@ def _symbol_words(array: pa.Array, type_: ColumnType, symbols: SymbolTable) -> I
 
 
 class EncodedParts:
-    """The columns of a table, which conform to `types`, to be written as words, some rows at a time; those of
-    a column stand at its offset. Symbols are entered at once.
+    """The columns of a table, which conform to `types`, for writing as words, some rows at a time.
+
+    The words of a column stand at its offset. All symbols are entered when the object is made.
     """
 
     def __init__(
@@ -148,12 +150,12 @@ class EncodedParts:
             self._columns.append((type_, offset, chunks))
 
     def write(self, words: Int64s, first: int) -> None:
-        """Write the rows from `first` on, as many as `words`, int64[width or more, n], has room for."""
+        """Write rows from `first` on: as many as `words`, int64[width or more, n], has room for."""
         rows = words.shape[1]
         for type_, offset, chunks in self._columns:
             start = 0
             for chunk in chunks:
-                # Where the part begins and ends in this chunk.
+                # Where these rows begin and end in this chunk.
                 begin, end = max(first - start, 0), min(first + rows - start, len(chunk))
                 if begin < end:
                     at = start + begin - first
@@ -163,7 +165,7 @@ class EncodedParts:
 
 
 def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> pa.Array:
-    """The Arrow array with these words, int64[type_.words, n]; of type `type_.to_arrow()`."""
+    """Return the Arrow array with these words, int64[type_.words, n]; of type `type_.to_arrow()`."""
     assert words.shape[0] == type_.words
     null: Bools | None = words[0] == 0 if type_.nullable else None
     values = words[-1]
@@ -183,14 +185,14 @@ def decode_column(words: Int64s, type_: ColumnType, symbols: SymbolTable | None)
 
 
 def _symbol_values(words: Int64s, null: Bools | None, type_: ColumnType, symbols: SymbolTable) -> pa.Array:
-    """The strings, bytes or packed values of a column of symbols."""
+    """Return the strings, bytes or packed values of a column of symbols."""
     encoded = number_array(words, null).dictionary_encode()
     distinct = numbers_of(encoded.dictionary, np.int64)
-    found = symbols.payloads(distinct) if type_.kind == "any" else symbols.lookup(distinct)
+    payloads = symbols.payloads(distinct) if type_.kind == "any" else symbols.lookup(distinct)
     if type_.kind == "string":
-        values = text_array(cast("list[str]", found))
+        values = text_array(cast("list[str]", payloads))
     else:
-        values = binary_array(cast("list[bytes]", found))
-    if values.type != type_.to_arrow():  # beyond 2 GiB, of which Arrow makes chunks
-        values = pa.array(found, type_.to_arrow())
+        values = binary_array(cast("list[bytes]", payloads))
+    if values.type != type_.to_arrow():  # beyond 2 GiB, where Arrow makes chunks
+        values = pa.array(payloads, type_.to_arrow())
     return values.take(encoded.indices)

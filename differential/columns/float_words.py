@@ -1,7 +1,7 @@
 """How does a float become an integer word with the same order?
 
-The bits of a non-negative double, read as an integer, grow with its value; those of a negative one grow the
-wrong way round, which flipping all bits but the sign mends. The map is its own inverse on the bits.
+The bits of a non-negative double, read as an integer, grow with its value. Those of a negative one grow the
+wrong way round; flipping all bits but the sign mends that. The map is its own inverse on the bits.
 
     laws   words_to_floats(floats_to_words(x)) == x, but for -0.0, which becomes 0.0
            a < b  ⇔  word(a) < word(b);   a == b  ⇔  word(a) == word(b)
@@ -27,7 +27,7 @@ NAN_WORD = 0x7FF8_0000_0000_0000
 
 
 def floats_to_words(values: Floats) -> Int64s:
-    """The words of `values` (float64[n] -> int64[n], a new array)."""
+    """Return the words of `values` (float64[n] -> int64[n], a new array)."""
     raw = values.view(np.int64)
     bits: Int64s = raw ^ ((raw >> 63) & _ALL_BUT_SIGN)
     # -0.0 alone has become -1, one below 0.0. (No float arithmetic here: it would warn about some NaNs.)
@@ -39,13 +39,13 @@ def floats_to_words(values: Floats) -> Int64s:
 
 
 def words_to_floats(words: Int64s) -> Floats:
-    """The inverse of `floats_to_words` (int64[n] -> float64[n], a new array)."""
+    """Return the floats of `words` (int64[n] -> float64[n], a new array); inverse of `floats_to_words`."""
     bits = words ^ ((words >> 63) & _ALL_BUT_SIGN)
     return bits.view(np.float64)
 
 
 def float_to_word(value: float) -> int:
-    """The word of one float."""
+    """Return the word of one float."""
     if value != value:
         return NAN_WORD
     bits: int = _BITS.unpack(_FLOAT.pack(value))[0]

@@ -1,8 +1,8 @@
 """Which row is it, whose multiplicity or sum does not fit 64 bits?
 
-Kernels find out that there is one and stop (`kernels/overflow.py`). Here it is looked for again, slowly and
-with Python's integers, for the message. Whoever calls knows the words of a row; where a schema is at hand, a
-`ShowRow` makes values of them.
+Kernels detect that there is one, and stop (`kernels/overflow.py`). The functions here search for it again,
+slowly and with Python's integers, for the message. The caller knows the words of a row; where a schema is at
+hand, a `ShowRow` turns them into values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 ShowRow: TypeAlias = Callable[[Sequence[int]], str]
-"""From the words of a row to a text for messages."""
+"""Turns the words of a row into a text for messages."""
 
 _MIN: Final = -(1 << 63)
 _MAX: Final = (1 << 63) - 1
@@ -49,24 +49,24 @@ _MEND_MEAN: Final = (
 
 
 def show_words(words: Sequence[int]) -> str:
-    """A row as its words, where nothing says what they stand for."""
+    """Return a text for a row without a schema: its words."""
     return f"with the words ({', '.join(map(str, words))})"
 
 
 def row_overflow(parts: Sequence[Int64s], show: ShowRow) -> MultiplicityOverflowError:
-    """The error about rows that do not add up: arrays of words, time and diff last."""
+    """Return the error about rows that do not add up: arrays of words, time and diff last."""
     words = np.concatenate(parts, axis=1)
-    found = _first_beyond(words[:-2], np.ones(words.shape[1], np.int64), words[-1])
-    if found is None:
+    overflow = _first_beyond(words[:-2], np.ones(words.shape[1], np.int64), words[-1])
+    if overflow is None:
         return MultiplicityOverflowError(f"the multiplicity of a row leaves 64 bits.\n  {_MEND_ROW}")
-    row, total = found
+    row, total = overflow
     return MultiplicityOverflowError(
         f"the row {show(row)} would be there more often than 64 bits can say{total}.\n  {_MEND_ROW}"
     )
 
 
 def count_overflow(words: Int64s, kw: int, what: str, show: ShowRow) -> SumOverflowError | None:
-    """The error about a group whose count is too large, if any is.
+    """Return the error about a group whose count is too large, or None if there is none.
 
     words   all rows of the groups in question: key words, value words, time, diff
     """
@@ -74,7 +74,7 @@ def count_overflow(words: Int64s, kw: int, what: str, show: ShowRow) -> SumOverf
 
 
 def component_overflow(diffs: Int64s) -> SumOverflowError:
-    """The error about rows that are there so often that no part of their sums fits 64 bits."""
+    """Return the error about rows whose multiplicity is so large that no component of a sum fits 64 bits."""
     most = max((abs(diff) for diff in diffs.tolist()), default=0)
     return SumOverflowError(
         f"a value times its multiplicity leaves 64 bits: some row is there {most} times.\n  {_MEND_ROW}"
@@ -84,8 +84,9 @@ def component_overflow(diffs: Int64s) -> SumOverflowError:
 def components_overflow(
     words: Int64s, kw: int, first: int, what: str, show: ShowRow, *, is_decimal: bool
 ) -> SumOverflowError | None:
-    """The error about a group whose sum is too large, if any is, of rows of components: a sum is those of
-    `first` and, times 2³², of the next.
+    """Return the error about a group whose sum is too large, or None if there is none.
+
+    The rows are of components: a sum is component `first` plus 2³² times component `first + 1`.
     """
     mine = (words[kw] == first) | (words[kw] == first + 1)
     words = words[:, mine]
@@ -96,35 +97,40 @@ def components_overflow(
 def mean_overflow(
     words: Int64s, kw: int, parts: tuple[int, int, int], what: str, show: ShowRow
 ) -> SumOverflowError | None:
-    """The error about a group whose mean of decimals has too many digits, if any has, of rows of components.
+    """Return the error about a group whose mean of decimals has too many digits, or None if there is none.
 
-    parts   the first of its two components, that of the count, and how many digits it has more
+    The rows are of components.
+
+    parts   first of the sum's two components; component of the count; further digits that the mean has
     """
-    first, gate, digits = parts
+    first, count_at, digits = parts
     weights = {first: 10**digits, first + 1: 10**digits << 32}
     totals: dict[tuple[int, ...], tuple[int, int]] = {}
-    found: tuple[int, ...] | None = None
+    group: tuple[int, ...] | None = None
     in_order = words[:, np.argsort(words[-2], kind="stable")].T.tolist()
     for _, rows in groupby(in_order, key=lambda row: row[-2]):
         changed = set()
         for *key, component, _, diff in rows:
             total, count = totals.get(tuple(key), (0, 0))
-            totals[tuple(key)] = total + weights.get(component, 0) * diff, count + diff * (component == gate)
+            totals[tuple(key)] = (
+                total + weights.get(component, 0) * diff,
+                count + diff * (component == count_at),
+            )
             changed.add(tuple(key))
-        found = min((key for key in changed if _is_beyond(*totals[key])), default=None)
-        if found is not None:
+        group = min((key for key in changed if _is_beyond(*totals[key])), default=None)
+        if group is not None:
             break
-    if found is None:  # times of a loop, say, of which an order in a line does not show all sums
+    if group is None:  # e.g. times of a loop: an order in one line does not show all their sums
         values = np.array([weights.get(component, 0) for component in words[kw].tolist()], np.int64)
         likely = _first_beyond(words[:kw], values, words[-1], _DECIMAL_MAX)
-        found = None if likely is None else likely[0]
-    if found is None:
+        group = None if likely is None else likely[0]
+    if group is None:
         return None
-    return SumOverflowError(f"{what} of the group {show(found)} has more than 18 digits.\n  {_MEND_MEAN}")
+    return SumOverflowError(f"{what} of the group {show(group)} has more than 18 digits.\n  {_MEND_MEAN}")
 
 
 def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> MultiplicityOverflowError:
-    """The error about two rows that match and whose multiplicities have too large a product.
+    """Return the error about two matching rows whose multiplicities have too large a product.
 
     delta, history   arrays of words, key words first, time and diff last
     """
@@ -144,7 +150,7 @@ def product_overflow(delta: Int64s, history: Int64s, kw: int, show: ShowRow) -> 
 
 
 def negate_diffs(words: Int64s) -> None:
-    """Give every row of an array of words, diff last, the opposite multiplicity, in place."""
+    """Negate the multiplicity of every row of an array of words, diff last, in place."""
     try:
         negate_all(words[-1])
     except OverflowError:
@@ -154,17 +160,17 @@ def negate_diffs(words: Int64s) -> None:
 
 
 def _is_beyond(total: int, count: int) -> bool:
-    """Whether a mean, rounded, has more digits than a decimal."""
+    """True if a mean, rounded, has more digits than a decimal."""
     return count != 0 and 2 * abs(total) >= (2 * _DECIMAL_MAX + 1) * abs(count)
 
 
 def _group_overflow(
     keys: Int64s, values: Int64s, diffs: Int64s, what: str, show: ShowRow, is_decimal: bool = False
 ) -> SumOverflowError | None:
-    found = _first_beyond(keys, values, diffs, _DECIMAL_MAX if is_decimal else _MAX)
-    if found is None:
+    overflow = _first_beyond(keys, values, diffs, _DECIMAL_MAX if is_decimal else _MAX)
+    if overflow is None:
         return None
-    key, total = found
+    key, total = overflow
     beyond = "has more than 18 digits" if is_decimal else f"leaves 64 bits{total}"
     return SumOverflowError(f"{what} of the group {show(key)} {beyond}.\n  {_MEND_SUM}")
 
@@ -172,9 +178,10 @@ def _group_overflow(
 def _first_beyond(
     keys: Int64s, values: Int64s, diffs: Int64s, most: int = _MAX
 ) -> tuple[tuple[int, ...], str] | None:
-    """The first key whose products value · diff, those of one sign together, go beyond `most`; and their sum.
+    """Return the first key whose products value · diff exceed `most`, and a text with their sum; or None.
 
-    A sum at some time is one of some of the products, so that no other key can be meant.
+    Products of one sign are added up on their own. The sum at any time is a sum of some of the products, so a
+    group within `most` by this measure cannot overflow at any time.
     """
     unique, inverse = _numbered(keys)
     sizes = np.abs(values.astype(np.float64)) * np.abs(diffs.astype(np.float64))
@@ -188,13 +195,13 @@ def _first_beyond(
         lost = sum(product for product in products if product < 0)
         if gained > most or lost < -most - (most == _MAX):
             total = gained + lost
-            fits = _MIN <= total <= _MAX  # then it did not at some time before
+            fits = _MIN <= total <= _MAX  # then it overflowed at an earlier time only
             return tuple(unique[:, group].tolist()), "" if fits else f" ({total} in all)"
     return None
 
 
 def _numbered(keys: Int64s) -> tuple[Int64s, Int64s]:
-    """(the different columns of `keys`, sorted; for each column which of them it is)."""
+    """Return the different columns of `keys`, sorted, and for each column the index of its equal."""
     if keys.shape[0] == 0:
         return np.empty((0, 1), np.int64), np.zeros(keys.shape[1], np.int64)
     unique, inverse = np.unique(keys, axis=1, return_inverse=True)

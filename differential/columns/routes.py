@@ -1,7 +1,7 @@
 """Which worker gets which rows of a batch?
 
-By the hash of their key, or by a word that says it; the routing says whose a bucket is, by the time of each
-row.
+A route chooses a bucket by the hash of a row's key, or by a word of the row. The routing tells which worker
+owns the bucket at the time of each row.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ __all__ = ["EveryWorkerRoute", "KeyRoute", "UnitRoute"]
 
 @dataclass(frozen=True)
 class KeyRoute:
-    """Sends each row to the worker that owns the bucket that its first `kw` words hash to; bucket 0 if there
-    are none.
+    """Sends each row to the worker that owns the bucket of its first `kw` words' hash; bucket 0 if `kw` is 0.
 
-    `symbol_words`: which of the row's words are symbols, whose entries must travel along. `width`: how many
-    words its rows have, for who receives them; None: it is not known.
+    `symbol_words`: which of the row's words are symbols, whose entries must travel along. `width`: words of a
+    row, which receivers check; None: not known.
     """
 
     kw: int
@@ -44,25 +43,26 @@ class KeyRoute:
     width: int | None = None
 
     def describe(self) -> str:
-        """Part of the dataflow's fingerprint."""
+        """Return this route's part of the dataflow's fingerprint."""
         return f"by key of {self.kw} words"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
+        """Return the rows for each worker, by index; None for no rows. Each row's own time counts."""
         by = partition_by_key_hash, divide_by_key_hash, self.kw
         return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
 
     def check(self, batch: Batch, peer: int) -> None:
-        """Kernels read and write as many words of a row as it has here."""
+        """Refuse rows of another width: kernels read and write as many words of a row as `width` says."""
         _check(batch, self.width, peer)
 
 
 @dataclass(frozen=True)
 class UnitRoute:
-    """Sends each row to the worker that owns the bucket that its word `at` says: the *unit*, which somebody
-    has chosen for it. By the default routing unit u is at worker u modulo the number of workers.
+    """Sends each row to the worker that owns the bucket in its word `at`: the *unit* chosen for it
+    beforehand.
 
-    Any word does, modulo the number of buckets.
+    By the default routing unit u is at worker u modulo the number of workers. Any word will do: it counts
+    modulo the number of buckets.
     """
 
     symbol_words: tuple[int, ...] = ()
@@ -70,16 +70,16 @@ class UnitRoute:
     width: int | None = None
 
     def describe(self) -> str:
-        """Part of the dataflow's fingerprint."""
+        """Return this route's part of the dataflow's fingerprint."""
         return f"by unit in word {self.at}" if self.at else "by unit"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The rows of each worker, by index; None where there are none. Each row's own time counts."""
+        """Return the rows for each worker, by index; None for no rows. Each row's own time counts."""
         by = partition_by_unit, divide_by_unit, self.at
         return [batch] if routing.workers == 1 else _split(rows_of(batch), by, routing, self.symbol_words)
 
     def check(self, batch: Batch, peer: int) -> None:
-        """As of a route by keys."""
+        """Check rows as a route by keys does."""
         _check(batch, self.width, peer)
 
 
@@ -90,15 +90,15 @@ class EveryWorkerRoute:
     width: int
 
     def describe(self) -> str:
-        """Part of the dataflow's fingerprint."""
+        """Return this route's part of the dataflow's fingerprint."""
         return "broadcast"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The same batch for each worker."""
+        """Return the same batch for each worker."""
         return [batch] * routing.workers
 
     def check(self, batch: Batch, peer: int) -> None:
-        """As of a route by keys."""
+        """Check rows as a route by keys does."""
         _check(batch, self.width, peer)
 
 
@@ -112,10 +112,10 @@ def _check(batch: Batch, width: int | None, peer: int) -> None:
 
 
 _Grouping = Callable[[Int64s, int, int, Int64s, Int64s], tuple[Int64s, Int64s]]
-"""Rows in the order of their workers, and where those of each begin and end."""
+"""Returns rows in the order of their workers, and where those of each begin and end."""
 
 _Dividing = Callable[[Int64s, int, int, int, Int64s, Int64s, Int64s, Int64s], None]
-"""The same of some rows of one time, in memory that is there: see `divided_by_owner`."""
+"""The same for some rows of one time, into memory of the caller: see `divided_by_owner`."""
 
 
 def _split(
@@ -124,8 +124,10 @@ def _split(
     routing: Routing,
     symbol_words: tuple[int, ...],
 ) -> list[Batch | None]:
-    """The rows of each worker, as two kernels tell from how many words of each, or from which, it is. Many of
-    one time are packed as they are found, some at a time.
+    """Return the rows for each worker, found by two kernels; `by` is these, and a number.
+
+    The number is how many words of a row the kernels hash, or which word has the unit. Many rows of one time
+    are packed as soon as they are divided, some at a time.
     """
     group, divide, words_of_route = by
     workers, starts, owners = routing.workers, routing.starts, routing.owners
@@ -150,9 +152,9 @@ def _split(
 
 
 def _parts(words: Int64s, bounds: Int64s, symbol_words: tuple[int, ...]) -> list[Batch | None]:
-    """A batch for each worker, of the rows between two bounds; None for those without rows."""
-    found: list[Batch | None] = []
+    """Return a batch for each worker, of the rows between two bounds; None for workers without rows."""
+    batches: list[Batch | None] = []
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         part = np.ascontiguousarray(words[:, start:stop]) if stop > start else None
-        found.append(None if part is None else UpdateBatch(part, symbol_words))
-    return found
+        batches.append(None if part is None else UpdateBatch(part, symbol_words))
+    return batches

@@ -72,35 +72,35 @@ _ACCEPTED: Final[dict[Kind, tuple[type, ...]]] = {
 
 
 def datetime_to_micros(value: dt.datetime) -> int:
-    """Microseconds since 1970 in UTC; a value without a time zone is read as UTC."""
+    """Return microseconds since 1970 in UTC; a value without a time zone is read as UTC."""
     aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
     return (aware - _EPOCH) // _MICROSECOND
 
 
 def micros_to_datetime(micros: int) -> dt.datetime:
-    """The inverse of `datetime_to_micros`; raises OverflowError outside the years 1 to 9999."""
+    """Return the datetime; inverse of `datetime_to_micros`. OverflowError outside the years 1 to 9999."""
     return _EPOCH + dt.timedelta(microseconds=micros)
 
 
 def date_to_days(value: dt.date) -> int:
-    """Days since 1970."""
+    """Return days since 1970."""
     return value.toordinal() - _FIRST_DAY
 
 
 def days_to_date(days: int) -> dt.date:
-    """The inverse of `date_to_days`; raises OverflowError or ValueError outside the years 1 to 9999."""
+    """Return the date; inverse of `date_to_days`. OverflowError or ValueError outside the years 1 to 9999."""
     return dt.date.fromordinal(days + _FIRST_DAY)
 
 
 def decimal_to_word(value: Decimal | int, type_: ColumnType) -> int | None:
-    """`value` · 10^scale, or None if it has more digits than `type_`, before or behind the point."""
+    """Return `value` · 10^scale, or None if it has more digits than `type_`, before or behind the point."""
     exact = Decimal(value)
     if not exact.is_finite():
         return None
     sign, digits, exponent = exact.as_tuple()
     shift = cast(int, exponent) + type_.scale
     if len(digits) > type_.precision:
-        # Python reads no number of thousands of digits. Those that are not 0 have to fit.
+        # Python refuses to parse thousands of digits. Drop zeros at the end; the other digits have to fit.
         text = "".join(map(str, digits)).rstrip("0") or "0"
         if len(text) > type_.precision:
             return None
@@ -119,7 +119,7 @@ def decimal_to_word(value: Decimal | int, type_: ColumnType) -> int | None:
 
 
 def word_to_decimal(word: int, type_: ColumnType) -> Decimal:
-    """The inverse of `decimal_to_word`: with as many digits behind the point as the column has."""
+    """Return the inverse of `decimal_to_word`: a decimal with as many digits behind the point as `type_`."""
     return Decimal((int(word < 0), tuple(map(int, str(abs(word)))), -type_.scale))
 
 
@@ -143,7 +143,7 @@ _CONVERTED: Final = {
     ("str", "decimal"): "Decimal(x)",
     ("float", "decimal"): "Decimal(str(x))",
 }
-"""What to write for a value of one type where a column takes another."""
+"""Conversions that an error suggests, by (type of the value, kind of the column)."""
 
 
 def checked_values(values: Sequence[object], place: ValueLocation) -> Sequence[object]:
@@ -174,22 +174,27 @@ def checked_values(values: Sequence[object], place: ValueLocation) -> Sequence[o
             not isinstance(value, accepted)
             or (isinstance(value, bool) and place.type.is_number)
             or isinstance(value, np.timedelta64)
-            and kind != "any"  # in numpy it is a whole number, too
-            or (isinstance(value, dt.datetime) and kind == "date")  # in Python it is a date, too
+            and kind != "any"  # numpy counts it among the whole numbers
+            or (isinstance(value, dt.datetime) and kind == "date")  # Python counts it among the dates
         ):
-            given = type(value).__name__
-            how = "".join(f", {each}" for (of, to), each in _CONVERTED.items() if (of, to) == (given, kind))
+            type_name = type(value).__name__
+            how = "".join(
+                f", {each}" for (of, to), each in _CONVERTED.items() if (of, to) == (type_name, kind)
+            )
             mend = f"Convert it{how}, or declare another type, such as any (now: {place.type})."
-            raise place.error(row, value, f"is a{'n' * (given[0] in 'aeio')} {given}, not {kind}", mend)
+            raise place.error(
+                row, value, f"is a{'n' * (type_name[0] in 'aeio')} {type_name}, not {kind}", mend
+            )
     return values
 
 
 _OF_MISSING: Final = ("NaTType", "NAType", "datetime64", "timedelta64")
-"""Types that have a value for what is missing. Those of pandas are not imported for this."""
+"""Names of types that have a value for what is missing; checked by name, so that pandas need not be imported.
+"""
 
 
 def is_missing(value: object) -> bool:
-    """Whether `value` is None, NaT of pandas or numpy, or NA of pandas. NaN is a number."""
+    """True if `value` is None, NaT of pandas or numpy, or NA of pandas. NaN is a number."""
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
     return value is None or type(value).__name__ in ("NaTType", "NAType")
@@ -204,7 +209,7 @@ def values_to_words(
 ) -> None:
     """Write the words of Python values into `out`, int64[type_.words, n].
 
-    Raises SchemaError about the first that does not fit.
+    Raises SchemaError about the first value that does not fit.
     """
     values = checked_values(values, place)
     null: list[bool] | None = None
@@ -238,7 +243,7 @@ def _write_plain(
         row = next(row for row, value in enumerate(values) if not -(2**63) <= cast(int, value) < 2**63)
         mend = "Integers are 64 bits wide. Scale the values, or declare the column any."
         raise place.error(row, values[row], "is out of range", mend) from None
-    except SchemaError:  # says which value cannot be stored, not where it stands
+    except SchemaError:  # it says which value cannot be stored, but not in which row
         for row, value in enumerate(values):
             try:
                 pack(value)
@@ -261,7 +266,7 @@ _NULLS: Final[dict[Kind, object]] = {
 
 
 def _plain_words(values: Sequence[object], kind: Kind, symbols: SymbolTable | None) -> Int64s:
-    """The words of values of the right type, none of them null."""
+    """Return the words of values of the right type, none of them null."""
     if kind == "float":
         return floats_to_words(np.array(values, dtype=np.float64))
     if kind == "timestamp":
@@ -281,7 +286,7 @@ def _plain_words(values: Sequence[object], kind: Kind, symbols: SymbolTable | No
 def encode_rows(
     schema: Schema, rows: Sequence[Sequence[object]], symbols: SymbolTable | None, input_name: str = "input"
 ) -> Int64s:
-    """The words of rows given as tuples in the order of the columns: int64[width, n].
+    """Return the words of rows given as tuples in the order of the columns: int64[width, n].
 
     Raises SchemaError naming the row, for a row of another length or a value that does not fit its column.
     """
@@ -302,10 +307,10 @@ def encode_rows(
 
 
 class PlainWords:
-    """From few plain rows (`timely.operators.inputs.plain_rows`) of the columns of a schema to words.
+    """Turns few plain rows (`timely.operators.inputs.plain_rows`) of the columns of a schema into words.
 
-    Quicker than `encode_rows` where there are so few that arrays cost more than what they hold. Nothing is
-    checked: whoever asks has done so.
+    For few rows it is quicker than `encode_rows`, where arrays would cost more than their contents. It checks
+    nothing: the caller has checked the rows.
     """
 
     def __init__(self, schema: Schema, symbols: SymbolTable) -> None:
@@ -315,7 +320,9 @@ class PlainWords:
         self._are_whole = all(type_.kind in ("int", "bool") and not type_.nullable for type_ in self._types)
 
     def of(self, rows: Sequence[Row], *behind: Sequence[int]) -> Int64s:
-        """The words, and behind those of a row one of each of `behind`: int64[width and as many, n]."""
+        """Return the words of the rows, then one row of words for each of `behind`: int64[width +
+        len(behind), n].
+        """
         words: list[int] = []
         columns = zip(*rows, strict=True)
         if self._are_whole:
@@ -328,7 +335,7 @@ class PlainWords:
                 words += self._column(values, type_.kind)
         for more in behind:
             words += more
-        # A quarter of what `np.array` takes for a few lists.
+        # A quarter of the time that `np.array` takes for a few lists.
         return np.ndarray((self._width + len(behind), len(rows)), np.int64, array("q", words))
 
     def _column(self, values: Sequence[object], kind: Kind) -> Sequence[int]:
@@ -342,14 +349,14 @@ class PlainWords:
 
 
 def decode_rows(schema: Schema, words: Int64s, symbols: SymbolTable | None) -> list[Row]:
-    """The rows of `words`, int64[width or more, n], as tuples in the order of the columns."""
+    """Return the rows of `words`, int64[width or more, n], as tuples in the order of the columns."""
     if not schema.columns:
         return [()] * words.shape[1]
     return list(zip(*_decode_columns(schema, words, symbols), strict=True))
 
 
 def row_shower(schema: Schema, symbols: SymbolTable | None) -> Callable[[Sequence[int]], str]:
-    """The function that shows the words of one row in a message: (k=1, name='ada')."""
+    """Return a function that shows the words of one row in a message: (k=1, name='ada')."""
 
     def show(words: Sequence[int]) -> str:
         column = np.array([*words, 0, 0], dtype=np.int64).reshape(-1, 1)
@@ -369,7 +376,7 @@ def _decode_columns(schema: Schema, words: Int64s, symbols: SymbolTable | None) 
 def _decode_values(
     values: Int64s, type_: ColumnType, symbols: SymbolTable | None, flags: Int64s
 ) -> list[object]:
-    """The Python values of one column; `flags` is looked at only if it is nullable."""
+    """Return the Python values of one column; `flags` is read only if the column is nullable."""
     if type_.nullable:
         present = flags != 0
         decoded = iter(_decode_values(values[present], type_.not_null(), symbols, flags))

@@ -7,8 +7,8 @@ row, time and diff; a schema does not know about them.)
 
     Schema.of("src: int, dst: int?, text: string")      src | dst flag | dst | text      width 4
 
-Which types there are: `column_types.py`. From and to Arrow: `conforming.py` checks and casts, `encoding.py`
-maps. From Python, numpy and pandas: `tables.py`. Single rows as tuples: `rows.py`.
+`column_types.py` lists the types. From and to Arrow: `conforming.py` checks and casts, `encoding.py` maps.
+From Python, numpy and pandas: `tables.py`. Single rows as tuples: `rows.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Column", "Schema", "SchemaSpec"]
 
 
 _BESIDE_COLUMNS: Final = 2
-"""Time and difference."""
+"""Words of a row beside its columns: time and difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Column:
 
     @property
     def words(self) -> int:
-        """How many words a value takes: 2 for a nullable column."""
+        """Words of one value: 2 for a nullable column."""
         return self.type.words
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order of words is the order of values, so that `min`, `max` and `<` are defined."""
+        """True if the order of words is the order of values, so that `min`, `max` and `<` are defined."""
         return self.type.is_ordered
 
     def __str__(self) -> str:
@@ -98,8 +98,10 @@ class Schema:
 
     @classmethod
     def of(cls, spec: SchemaSpec) -> Schema:
-        """The schema that `spec` names: a mapping from names to types, pairs, a string, or a schema, also one
-        of Arrow, Spark, Polars or pandas (`foreign/schemas.py` says what these know of nulls).
+        """Return the schema that `spec` names.
+
+        `spec` is a mapping from names to types, pairs, a string, or a schema, also one of Arrow, Spark,
+        Polars or pandas (`foreign/schemas.py` tells what these say about nulls).
 
         Raises SchemaError for an unknown type or a name that occurs twice.
         """
@@ -111,7 +113,7 @@ class Schema:
         if fields is not None:
             return cls(tuple(_column(name, type_, null) for name, type_, null in fields))
         if not isinstance(spec, Iterable):
-            raise SchemaError(f"{shown(spec)} is no schema: write one as in 'src: int, name: string?'")
+            raise SchemaError(f"{shown(spec)} is no schema: write, say, 'src: int, name: string?'")
         pairs = list(cast("Iterable[object]", spec.items() if isinstance(spec, Mapping) else spec))
         for pair in pairs:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -127,39 +129,42 @@ class Schema:
 
     @property
     def width(self) -> int:
-        """How many words a row has (without time and diff)."""
+        """Words of a row (without time and diff)."""
         return self._width
 
     @cached_property
     def symbol_words(self) -> tuple[int, ...]:
-        """The words that are symbols: entries for these must travel along with the rows."""
+        """The words that are symbols: their entries must travel along with the rows."""
         return tuple(
             self._offsets[column.name] + column.words - 1 for column in self.columns if column.type.is_symbol
         )
 
     def offset(self, name: str) -> int:
-        """The first word of column `name`; raises SchemaError if there is none."""
+        """Return the first word of column `name`; raises SchemaError if there is none."""
         offset = self._offsets.get(name)
         if offset is None:
             raise self._missing(name)
         return offset
 
     def words_of(self, name: str) -> range:
-        """The words of column `name`: one, or flag and value of a nullable one."""
+        """Return the words of column `name`: one, or flag and value of a nullable column."""
         offset = self.offset(name)
         return range(offset, offset + self[name].words)
 
     def reordered(self, first: Sequence[str]) -> Schema:
-        """The same columns with those called `first` in front, in that order, and then the others."""
+        """Return the same columns with those called `first` in front, in that order, then the others."""
         front = [self[name] for name in first]
         return Schema((*front, *(column for column in self.columns if column.name not in first)))
 
     def picked(self, names: Sequence[str]) -> Schema:
-        """Only the columns called `names`, in that order."""
+        """Return only the columns called `names`, in that order."""
         return Schema(tuple(self[name] for name in names))
 
     def without_nulls(self, names: Sequence[str]) -> Schema:
-        """The same columns, of which those called `names` may not be null; raises SchemaError for others."""
+        """Return the same columns, with nulls forbidden in those called `names`.
+
+        Raises SchemaError for a name that is no column.
+        """
         for name in names:
             self.offset(name)
         return Schema(
@@ -167,7 +172,7 @@ class Schema:
         )
 
     def to_arrow(self) -> pa.Schema:
-        """The Arrow schema of decoded tables."""
+        """Return the Arrow schema of decoded tables."""
         return self._arrow
 
     @cached_property
@@ -183,7 +188,7 @@ class Schema:
         )
 
     def conform(self, table: pa.Table | pa.RecordBatch, input_name: str = "input") -> pa.Table:
-        """`table` with exactly these columns, in this order, cast where that loses nothing.
+        """Return `table` with exactly these columns, in this order, cast where that loses nothing.
 
         Raises SchemaError naming the input, the column, the first offending row and its value.
         """
@@ -196,11 +201,10 @@ class Schema:
     def encode(
         self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"
     ) -> Int64s:
-        """The words of `table`: int64[width, n], C-contiguous, writable. Columns are found by name, cast if
-        safe.
+        """Return the words of `table`: int64[width, n], C-contiguous, writable.
 
-        `symbols` may be left out only if no column is a string, bytes or any. Raises SchemaError as
-        `conform`.
+        Columns are matched by name, and cast if that is safe. `symbols` may be left out only if no column is
+        a string, bytes or any. Raises SchemaError as `conform`.
         """
         words: Int64s = np.empty((self._width, table.num_rows), dtype=np.int64)
         self.encode_into(words, table, symbols, input_name)
@@ -213,7 +217,7 @@ class Schema:
         symbols: SymbolTable | None = None,
         input_name: str = "input",
     ) -> None:
-        """`encode` into the first words of rows that are there already: int64[width or more, n]."""
+        """`encode` into the first words of an existing array of rows: int64[width or more, n]."""
         assert symbols is not None or not self.symbol_words, (
             f"{self} has symbols, but no SymbolTable was given"
         )
@@ -230,8 +234,9 @@ class Schema:
     def in_parts(
         self, table: pa.Table | pa.RecordBatch, symbols: SymbolTable | None = None, input_name: str = "input"
     ) -> EncodedParts:
-        """What `encode_into` writes, to be written some rows at a time. Raises SchemaError as `conform`, here
-        and not later.
+        """Return an object that writes what `encode_into` writes, some rows at a time.
+
+        Raises SchemaError as `conform`, in this call and not later.
         """
         assert symbols is not None or not self.symbol_words, (
             f"{self} has symbols, but no SymbolTable was given"
@@ -243,11 +248,10 @@ class Schema:
     def decode(
         self, words: Int64s, symbols: SymbolTable | None = None, names: Sequence[str] | None = None
     ) -> pa.Table:
-        """The table with these words, int64[width or more, n]; words beyond the width (time, diff) are
-        ignored. `names`: only these columns, in that order.
+        """Return the table with these words, int64[width or more, n].
 
-        Strings come back as strings, timestamps in UTC, `any` as msgpack bytes in binary (see `rows.py` for
-        values).
+        Words beyond the width (time, diff) are ignored. `names`: only these columns, in that order. Strings
+        come back as strings, timestamps in UTC, `any` as msgpack bytes in binary (see `rows.py` for values).
         """
         assert words.ndim == 2 and words.shape[0] >= self._width, f"{words.shape} are not rows of {self}"
         assert symbols is not None or not self.symbol_words, (
@@ -261,7 +265,7 @@ class Schema:
         return pa.Table.from_arrays(arrays, schema=chosen.to_arrow())
 
     def describe(self) -> str:
-        """A stable text for plans and fingerprints, which `Schema.of` reads back."""
+        """Return a stable text for plans and fingerprints, which `Schema.of` reads back."""
         return str(self)
 
     def __str__(self) -> str:
@@ -290,16 +294,16 @@ class Schema:
 
 
 SchemaSpec: TypeAlias = object
-"""What a user may write for a schema: `"src: int, dst: int?"`, `{"src": int}`, pairs, a `pyarrow.Schema`, the
+"""A schema as users may write it: `"src: int, dst: int?"`, `{"src": int}`, pairs, a `pyarrow.Schema`, the
 dtypes of a DataFrame, a Spark StructType.
 """
 
 _COMMA: Final = re.compile(r",(?![^(<]*[)>])")
-"""Between columns, and not within the type of one, as in decimal(10, 2)."""
+"""A comma between columns, not within the type of one, as in decimal(10, 2)."""
 
 
 def _column(name: str, type_: TypeSpec, nullable: bool = False) -> Column:
-    """A column of a type that is spelled in some way; an error says which column it is."""
+    """Return a column whose type is spelled in some way; an error names the column."""
     try:
         return Column(name, as_column_type(type_).or_null(nullable))
     except SchemaError as error:
@@ -307,7 +311,7 @@ def _column(name: str, type_: TypeSpec, nullable: bool = False) -> Column:
 
 
 def _parse(text: str) -> Iterator[Column]:
-    """The columns in `name: type, name: type`."""
+    """Yield the columns in `name: type, name: type`."""
     for part in _COMMA.split(text):
         if not part.strip() and not text.strip():
             return

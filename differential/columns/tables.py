@@ -9,8 +9,8 @@
                                                   that have all columns in another order, by name
     list of dicts                                 by name; a key that is left out is null
 
-The result conforms to the schema (`conforming.py`), or a SchemaError says which value does not and how to
-mend it.
+The result conforms to the schema (`conforming.py`); otherwise a SchemaError says which value does not, and
+how to mend it.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ TableData: TypeAlias = object
 
 _NUMBERS: Final = {"int": (int, np.int64), "float": (float, np.float64), "bool": (bool, np.bool_)}
 _REFUSED: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
-"""What Arrow raises about a value of Python that it does not take; text that is no UTF-8 is a ValueError."""
+"""Errors of Arrow for a Python value that it does not take; text that is no UTF-8 is a ValueError."""
 _NAN_FREE_INTEGERS = "A column of whole numbers with gaps is float64 in pandas; it is taken if declared int?."
 
 
 def to_table(
     data: TableData, schema: Schema, input_name: str = "input", *, all_keys: bool = False
 ) -> pa.Table:
-    """Return the Arrow table with the columns of `schema` that `data` stands for.
+    """Return `data` as an Arrow table with the columns of `schema`.
 
-    A dict that is a row may leave out columns that may be null, unless `all_keys`: what an upsert leaves out
-    could as well mean that the old value stays.
+    A dict that is a row may leave out nullable columns, unless `all_keys` is set: in an upsert, a column that
+    is left out could also mean that the old value stays.
 
     Raises SchemaError for another form of data, a missing or undeclared column, columns or rows of different
     lengths, and the first value that does not fit its column.
@@ -67,7 +67,7 @@ def to_table(
         _check_no_addresses(data, input_name)
         try:
             table = pa.table(data)
-        except pa.ArrowInvalid:  # a stream of single values, as a Series is one
+        except pa.ArrowInvalid:  # a stream of single values, such as a Series
             raise _no_table(data, input_name) from None
         return schema.conform(table, input_name)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
@@ -80,7 +80,7 @@ def to_table(
 
 
 def _check_no_addresses(data: object, input_name: str) -> None:
-    """Of a Polars column of Python's own objects Arrow is told where they are, as if that were values."""
+    """Refuse Polars columns of Python objects: Arrow would get their addresses as if these were values."""
     if not type(data).__module__.startswith("polars."):
         return
     dtypes = cast(Mapping[str, object], getattr(data, "schema", {}))
@@ -107,16 +107,16 @@ def _no_table(data: TableData, input_name: str) -> SchemaError:
 
 
 def _from_rows(rows: Sequence[object], schema: Schema, input_name: str, all_keys: bool) -> pa.Table:
-    """A table of tuples in the order of the columns, or of dicts."""
+    """Return a table of tuples in the order of the columns, or of dicts."""
     names = schema.names
-    known = set(names)
+    name_set = set(names)
     tuples: list[Sequence[object]] = []
-    for number, given in enumerate(rows):
-        row = given
+    for number, row_data in enumerate(rows):
+        row = row_data
         if isinstance(row, np.void) and row.dtype.names is not None:
             row = {name: row[name] for name in row.dtype.names}
         if isinstance(row, Mapping):
-            if row.keys() != known:
+            if row.keys() != name_set:
                 _check_keys(row, schema, f"input {input_name!r}, row {number}", all_keys)
             tuples.append([row.get(name) for name in names])
         elif isinstance(row, tuple | list):
@@ -140,12 +140,12 @@ def _from_rows(rows: Sequence[object], schema: Schema, input_name: str, all_keys
 
 
 def _check_keys(row: Mapping[object, object], schema: Schema, where: str, all_keys: bool) -> None:
-    """Raise SchemaError unless the keys of `row` are columns, and it has those that may not be left out."""
+    """Raise SchemaError unless all keys of `row` are columns, and none is missing that must be there."""
     missing = [each.name for each in schema if each.name not in row and (all_keys or not each.type.nullable)]
     extra = [key for key in row if key not in schema.names]
     if not missing and not extra:
         return
-    said = [
+    problems = [
         f"{what} the key{'s' * (len(keys) > 1)} {', '.join(map(shown, keys))}"
         for what, keys in (("lacks", missing), ("has", extra))
         if keys
@@ -157,12 +157,14 @@ def _check_keys(row: Mapping[object, object], schema: Schema, where: str, all_ke
         if all_keys
         else f"The columns are {schema}; a key may be left out where its column may be null"
     )
-    raise SchemaError(f"{where}: {shown(row)} {' and '.join(said)}.\n  {may}.{hint}")
+    raise SchemaError(f"{where}: {shown(row)} {' and '.join(problems)}.\n  {may}.{hint}")
 
 
 def _other_order(row: Sequence[object], names: Sequence[str]) -> list[int] | None:
-    """Where `row` has each column, if it says so itself, as named tuples and rows of Spark do, and has all
-    columns in another order than the input.
+    """Return where `row` has each column, if its fields have names and stand in another order than the
+    input's.
+
+    Named tuples and rows of Spark have such names. None unless they have exactly the columns of the input.
     """
     fields = getattr(row, "_fields", None) or getattr(row, "__fields__", None)
     if (
@@ -176,7 +178,7 @@ def _other_order(row: Sequence[object], names: Sequence[str]) -> list[int] | Non
 
 
 def _how_to_write(row: object) -> str:
-    """What to write for a row that is none."""
+    """Return a hint how to write a row, for a value that is none."""
     if dataclasses.is_dataclass(row) and not isinstance(row, type):
         return "of a dataclass write dataclasses.asdict(row)"
     if hasattr(row, "_asdict"):
@@ -185,11 +187,11 @@ def _how_to_write(row: object) -> str:
 
 
 def _from_columns(columns: Mapping[str, object], schema: Schema, input_name: str) -> pa.Table:
-    """A table of whole columns, each an array, a list or a pandas series."""
+    """Return a table of whole columns, each an array, a list or a pandas series."""
     arrays: dict[str, pa.Array] = {}
     for name, values in columns.items():
         if name not in schema:
-            arrays[name] = pa.nulls(0)  # refused below, together with what is missing
+            arrays[name] = pa.nulls(0)  # `conform` refuses it, and lists the missing columns, too
             continue
         arrays[name] = _from_column(values, schema[name], input_name)
     lengths = {name: len(array) for name, array in arrays.items() if name in schema}
@@ -198,7 +200,7 @@ def _from_columns(columns: Mapping[str, object], schema: Schema, input_name: str
         raise SchemaError(f"input {input_name!r}: the columns have different lengths ({listed}).")
     if arrays.keys() != set(schema.names):
         arrays = {name: array.slice(0, 0) for name, array in arrays.items()}
-    # `any` columns are packed already, and say so in their field.
+    # `any` columns are packed already; the metadata of their fields says so.
     fields = [
         pa.field(name, array.type, metadata=ANY_METADATA if _is_packed(name, schema) else None)
         for name, array in arrays.items()
@@ -211,7 +213,7 @@ def _is_packed(name: str, schema: Schema) -> bool:
 
 
 def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
-    """One column, in the Arrow type it comes in (arrays) or the declared one (Python values)."""
+    """Return one column, in the Arrow type it comes in (arrays) or the declared one (Python values)."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise SchemaError(
             f"input {input_name!r}, column {column.name!r}: {shown(values)} is not a column.\n"
@@ -236,7 +238,7 @@ def _from_column(values: object, column: Column, input_name: str) -> pa.Array:
 
 
 def _from_numpy(values: object, column: Column, input_name: str) -> pa.Array:
-    """A numpy array of plain values."""
+    """Return a numpy array of plain values as an Arrow array."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
@@ -248,7 +250,7 @@ def _from_numpy(values: object, column: Column, input_name: str) -> pa.Array:
 
 
 def _from_series(series: object, column: Column, input_name: str) -> pa.Array:
-    """A pandas series; its missing values become nulls where the column allows them."""
+    """Return a pandas series as an Arrow array; missing values become nulls where the column allows them."""
     dtype = str(getattr(series, "dtype", ""))
     if dtype.startswith("float") and column.type.nullable and column.type.kind == "int":
         return _whole_numbers(np.asarray(series, dtype=np.float64), column, input_name)
@@ -265,8 +267,9 @@ def _from_series(series: object, column: Column, input_name: str) -> pa.Array:
 
 
 def _check_no_gaps(values: Floats, column: Column, input_name: str) -> None:
-    """Raise about the first gap in a column that is of whole numbers otherwise: as it must not have any, it
-    is no help to hear that numbers are floats in pandas then.
+    """Raise about the first gap in a column of otherwise whole numbers, which may have no gaps.
+
+    Without this check the error would only say that the numbers are floats: pandas makes them so for the gap.
     """
     missing = np.isnan(values)
     if missing.any() and (values[~missing] == np.floor(values[~missing])).all():
@@ -280,12 +283,12 @@ def _check_no_gaps(values: Floats, column: Column, input_name: str) -> None:
 
 
 def _is_missing_in_pandas(value: object) -> bool:
-    """Whether `value` is None, NaN, NaT or NA: in a column of Python's objects pandas writes any of them."""
+    """True if `value` is None, NaN, NaT or NA: pandas writes any of them into a column of Python objects."""
     return is_missing(value) or (isinstance(value, float) and value != value)
 
 
 def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
-    """Whole numbers that pandas keeps as floats because some are missing."""
+    """Return whole numbers that pandas keeps as floats because some are missing."""
     missing = np.isnan(values)
     whole = np.where(missing, 0.0, values)
     broken = (whole != np.floor(whole)) | (np.abs(whole) >= 2.0**53)
@@ -299,7 +302,7 @@ def _whole_numbers(values: Floats, column: Column, input_name: str) -> pa.Array:
 
 
 def _from_list(values: list[object], column: Column, input_name: str) -> pa.Array:
-    """Python values, checked one by one if they are not all of the expected type."""
+    """Return Python values as an Arrow array; check them one by one if not all are of the expected type."""
     place = ValueLocation(input_name, column.name, column.type)
     values = list(checked_values(values, place))
     if column.type.kind == "any":
@@ -324,8 +327,9 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
 
 
 def _plain_array(values: list[object], type_: ColumnType) -> pa.Array | None:
-    """Of exactly the kind of Python's values that is expected; None for others, which Arrow is to look at,
-    and beyond 2 GiB of text, of which it makes chunks.
+    """Return an array of values of exactly the expected Python type.
+
+    Returns None for other values, which Arrow must check, and beyond 2 GiB of text, where Arrow makes chunks.
     """
     kinds = set(map(type, values))
     strings = None

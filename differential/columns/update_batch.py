@@ -2,18 +2,18 @@
 
     words   int64[w + 2, n], C-contiguous: w words of the row, time word, diff; n ≥ 1 on a wire
 
-Neither sorted nor consolidated, as far as this class is concerned. Batches are frozen: whoever makes one
-gives the array away, and several receivers may hold it.
+The rows need be neither sorted nor consolidated. Batches are frozen: the maker gives the array away, and
+several receivers may hold it.
 
 On the wire a batch of words is two frames: a msgpack header {"words": w + 2, "rows": n}, and the bytes of the
-array (little-endian), sent without copying. A third frame, if there is one, has the entries of symbols in the
-rows that the receiver has not got yet; a receiver takes them in whatever becomes of the rows. Both ends
-assert the same shape. A packed batch goes a block at a time, as it lies in memory (`packed/sent.py`), with
-symbols as they go with words.
+array (little-endian), sent without copying. An optional third frame holds the entries of symbols in the rows
+that the receiver has not got yet; the receiver takes these in whatever becomes of the rows. Both ends assert
+the same shape. A packed batch travels one block at a time, as it lies in memory (`packed/sent.py`); symbols
+go with it as with words.
 
-Which words of a row are symbols is said by what knows the columns: the input, the chain of linear operators
-or the key route. What an operator sends does not say it: it stays on its worker unless one of those two
-stands behind it.
+Which words of a row are symbols is declared by a component that knows the columns: the input, the chain of
+linear operators or the key route. An operator does not declare it for the rows it sends: these stay on its
+worker unless a chain or a key route follows.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ __all__ = [
 ]
 
 _PASSING_ROWS: Final = 1 << 16
-"""So many packed rows are words at once where they are divided among workers: few enough for the processor's
-caches."""
+"""Number of packed rows that are unpacked at once while they are divided among workers: few enough for the
+processor's caches."""
 
 _KEEP_ALL: Final = (1 << 63) - 1
 _LEAST_DIFF: Final = -(1 << 63)
@@ -68,8 +68,8 @@ class UpdateBatch(Timed):
     """Rows of updates: int64[words + 2, rows], row words, time word, diff.
 
     `symbol_words`: which of the row's words are symbols, whose entries must travel along. `moved`: what was
-    added to all times since the batch was sent, for words that count from other epochs; times that are among
-    the row's words are the receiver's to move.
+    added to all times since the batch was sent, because a receiver's time words count from another epoch;
+    times among the row's words are not moved, the receiver moves them.
     """
 
     words: Int64s
@@ -87,25 +87,25 @@ class UpdateBatch(Timed):
 
     @property
     def rows(self) -> int:
-        """How many updates."""
+        """Number of updates."""
         return int(self.words.shape[1])
 
     def least_time(self) -> int:
-        """The least time word of its rows, at least one."""
+        """Return the least time word of the rows; requires at least one row."""
         return int(self.words[-2].min())
 
     def only_time(self) -> int | None:
-        """The time of all rows; None if there are several."""
+        """Return the time of all rows; None if there are several times, or no rows."""
         times = self.words[-2]
         return int(times[0]) if self.rows and (times == times[0]).all() else None
 
     def blocks(self) -> Iterator[Int64s]:
-        """The rows, some at a time."""
+        """Yield the rows, some at a time."""
         for start in range(0, self.rows, BLOCK_ROWS):
             yield np.ascontiguousarray(self.words[:, start : start + BLOCK_ROWS])
 
     def passing(self) -> Iterator[tuple[Int64s, int, int]]:
-        """The rows, some at a time, as rows [start, stop) of a table."""
+        """Yield the rows, some at a time, as rows [start, stop) of a table."""
         for start in range(0, self.rows, BLOCK_ROWS):
             yield self.words, start, min(start + BLOCK_ROWS, self.rows)
 
@@ -115,42 +115,44 @@ class UpdateBatch(Timed):
         return int(self.words.shape[0])
 
     def in_column(self, column: int) -> Iterator[Int64s]:
-        """The words of a column of the row, int64[1, ·], some rows at a time."""
+        """Yield the words of a column of the row, int64[1, ·], some rows at a time."""
         yield self.words[column : column + 1]
 
     def with_others(self, others: Sequence[Self]) -> Self:
-        """All rows, in order; the others have the same columns."""
+        """Return all rows, in order; the others have the same columns."""
         if not others:
             return self
         words = np.concatenate([self.words, *[other.words for other in others]], axis=1)
         return type(self)(words, self.symbol_words, self.moved)
 
     def shifted(self, keep: int, add: int) -> Self:
-        """The same rows with every time `t` moved to `(t & keep) + add`; itself if that changes nothing."""
+        """Return the same rows with every time `t` moved to `(t & keep) + add`; itself if that changes
+        nothing.
+        """
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
             return self
         return type(self)(shift_times(self.words, keep, add), self.symbol_words)
 
     def rebased(self, step: int) -> Self:
-        """Every time later by `step`."""
+        """Return the same rows with every time later by `step`."""
         if step == 0:
             return self
         return type(self)(shift_times(self.words, -1, step), self.symbol_words, self.moved + step)
 
     def latest(self, shift: int, mask: int) -> int:
-        """The largest value of the counter at `shift` and `mask` in the times of its rows."""
+        """Return the largest value of the counter at `shift` and `mask` in the times of the rows."""
         return latest_counter(self.words, shift, mask)
 
     def until(self, shift: int, mask: int, last: int) -> Self | None:
-        """The rows whose counter at `shift` and `mask` is at most `last`; None if there are none."""
+        """Return the rows whose counter at `shift` and `mask` is at most `last`; None if there are none."""
         rows = self.words[:, (self.words[-2] >> shift) & mask <= last]
         return type(self)(np.ascontiguousarray(rows), self.symbol_words) if rows.shape[1] else None
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """Header, rows, and the symbols that `peer` has not got; the second frame is the memory of the array.
+        """Return header, rows, and the symbols that `peer` has not got; frame 2 is the memory of the array.
 
-        What `peer` has not got is found when the message leaves: a batch that is made and never sent, or not
-        to another worker, has told nobody anything.
+        The missing symbols are determined when the message leaves: a batch that is never sent, or stays on
+        this worker, must not mark any symbol as known to a peer.
         """
         columns, rows = self.words.shape
         frames: list[Frame] = [
@@ -164,19 +166,19 @@ class UpdateBatch(Timed):
         return frames
 
     def on_sent(self, peer: int) -> None:
-        """The symbols of the rows are on their way to `peer`."""
+        """Note that the symbols of the rows are on their way to `peer`."""
         if self.symbol_words:
             SYMBOLS.on_sent(peer)
 
     def symbols(self, mark: Mark) -> None:
-        """All words of the rows: what came from another worker does not say which are symbols."""
+        """Show all words of the rows: a batch from another worker does not say which are symbols."""
         mark.words(self.words[:-2])
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """The batch of two or three frames; `PeerError` unless header, rows and symbols agree exactly.
+        """Return the batch of two or three frames; `PeerError` unless header, rows and symbols agree exactly.
 
-        Rows are copied: kernels are compiled for arrays that may be written, which frames on a wire are not.
+        Rows are copied: kernels are compiled for writable arrays, and frames from a wire are read-only.
         """
         columns, rows = _checked_shape(frames, peer)
         _learn(frames, peer, (columns - 2) * rows)
@@ -184,7 +186,7 @@ class UpdateBatch(Timed):
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Learn the symbols; rows of other dataflows may hold them without bringing them again."""
+        """Learn the symbols, drop the rows: rows of other dataflows may use these symbols without entries."""
         columns, rows = _checked_shape(frames, peer)
         _learn(frames, peer, (columns - 2) * rows)
         return frames[:2]
@@ -192,12 +194,13 @@ class UpdateBatch(Timed):
 
 @register
 class PackedBatch(Large):
-    """The same while it is on its way from an input to the first that takes it, also if that is on another
-    worker: rows in blocks, all at the time `word`, and all with the diff `diff` unless that is None, for then
-    blocks have it behind the row.
+    """An update batch that is packed on its way from an input to its first consumer, on whichever worker.
 
-    It is an update batch as soon as somebody asks for its words, which stand nowhere before; who takes rows
-    in parts (`parts_of`) never has all of them there at once.
+    The rows are in blocks, all at the time `word`. All have the diff `diff`, unless that is None: then the
+    blocks have the diff as a column behind the row.
+
+    The words exist nowhere until somebody reads `words`; then it is like an update batch. A consumer that
+    takes the rows in parts (`parts_of`) never has all of them unpacked at once.
     """
 
     __slots__ = ("_blocks", "_diff", "_rows", "_width", "_word", "moved", "symbol_words")
@@ -223,29 +226,31 @@ class PackedBatch(Large):
 
     @property
     def rows(self) -> int:
-        """How many updates."""
+        """Number of updates."""
         return self._rows
 
     @property
     def words(self) -> Int64s:
-        """All rows, made anew for each who asks."""
+        """All rows, unpacked anew for each call."""
         return self._unpacked(self._blocks)
 
     def least_time(self) -> int:
-        """The time of all rows."""
+        """Return the time of all rows."""
         return self._word
 
     def only_time(self) -> int:
-        """The time of all rows."""
+        """Return the time of all rows."""
         return self._word
 
     def blocks(self) -> Iterator[Int64s]:
-        """The rows of each block, as words."""
+        """Yield the rows of each block, as words."""
         for block in self._blocks:
             yield self._unpacked((block,))
 
     def passing(self) -> Iterator[tuple[Int64s, int, int]]:
-        """The rows, some at a time, as rows [start, stop) of a table, which lies where the one before lay."""
+        """Yield the rows, some at a time, as rows [start, stop) of a table; each table overwrites the one
+        before.
+        """
         columns = self._width + 2
         rows = min(_PASSING_ROWS, max(block.rows for block in self._blocks))
         room = room_for(1, columns * rows)[0]
@@ -262,14 +267,14 @@ class PackedBatch(Large):
         return self._width + 2
 
     def in_column(self, column: int) -> Iterator[Int64s]:
-        """The words of a column of the row, int64[1, ·], of each block."""
+        """Yield the words of a column of the row, int64[1, ·], of each block."""
         for block in self._blocks:
             words: Int64s = np.empty((1, block.rows), np.int64)
             block.write(column, words[0])
             yield words
 
     def packed(self) -> list[Block]:
-        """The rows as they are, with time and diff, in the same memory."""
+        """Return the rows as they are, with time and diff as columns, in the same memory."""
         width, diff = self._width, self._diff
         sources = [*range(width), -1, width if diff is None else -1]
         same = [*[0] * width, self._word, diff or 0]
@@ -278,8 +283,10 @@ class PackedBatch(Large):
     def projected(
         self, sources: Sequence[int], same: Sequence[int], sign: int, symbol_words: tuple[int, ...]
     ) -> PackedBatch | None:
-        """The rows of other columns, as `Block.with_columns`, in the same memory, and as often times `sign`;
-        None if that would have to be written down.
+        """Return the rows with other columns, as `Block.with_columns`, in the same memory, times `sign`.
+
+        Returns None if the new multiplicities would need memory: if they differ by row, or do not fit 64
+        bits.
         """
         diff = self._diff
         if sign != 1 and (diff is None or diff == _LEAST_DIFF):
@@ -292,7 +299,7 @@ class PackedBatch(Large):
         return PackedBatch(blocks, width, self._word, diff, symbol_words, self.moved)
 
     def messages(self) -> Iterator[PackedBatch]:
-        """A block each."""
+        """Yield one batch for each block."""
         for block in self._blocks:
             yield PackedBatch((block,), self._width, self._word, self._diff, self.symbol_words, self.moved)
 
@@ -316,11 +323,11 @@ class PackedBatch(Large):
             words[width + 1] = self._diff
 
     def shifted(self, keep: int, add: int) -> Self:
-        """The same rows with their time `t` moved to `(t & keep) + add`."""
+        """Return the same rows with their time `t` moved to `(t & keep) + add`."""
         return self._at((self._word & keep) + add, self.moved)
 
     def rebased(self, step: int) -> Self:
-        """The same rows later by `step`."""
+        """Return the same rows later by `step`."""
         return self._at(self._word + step, self.moved + step)
 
     def _at(self, word: int, moved: int) -> Self:
@@ -329,15 +336,15 @@ class PackedBatch(Large):
         return type(self)(self._blocks, self._width, word, self._diff, self.symbol_words, moved)
 
     def latest(self, shift: int, mask: int) -> int:
-        """The value of the counter at `shift` and `mask` in the time of its rows."""
+        """Return the value of the counter at `shift` and `mask` in the time of the rows."""
         return (self._word >> shift) & mask
 
     def until(self, shift: int, mask: int, last: int) -> Self | None:
-        """Itself, if the counter at `shift` and `mask` is at most `last`."""
+        """Return the batch itself if the counter at `shift` and `mask` is at most `last`; otherwise None."""
         return self if self.latest(shift, mask) <= last else None
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """Header, bytes, and the symbols that `peer` has not got. Requires: one block, as of `messages`."""
+        """Return header, bytes, and the symbols that `peer` lacks. Requires one block, as from `messages`."""
         if len(self._blocks) != 1:
             raise InternalError(f"a packed batch of {len(self._blocks)} blocks was to be sent as one message")
         (block,) = self._blocks
@@ -352,46 +359,47 @@ class PackedBatch(Large):
         return frames
 
     def on_sent(self, peer: int) -> None:
-        """The symbols of the rows are on their way to `peer`."""
+        """Note that the symbols of the rows are on their way to `peer`."""
         if self.symbol_words:
             SYMBOLS.on_sent(peer)
 
     def symbols(self, mark: Mark) -> None:
-        """All words of the rows, as an update batch."""
+        """Show all words of the rows, as an update batch does."""
         for block in self._blocks:
             block.symbols(mark, range(self._width))
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """The batch of two or three frames; `PeerError` unless header, bytes and symbols agree. Its rows stay
-        where they are.
+        """Return the batch of two or three frames; `PeerError` unless header, bytes and symbols agree.
+
+        Its rows stay in the frames' memory.
         """
         sent = _checked_block(frames, peer)
         return cls((sent.block,), _width_of(sent), sent.word, sent.diff)
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Learn the symbols; rows of other dataflows may hold them without bringing them again."""
+        """Learn the symbols, drop the rows: rows of other dataflows may use these symbols without entries."""
         _checked_block(frames, peer)
         return frames[:2]
 
 
-def as_batch(found: PackedRows | Int64s) -> UpdateBatch | PackedBatch:
-    """Rows that were put in order as they are sent: many of one time are packed."""
-    if not isinstance(found, PackedRows):
-        return UpdateBatch(found)
-    if found.rows >= SENT_PACKED_ROWS_MIN and (ranges := found.ranges())[-2, 0] == ranges[-2, 1]:
+def as_batch(ordered: PackedRows | Int64s) -> UpdateBatch | PackedBatch:
+    """Return sorted rows in the form in which they are sent: packed if they are many and have one time."""
+    if not isinstance(ordered, PackedRows):
+        return UpdateBatch(ordered)
+    if ordered.rows >= SENT_PACKED_ROWS_MIN and (ranges := ordered.ranges())[-2, 0] == ranges[-2, 1]:
         width = ranges.shape[0] - 2
         sources = [*range(width), width + 1]
         blocks = [
-            Block(words).with_columns(sources, [0] * len(sources)) for words in found.drained(BLOCK_ROWS)
+            Block(words).with_columns(sources, [0] * len(sources)) for words in ordered.drained(BLOCK_ROWS)
         ]
         return PackedBatch(tuple(blocks), width, int(ranges[-2, 0]), None)
-    return UpdateBatch(found.unpack(0, found.rows))
+    return UpdateBatch(ordered.unpack(0, ordered.rows))
 
 
 def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
-    """Columns and rows of a batch on the wire."""
+    """Return columns and rows of a batch on the wire; `PeerError` if header and size do not fit."""
     if len(frames) not in (2, 3):
         raise PeerError(f"worker {peer} sent updates in frames: {len(frames)}, not two or three")
     try:
@@ -417,7 +425,7 @@ def _checked_shape(frames: Sequence[memoryview], peer: int) -> tuple[int, int]:
 
 
 def _checked_block(frames: Sequence[memoryview], peer: int) -> Sent:
-    """The block of a packed batch on the wire; its symbols are learned."""
+    """Return the block of a packed batch on the wire, and learn its symbols."""
     if len(frames) not in (2, 3):
         raise PeerError(f"worker {peer} sent packed updates in frames: {len(frames)}, not two or three")
     sent = received(frames[0], frames[1], peer)
@@ -435,17 +443,17 @@ def _learn(frames: Sequence[memoryview], peer: int, count_max: int) -> None:
 
 
 def rows_of(batch: Batch) -> UpdateBatch | PackedBatch:
-    """An update batch, as it is; `InternalError` for a batch of another kind."""
+    """Return an update batch as it is; `InternalError` for a batch of another kind."""
     if not isinstance(batch, UpdateBatch | PackedBatch):
         raise InternalError(f"a differential operator got a {type(batch).__name__}")
     return batch
 
 
 def words_of(batch: Batch) -> Int64s:
-    """The rows of an update batch; `InternalError` for a batch of another kind."""
+    """Return the rows of an update batch; `InternalError` for a batch of another kind."""
     return batch.words if isinstance(batch, UpdateBatch) else rows_of(batch).words
 
 
 def parts_of(batch: Batch) -> Iterable[Int64s]:
-    """The same in one or more parts, of which each may be dropped before the next is made."""
+    """Yield the rows of an update batch in one or more parts; each can be dropped before the next comes."""
     return (batch.words,) if isinstance(batch, UpdateBatch) else rows_of(batch).blocks()

@@ -1,10 +1,10 @@
 """The symbols of this process: one table, since a worker is a process.
 
-Workers embedded in one process share it, which is harmless: what one has seen, the others may know too. They
-forget together.
+Workers embedded in one process share the table. This is harmless: a value that one worker has seen may be
+known to the others too. They forget together.
 
-The table looks for what may be forgotten from so many entries on, or from so many bytes of values
-(`timely/limits.py`). The environment may say others: `NAIAD_SYMBOLS_MIN` (1,000,000 entries) and
+The table looks for entries to forget once it has a certain number of entries, or of bytes of values
+(`timely/limits.py`). The environment may set other limits: `NAIAD_SYMBOLS_MIN` (1,000,000 entries) and
 `NAIAD_SYMBOLS_BYTES_MIN` (67,108,864 bytes).
 """
 
@@ -25,13 +25,18 @@ _BYTES: Final = "NAIAD_SYMBOLS_BYTES_MIN"
 
 
 def full_from(variable: str, default: int, noun: str) -> int:
-    """The number in an environment variable, 1 at least; `MisuseError` if it holds no number of `noun`."""
-    given = os.environ.get(variable, "").strip()
-    if not given:
+    """Return the number in an environment variable, but at least 1; `default` if it is not set.
+
+    Raises MisuseError if it holds no whole number (of `noun`).
+    """
+    text = os.environ.get(variable, "").strip()
+    if not text:
         return default
-    if not given.isdecimal():
-        raise MisuseError(f"{variable}={given}: it says how many {noun} a dictionary of symbols has at least")
-    return max(1, int(given))  # an empty dictionary never is full
+    if not text.isdecimal():
+        raise MisuseError(
+            f"{variable}={text}: write a whole number. From so many {noun} on, a table of symbols forgets"
+        )
+    return max(1, int(text))  # a limit of 0 would call an empty table full
 
 
 SYMBOLS: Final = SymbolTable(

@@ -1,3 +1,3 @@
-"""Types and columns as others declare them: Arrow, Spark, Polars, pandas, SQL. None of them is imported but
-Arrow.
+"""Types and columns as other libraries declare them: Arrow, Spark, Polars, pandas, SQL. Only Arrow is
+imported.
 """

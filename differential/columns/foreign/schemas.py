@@ -1,8 +1,8 @@
 """Which columns does a schema of another library have, and may they be null?
 
-pyarrow.Schema, Table, RecordBatch    as each field says; Arrow's fields allow nulls unless told otherwise
-pandas DataFrame                      by its dtypes, and columns of objects by what they hold
-pandas Series (`df.dtypes`)           nulls but in numpy's integers, floats and bools
+pyarrow.Schema, Table, RecordBatch    as each field says; Arrow's fields allow nulls by default
+pandas DataFrame                      by its dtypes; columns of objects by their values
+pandas Series (`df.dtypes`)           nulls, except in numpy's integers, floats and bools
 Spark StructType, or a DataFrame      as each field says
 Polars DataFrame, LazyFrame, Schema   nulls everywhere
 """
@@ -17,11 +17,11 @@ import pyarrow as pa
 __all__ = ["foreign_fields"]
 
 _WITHOUT_NULLS: Final = ("int", "uint", "float", "bool")
-"""numpy's dtypes have small letters, and no nulls; pandas' own of the same names have capital letters."""
+"""Prefixes of numpy's dtypes without nulls; pandas' dtypes of the same names begin with capital letters."""
 
 
 def foreign_fields(spec: object) -> list[tuple[str, object, bool]] | None:
-    """Name, type and nullability of each column; None for what is no schema of another library."""
+    """Return name, type and nullability of each column; None if `spec` is no schema of another library."""
     package = type(spec).__module__.partition(".")[0]
     if package == "pandas":
         return _of_pandas(spec)

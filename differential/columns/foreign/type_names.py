@@ -1,7 +1,7 @@
 """Which kind of column does a type of another library mean?
 
-Names are read as text, so that what is not installed need not be: Spark's (`bigint`, `decimal(10,2)`), SQL's
-(`varchar(20)`), Arrow's as it prints them (`large_string`), Polars' and pandas' dtypes (`Int64`,
+Names are read as text, so that their libraries need not be installed: Spark's (`bigint`, `decimal(10,2)`),
+SQL's (`varchar(20)`), Arrow's as it prints them (`large_string`), Polars' and pandas' dtypes (`Int64`,
 `datetime64[ns, UTC]`). Nested types (`array<string>`, `List(Int64)`) are `any`.
 """
 
@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["int", "float", "decimal", "bool", "date", "timestamp"
 
 
 class Named(NamedTuple):
-    """A kind of column, and what a decimal has beside it."""
+    """A kind of column, and the digits of a decimal: all, and those behind the point."""
 
     kind: Kind
     precision: int = 0
@@ -44,7 +44,7 @@ _DIGITS: Final = re.compile(r"\(\s*(?:precision\s*=\s*)?(\d+)\s*(?:,\s*(?:scale\
 
 
 def kind_of_name(name: str) -> Named | None:
-    """The kind called `name`; None if there is no such name."""
+    """Return the kind called `name`; None if there is no such name."""
     form = _FORM.fullmatch(name.strip().lower())
     if form is None:
         return None
@@ -66,7 +66,7 @@ def kind_of_name(name: str) -> Named | None:
 
 
 def kind_of_arrow(arrow: pa.DataType) -> Named | None:
-    """The kind that takes an Arrow type; None if none does but by a cast."""
+    """Return the kind that takes an Arrow type; None if none takes it without a cast."""
     if pa.types.is_dictionary(arrow):
         return kind_of_arrow(arrow.value_type)
     if pa.types.is_decimal(arrow):
@@ -77,12 +77,12 @@ def kind_of_arrow(arrow: pa.DataType) -> Named | None:
 
 
 def type_text(spec: object) -> str | None:
-    """What a type of Spark, Polars, numpy or pandas is called; None for what is no type of theirs."""
-    for told in ("simpleString", "typeName"):  # Spark's types, and their classes
-        say = getattr(spec, told, None)
-        if callable(say):
+    """Return the name of a type of Spark, Polars, numpy or pandas; None for anything else."""
+    for method in ("simpleString", "typeName"):  # Spark's types, and their classes
+        name_of = getattr(spec, method, None)
+        if callable(name_of):
             try:
-                return str(say())
+                return str(name_of())
             except TypeError:
                 continue
     module = (spec if isinstance(spec, type) else type(spec)).__module__.partition(".")[0]

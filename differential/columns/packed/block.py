@@ -1,10 +1,10 @@
 """Rows by columns of as few bytes as their values need: offsets of 0 to 4 bytes from the smallest, or eight.
 
-    reserve   memory for rows whose columns stay within some ranges, and the line that describes it to kernels
+    reserve   memory for rows whose columns stay within ranges, and the line that describes it to kernels
     Block     some rows in the order in which they came: written once, and read as a whole
 
-What keeps rows in order, and finds them, is a run (`trace/run.py`). A column in which all rows have the same
-value takes nothing.
+A run (`trace/run.py`) keeps rows in order and finds them; a block does not. A column in which all rows
+have the same value takes no memory.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from timely.dictionaries import Mark
 __all__ = ["BLOCK_ROWS", "WIDTHS", "Block", "PackedColumn", "reserve"]
 
 _SPARE_BYTES: Final = 1
-"""Behind the values of a column: who reads those of three bytes reads four (`kernels/rows/memory.py`)."""
+"""Bytes behind the values: a reader of three-byte values reads four (`kernels/rows/memory.py`)."""
 
 WIDTHS: Final = (1, 2, 3, 4)
-"""Bytes of a column, if not none or eight."""
+"""Bytes of a value, if not none or eight."""
 
 BLOCK_ROWS: Final = 1 << 17
-"""Of many rows so many are a block: few enough for the processor's caches, enough for memory that is given
-back to the system when it is dropped (`MAPPED_BYTES_MIN` of `thresholds.py`)."""
+"""Rows of a block where there are many: few enough for the processor's caches, and enough for memory that
+goes back to the system when it is dropped (`MAPPED_BYTES_MIN` of `thresholds.py`)."""
 
 
 def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
-    """A line (with 0 rows) and memory for up to `rows` rows whose columns stay within `ranges`.
+    """Return a line (with 0 rows) and memory for up to `rows` rows whose columns stay within `ranges`.
 
-    Memory that is never written costs nothing where it is mapped for the first time.
+    Mapped memory that is never written costs nothing.
     """
     columns = ranges.shape[0]
     line = np.zeros(HEADER + 3 * columns, np.int64)
@@ -58,7 +58,7 @@ def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
 
 
 class PackedColumn(NamedTuple):
-    """Where the values of a column lie in some bytes, how many bytes each has, and what is added to them."""
+    """The column's place in some bytes: where its values begin, bytes of each, and what is added to them."""
 
     at: int
     width: int
@@ -74,9 +74,9 @@ class Block:
 
     def __init__(self, words: Int64s) -> None:
         columns, rows = words.shape
-        seen = np.empty((4, columns), np.int64)
-        survey(words, seen, 1)
-        self._line, self._memory = reserve(rows, seen[2:].T)
+        extremes = np.empty((4, columns), np.int64)
+        survey(words, extremes, 1)
+        self._line, self._memory = reserve(rows, extremes[2:].T)
         self._line[ROWS] = rows
         encode_words(words, self._line.reshape(1, -1), 0)
 
@@ -85,38 +85,41 @@ class Block:
         return self
 
     def between(self, start: int, stop: int) -> Block:
-        """The rows from `start` to `stop`, at least one, in the same memory."""
+        """Return the rows from `start` to `stop`, at least one, in the same memory."""
         assert 0 <= start < stop <= self.rows
-        made = Block.__new__(Block)
-        made._line, made._memory = self._line.copy(), self._memory
-        made._line[ROWS] = stop - start
-        made._line[HEADER::3] += start * made._line[HEADER + 1 :: 3]
-        return made
+        block = Block.__new__(Block)
+        block._line, block._memory = self._line.copy(), self._memory
+        block._line[ROWS] = stop - start
+        block._line[HEADER::3] += start * block._line[HEADER + 1 :: 3]
+        return block
 
     def with_columns(self, sources: Sequence[int], same: Sequence[int]) -> Block:
-        """The same rows of other columns: each is column `source` of this one, or, where that is negative,
-        the word of `same` in all rows. It takes no memory but for its description.
+        """Return the same rows with other columns; only the description takes memory.
+
+        Each is column `source` of this block; where `source` is negative, all rows have the word of `same`.
         """
-        made = Block.__new__(Block)
+        block = Block.__new__(Block)
         line = self._line
         entries = [
             (0, 0, word) if source < 0 else line[HEADER + 3 * source : HEADER + 3 * source + 3].tolist()
             for source, word in zip(sources, same, strict=True)
         ]
-        made._line = np.concatenate([line[:HEADER], np.array(entries, np.int64).reshape(-1)])
-        made._memory = self._memory
-        return made
+        block._line = np.concatenate([line[:HEADER], np.array(entries, np.int64).reshape(-1)])
+        block._memory = self._memory
+        return block
 
     @classmethod
     def within(cls, rows: int, columns: Sequence[PackedColumn], memory: memoryview) -> Block:
-        """Rows that lie in `memory`, which nobody writes to any more, as `lying` says it of others. Raises
-        ValueError for columns of which anything would be read outside of it.
+        """Return a block of rows that lie in `memory` as `lying` describes them; nothing may write to it any
+        more.
+
+        Raises ValueError for columns that would be read beyond `memory`.
         """
-        made = cls.__new__(cls)
-        made._memory = np.frombuffer(memory, np.uint8)
-        start, size = made._memory.ctypes.data, made._memory.shape[0]
-        made._line = np.zeros(HEADER + 3 * len(columns), np.int64)
-        made._line[ROWS] = rows
+        block = cls.__new__(cls)
+        block._memory = np.frombuffer(memory, np.uint8)
+        start, size = block._memory.ctypes.data, block._memory.shape[0]
+        block._line = np.zeros(HEADER + 3 * len(columns), np.int64)
+        block._line[ROWS] = rows
         if rows < 1:
             raise ValueError(f"{rows} rows")
         for number, (at, width, base) in enumerate(columns):
@@ -124,44 +127,46 @@ class Block:
                 raise ValueError(f"{width} bytes for a value")
             if width and not 0 <= at <= size - rows * width - _SPARE_BYTES:
                 raise ValueError(f"{rows} values of {width} bytes from byte {at} on in {size}")
-            made._line[HEADER + 3 * number : HEADER + 3 * number + 3] = (
+            block._line[HEADER + 3 * number : HEADER + 3 * number + 3] = (
                 start + at if width else 0,
                 width,
                 base,
             )
-        return made
+        return block
 
     def lying(self) -> tuple[list[PackedColumn], memoryview]:
-        """Where the columns lie, and the memory in which they do: as little as there is of it in one piece.
-        Both are what `within` takes.
+        """Return where the columns lie, and the smallest piece of memory that holds them all; `within` takes
+        both.
         """
-        found = [PackedColumn(*entry) for entry in self._line[HEADER:].reshape(-1, 3).tolist()]
-        ends = [(column.at, column.at + self.rows * column.width) for column in found if column.width]
+        columns = [PackedColumn(*entry) for entry in self._line[HEADER:].reshape(-1, 3).tolist()]
+        ends = [(column.at, column.at + self.rows * column.width) for column in columns if column.width]
         if not ends:
-            return [column._replace(at=0) for column in found], memoryview(bytes(_SPARE_BYTES))
+            return [column._replace(at=0) for column in columns], memoryview(bytes(_SPARE_BYTES))
         first, last = min(start for start, _ in ends), max(stop for _, stop in ends)
         begins = self._memory.ctypes.data
         memory = self._memory.view(np.uint8)[first - begins : last - begins + _SPARE_BYTES]
-        return [column._replace(at=column.at - first if column.width else 0) for column in found], memory.data
+        return [
+            column._replace(at=column.at - first if column.width else 0) for column in columns
+        ], memory.data
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         return int(self._line[ROWS])
 
     @property
     def columns(self) -> int:
-        """How many words a row has."""
+        """Words of a row."""
         return int(self._line.shape[0] - HEADER) // 3
 
     @property
     def bytes(self) -> int:
-        """Memory that the rows take."""
+        """Bytes of memory behind the rows."""
         size: int = self._memory.nbytes
         return size
 
     def compared(self) -> object:
-        """The rows; not where they lie."""
+        """Return what is compared of a block: its rows, wherever they lie."""
         return self.words()
 
     def write(self, column: int, words: Int64s) -> None:
@@ -169,30 +174,30 @@ class Block:
         decode_column(self._line.reshape(1, -1), 0, column, 0, self.rows, words.reshape(1, -1), 0)
 
     def words(self) -> Int64s:
-        """All rows."""
+        """Return all rows as words."""
         words = room_for(self.columns, self.rows)
         for column in range(self.columns):
             self.write(column, words[column])
         return words
 
     def only(self, column: int) -> int | None:
-        """The word that all rows have in a column, which may count from behind; None if they may differ."""
+        """Return the word that all rows have in a column (from behind if < 0); None if they may differ."""
         width, base = self._line[HEADER:].reshape(-1, 3)[column, 1:].tolist()
         return None if width else int(base)
 
     def pieces(self, rows: int) -> Iterator[Int64s]:
-        """All rows as words, `rows` at a time, all in the same memory: a piece is gone with the next one."""
+        """Yield all rows as words, `rows` at a time; each piece overwrites the one before."""
         columns, table = self.columns, self._line.reshape(1, -1)
         room: Int64s = np.empty(columns * min(rows, self.rows), np.int64)
         for start in range(0, self.rows, rows):
-            found = min(rows, self.rows - start)
-            piece = room[: columns * found].reshape(columns, found)
+            size = min(rows, self.rows - start)
+            piece = room[: columns * size].reshape(columns, size)
             for column in range(columns):
-                decode_column(table, 0, column, start, found, piece, column)
+                decode_column(table, 0, column, start, size, piece, column)
             yield piece
 
     def symbols(self, mark: Mark, columns: Iterable[int]) -> None:
-        """Show the words of these columns."""
+        """Show the words of these columns to `mark`."""
         words: Int64s = np.empty(self.rows, np.int64)
         for column in columns:
             self.write(column, words)

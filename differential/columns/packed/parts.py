@@ -1,9 +1,9 @@
-"""Rows in several parts, some as words and some packed: what waits somewhere until all of it is wanted.
+"""Rows in several parts, some as words and some packed: they wait until all of them are needed.
 
     joined     all rows as words, in one array
-    in_order   all rows sorted and summed, without being there as words on the way
+    in_order   all rows sorted and summed, without unpacking all of them on the way
 
-Both take the parts out of their list, and drop them as soon as they are done with.
+Both take the parts out of their list, and drop each as soon as it is used up.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ __all__ = ["PACKED_ROWS", "Part", "each_in", "in_order", "joined", "packed", "ro
 Part: TypeAlias = "Int64s | Block"
 
 PACKED_ROWS: Final = 1 << 16
-"""So many of the rows that wait are a block: those of one are copied as words to be packed."""
+"""Rows of one block among waiting rows; so many are copied as words at a time, to be packed."""
 
 _PIECE_ROWS: Final = 1 << 14
-"""So many rows of a block are words at once on their way: few enough for the second-level cache."""
+"""Rows of a block that are unpacked at once on their way: few enough for the second-level cache."""
 
 
 def rows_in(parts: Sequence[Part]) -> int:
-    """How many rows there are in all."""
+    """Return the number of rows in all parts."""
     return sum(part.rows if isinstance(part, Block) else part.shape[1] for part in parts)
 
 
 def words_in(parts: Sequence[Part]) -> list[Int64s]:
-    """Each part as words."""
+    """Return each part as words."""
     return [part.words() if isinstance(part, Block) else part for part in parts]
 
 
 def each_in(parts: list[Part]) -> Iterator[Int64s]:
-    """The same one after the other; each part is taken out of the list, the first one first."""
+    """Yield each part as words; it leaves the list before it is yielded, the first one first."""
     parts.reverse()
     while parts:
         yield words_in([parts.pop()])[0]
 
 
 def packed(words: Int64s) -> Iterator[Block]:
-    """The rows in blocks."""
+    """Yield the rows in blocks."""
     for start in range(0, words.shape[1], PACKED_ROWS):
         yield Block(np.ascontiguousarray(words[:, start : start + PACKED_ROWS]))
 
 
 def joined(parts: list[Part]) -> Int64s:
-    """All rows of the parts, at least one, in their order."""
+    """Return all rows of the parts, at least one, in their order."""
     if len(parts) == 1:
         return words_in([parts.pop()])[0]
     first = parts[0]
@@ -72,9 +72,9 @@ def joined(parts: list[Part]) -> Int64s:
 
 
 def in_order(parts: list[Part]) -> PackedRows | Int64s:
-    """All rows of the parts, at least one, sorted and summed; still packed where they are many, and fit.
+    """Return all rows of the parts, at least one, sorted and summed; still packed if they are many, and fit.
 
-    Raises OverflowError if a multiplicity leaves 64 bits; the rows in question are among the parts then.
+    Raises OverflowError if a multiplicity leaves 64 bits; then the rows in question are among the parts.
     """
     plain = [part for part in parts if not isinstance(part, Block)]
     if len(plain) == len(parts):
@@ -94,10 +94,10 @@ def in_order(parts: list[Part]) -> PackedRows | Int64s:
                 yield np.ascontiguousarray(part)
 
     del plain
-    found = sort_blocks(passing, columns, rows_in(parts))
-    if found is not None:
+    rows = sort_blocks(passing, columns, rows_in(parts))
+    if rows is not None:
         parts.clear()
-        return found
+        return rows
     whole = [joined(parts)]
     try:
         return sort_parts(whole)

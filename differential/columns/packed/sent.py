@@ -1,10 +1,11 @@
-"""A block on its way to another worker: what is said of it, and its bytes as they lie in memory.
+"""A block on its way to another worker: a header that describes it, and its bytes as they lie in memory.
 
-    header   time word, rows, diff and whether all rows have it, then place, width and base of each column
+    header   time word, rows, whether all rows have one diff, and that diff; then place, width and base of
+             each column
     bytes    the values of all columns that have any, and a byte to spare
 
-All numbers are little-endian, of eight bytes. Nothing is copied at either end, so nothing of the header is
-believed before it is checked: a kernel reads what it says.
+All numbers are little-endian, of eight bytes. Neither end copies anything, so the receiver checks the header
+before it uses it: kernels read wherever it says.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from timely.errors import PeerError
 __all__ = ["Sent", "received", "to_send"]
 
 _HEADER: Final = struct.Struct("<4q")
-"""Time word, rows, 1 if `diff` is that of all rows, and 0 if blocks have it behind the row; the diff."""
+"""Time word, rows, 1 if all rows have one diff (0 if it is a column behind the row), and that diff."""
 
 _COLUMN: Final = struct.Struct("<3q")
 
 
 class Sent(NamedTuple):
-    """A block, the time of its rows, and their diff, unless that is a column behind the row."""
+    """A block, the time of its rows, and their diff; the diff is None if it is a column behind the row."""
 
     block: Block
     word: int
@@ -33,7 +34,7 @@ class Sent(NamedTuple):
 
 
 def to_send(sent: Sent) -> tuple[bytes, memoryview]:
-    """Header and bytes; these are the memory of the block."""
+    """Return header and bytes; the bytes are the memory of the block."""
     columns, memory = sent.block.lying()
     diff = sent.diff
     header = _HEADER.pack(sent.word, sent.block.rows, diff is not None, 0 if diff is None else diff)
@@ -41,7 +42,7 @@ def to_send(sent: Sent) -> tuple[bytes, memoryview]:
 
 
 def received(header: memoryview, memory: memoryview, peer: int) -> Sent:
-    """What worker `peer` has sent so; `PeerError` unless all values that are said lie in the bytes."""
+    """Return what worker `peer` sent; `PeerError` unless all described values lie in the bytes."""
     size = header.nbytes - _HEADER.size
     count, rest = divmod(size, _COLUMN.size)
     if size < 0 or rest:

@@ -1,1 +1,1 @@
-"""Values that stand in rows as words: their bytes, a worker's table, what workers tell one another."""
+"""Values that stand in rows as words: their bytes, a worker's table, the entries that workers exchange."""

@@ -1,4 +1,4 @@
-"""What workers tell one another of symbols: words, and the bytes of what each stands for, as a frame."""
+"""Entries of symbols that workers send each other: words, and the bytes of each word's value, as a frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SymbolEntries"]
 
 @dataclass(frozen=True, slots=True)
 class SymbolEntries:
-    """What one worker tells another: words, and the msgpack bytes that each stands for."""
+    """Entries that one worker sends another: words, and for each the msgpack bytes of its value."""
 
     words: tuple[int, ...] = ()
     payloads: tuple[bytes, ...] = ()
@@ -26,25 +26,26 @@ class SymbolEntries:
         return len(self.words)
 
     def to_bytes(self) -> bytes:
-        """One frame for the wire."""
+        """Return the entries as one frame for the wire."""
         packed: bytes = msgpack.packb([list(self.words), list(self.payloads)])
         return packed
 
     @classmethod
     def from_bytes(cls, frame: bytes | memoryview, peer: int, count_max: int) -> SymbolEntries:
-        """The inverse of `to_bytes`; `PeerError` unless it is at most `count_max` words with their bytes.
+        """Return the inverse of `to_bytes`; `PeerError` unless it is at most `count_max` words with bytes
+        each.
 
-        Whether the bytes are those of the words is found when they are learned.
+        `SymbolTable.learn` checks that the bytes belong to the words.
         """
         try:
-            read = msgpack.unpackb(frame, use_list=False)
+            lists = msgpack.unpackb(frame, use_list=False)
         except UNPACK_ERRORS as error:
             raise PeerError(
                 f"worker {peer} sent symbols that are not msgpack: {type(error).__name__}: {error}"
             ) from error
-        if not isinstance(read, tuple) or [*map(type, read)] != [tuple, tuple]:
+        if not isinstance(lists, tuple) or [*map(type, lists)] != [tuple, tuple]:
             raise PeerError(f"worker {peer} sent symbols that are not two lists, of words and of values")
-        words, payloads = read
+        words, payloads = lists
         if not len(words) == len(payloads) <= count_max:
             raise PeerError(
                 f"worker {peer} sent {len(words)} symbols with {len(payloads)} values, for rows that hold "

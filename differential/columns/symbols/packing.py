@@ -1,12 +1,12 @@
 """Which bytes has a value, and which word have these bytes?
 
-The bytes are its msgpack form, with the keys of maps sorted, so that equal values have equal bytes: `"ab"`
-and `b"ab"` are different, so are 1, 1.0 and True. A list and a tuple are the same, so are Decimal("1.0") and
-Decimal("1.00"), which come back without zeros at the end. The word is the 64-bit
-hash of the bytes. It is BLAKE2b, never Python's own: it must be the same in every process. Word 0 is kept
-free, for it stands in the place of null.
+The bytes are the value's msgpack form, with the keys of maps sorted, so that equal values have equal bytes.
+`"ab"` and `b"ab"` are different, and so are 1, 1.0 and True. A list and a tuple are the same. Decimal("1.0")
+and Decimal("1.00") are the same, and come back without zeros at the end. The word is the 64-bit hash of the
+bytes, by BLAKE2b and never Python's own: it must be the same in every process. Word 0 is reserved: it stands
+in the place of null.
 
-    laws   unpack(pack(value)) == value, lists as tuples · what `pack` does not make is no value of a row
+    laws   unpack(pack(value)) == value, lists as tuples · a row has no value that `pack` does not make
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _DATE, _DECIMAL = 1, 2
 """Codes of msgpack's extension types: days since 1970, four bytes; and the digits as text."""
 
 _ZEROS_MAX = 30
-"""So many zeros at the end of a whole number are written out; with more of them it has an exponent."""
+"""Most zeros at the end of a whole number that are written out; with more, the text has an exponent."""
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 def symbol_word(payload: bytes) -> int:
-    """The word of a value with these msgpack bytes: a signed 64-bit integer other than 0."""
+    """Return the word of a value with these msgpack bytes: a signed 64-bit integer other than 0."""
     return int.from_bytes(blake2b(payload, digest_size=8).digest(), "little", signed=True) or 1
 
 
 def pack(value: object) -> bytes:
-    """The msgpack bytes of `value`: equal values have equal bytes.
+    """Return the msgpack bytes of `value`: equal values have equal bytes.
 
     Raises SchemaError when msgpack cannot hold it, or when it is nested too deep.
     """
@@ -63,7 +63,7 @@ def pack(value: object) -> bytes:
 
 
 def unpack(payload: bytes | memoryview) -> object:
-    """The value with these msgpack bytes; lists come back as tuples, so that most values can be hashed."""
+    """Return the value with these msgpack bytes; lists come back as tuples, so that most can be hashed."""
     value: object = msgpack.unpackb(
         payload, use_list=False, strict_map_key=False, timestamp=_TIMESTAMP_AS_DATETIME, ext_hook=_extended
     )
@@ -71,7 +71,7 @@ def unpack(payload: bytes | memoryview) -> object:
 
 
 def _extended(code: int, payload: bytes) -> object:
-    """The value of an extension type; ValueError for bytes that `pack` does not make."""
+    """Return the value of an extension type; ValueError for bytes that `pack` does not make."""
     if code == _DATE and len(payload) == 4:
         return dt.date.fromordinal(_EPOCH + int.from_bytes(payload, "big", signed=True))
     if code == _DECIMAL:
@@ -85,7 +85,7 @@ def _extended(code: int, payload: bytes) -> object:
 
 
 def _canonical(value: object) -> object:
-    """`value` in the one form of which the bytes are taken."""
+    """Return `value` in the one form whose bytes are taken."""
     if isinstance(value, dict):
         items = [(_canonical(key), _canonical(entry)) for key, entry in value.items()]
         return dict(sorted(items, key=lambda item: pack(item[0])))

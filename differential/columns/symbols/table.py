@@ -1,33 +1,33 @@
-"""Which value does a word of a row stand for, and which peer knows it, too?
+"""Which value does a word of a row stand for, and which peers know it, too?
 
 A *symbol* is a value (a string, bytes or another one) that stands in a row as a word, the hash of its bytes
 (`packing.py`). The order of words is the order of hashes, so nothing that needs the order of values (`min`,
 `max`, `<`) is defined on them; `ColumnType.is_ordered` says so.
 
-Each worker has one `SymbolTable`. Rows travel as words; the entries that a peer has not got travel along,
-once. A sender says what is new when the message leaves, and notes it once the message has left; a receiver
-learns of it on receipt, whether it has the dataflow of the message or not. So what a worker holds to be known
-at a peer is known there, or on its way in front of whatever is sent next, and it makes no difference which
-dataflow's rows brought it, or what became of them.
+Each worker has one `SymbolTable`. Rows travel as words; entries that a peer has not got travel along, once.
+The sender finds the new entries when a message leaves, and marks them as known to the peer once the message
+has left. The receiver learns them on receipt, whether it has the message's dataflow or not. So an entry that
+a worker holds to be known to a peer is known there, or is on its way ahead of whatever is sent next. It makes
+no difference which dataflow's rows brought it, or what became of these rows.
 
     sender      entries = table.delta_for(peer, words)      # with the frames of the message
-                table.on_sent(peer)                         # when they were handed to the transport
+                table.on_sent(peer)                         # when the transport has taken them
     receiver    table.learn(entries, peer)                  # before the rows are looked at
 
-Two values with one hash raise SymbolCollisionError where they first meet: wrong answers are worse than
-none. At ten million values that has a chance of one in 370,000.
+Two values with one hash raise SymbolCollisionError where they first meet: wrong answers are worse than none.
+At ten million values a collision has a chance of one in 370,000.
 
-A table grows by about 200 bytes and the value for each different value that comes, and forgets those that
-nothing refers to any more: when there are many entries, or values of many bytes, all that holds words on the
-worker is asked, and what is in none of it goes (`kernels/rows/marking.py`; who is asked, and when:
-`timely/running/forgetting.py`). A value that comes again has the word that it had. Between workers this needs
-care, for a peer that believes a word to be known here sends rows without its entry:
+A table grows by about 200 bytes and the value for each different value, and forgets values that nothing
+refers to any more. When it has many entries, or values of many bytes, the worker asks everything on it that
+holds words, and the table drops entries that nothing uses (`kernels/rows/marking.py`; who is asked, and when:
+`timely/running/forgetting.py`). A value that comes again gets the same word. Between workers this needs care:
+a peer that believes a word to be known here sends rows without its entry.
 
-    forgetting  tell all peers to believe nothing; they `withdraw` what they believe, and answer
-                from before that on, until the end, what is told and what is learned is noted: `begin`
-                once all have answered: what is neither in use nor noted goes: `forget`
+    forgetting  call `begin`: from now on, until the end, the table notes what it sends and learns
+                tell all peers to believe nothing; they `withdraw` what they believe, and reply
+                once all have replied, call `forget`: entries that are neither in use nor noted go
 
-What is told counts, for who learns an entry believes it to be known where it came from.
+Entries that were sent are noted, too: a peer that learns an entry believes it to be known where it came from.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _BYTES_PER_WORD = 8
-"""New values may take as much memory as the words that are looked at for what is in use."""
+"""New values may take as much memory as the words that are searched to find the values in use."""
 
 _WORDS_PER_ENTRY = 64
-"""So many words are looked at in the time in which one entry is made."""
+"""Words that are searched in the time in which one entry is made."""
 
 
 class _Packed(bytes):
@@ -70,20 +70,20 @@ class _Packed(bytes):
 
 
 class Forgetful(Protocol):
-    """What keeps something for each of many values."""
+    """A component that keeps something for each of many values."""
 
     def forget(self, words: Sequence[int], values: Sequence[str | bytes]) -> None:
-        """These words are in use nowhere; their values are text, bytes, or packed."""
+        """Drop everything about these words, which nothing uses; their values are text, bytes, or packed."""
         ...
 
 
 class SymbolTable:
     """The symbols that one worker has seen, and which of them each of its peers has.
 
-    Invariants (`check_invariants`): every word is the hash of its value, none is 0, and what a peer is said
-    to have is in the table, and so is what is pinned. Strings and bytes are kept as they are and found
-    without hashing them again; other values are kept packed, because equal bytes, not `==`, decide whether
-    they are the same (1 == True).
+    Invariants (`check_invariants`): every word is the hash of its value, and none is 0. The table has every
+    word that is pinned, and every word that a peer is believed to have. Strings and bytes are kept as they
+    are, and looked up without hashing them again. Other values are kept packed, because equal bytes, not
+    `==`, decide whether they are the same (1 == True).
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class SymbolTable:
         full_from: int = SYMBOLS_COUNT_MIN,
         bytes_from: int = SYMBOLS_BYTES_MIN,
     ) -> None:
-        """An empty table. `word_of` maps msgpack bytes to a word; only tests replace it.
+        """Make an empty table. `word_of` maps msgpack bytes to a word; only tests replace it.
 
-        From `full_from` entries on, or values of `bytes_from` bytes, it is worth looking for what may be
-        forgotten.
+        From `full_from` entries on, or values of `bytes_from` bytes, it is worth looking for entries to
+        forget.
         """
         self._word_of = word_of
         self._full_from = full_from
@@ -103,13 +103,16 @@ class SymbolTable:
         self._bytes_from = bytes_from
         self._bytes_full_at = bytes_from
         self._bytes = 0
-        """About how much memory the values take: threads that enter values at one moment may miss one."""
+        """About the memory that the values take, in bytes. Threads that enter values at once may lose an
+        addition.
+        """
         self._pinned: set[int] = set()
         self._noted: set[int] | None = None
         self._forgotten = 0
         self._passes = 0
         self.beside: dict[type, Forgetful] = {}
-        """What others keep for each value, by what it is, and forget along with the value."""
+        """Components that keep something for each value, by their type; they forget it along with the value.
+        """
         self._values: dict[int, str | bytes] = {}
         self._words: dict[str | bytes, int] = {}
         self._has: dict[int, set[int]] = {}
@@ -122,7 +125,7 @@ class SymbolTable:
         return word in self._values
 
     def intern(self, values: Sequence[object]) -> Int64s:
-        """The words of `values` (int64[n]), entering those that are new.
+        """Return the words of `values` (int64[n]), entering new ones.
 
         Raises SchemaError for a value that msgpack cannot hold, SymbolCollisionError if two have one word.
         """
@@ -130,9 +133,9 @@ class SymbolTable:
         return np.array(words, dtype=np.int64)
 
     def intern_strings(self, values: Sequence[str | bytes]) -> Int64s:
-        """`intern` for text or bytes only, at the cost of a dictionary lookup for each one already known."""
-        known = self._words.get
-        words = [known(value) for value in values]
+        """`intern` for text or bytes only; a value that is in the table costs one dictionary lookup."""
+        word_of = self._words.get
+        words = [word_of(value) for value in values]
         if None in words:
             words = [
                 self.intern_one(value) if word is None else word
@@ -141,11 +144,11 @@ class SymbolTable:
         return np.array(words, dtype=np.int64)
 
     def intern_one(self, value: object) -> int:
-        """The word of one value, entering it if it is new; raises as `intern` does."""
+        """Return the word of one value, entering it if it is new; raises as `intern` does."""
         if type(value) is str or type(value) is bytes:
-            known = self._words.get(value)
-            if known is not None:
-                return known
+            entered = self._words.get(value)
+            if entered is not None:
+                return entered
             word = self._word_of(pack(value))
             self._enter(word, value)
             return word
@@ -159,26 +162,26 @@ class SymbolTable:
         return word
 
     def lookup(self, words: Int64s) -> list[object]:
-        """The values of `words` (int64[n]), in order.
+        """Return the values of `words` (int64[n]), in order.
 
         Raises UnknownSymbolError for a word that was never interned or learned.
         """
         values = self._values
         try:
-            found = [values[word] for word in words.tolist()]
+            stored = [values[word] for word in words.tolist()]
         except KeyError as missing:
             raise self._unknown(missing.args[0]) from None
-        return [unpack(value) if type(value) is _Packed else value for value in found]
+        return [unpack(value) if type(value) is _Packed else value for value in stored]
 
     def lookup_one(self, word: int) -> object:
-        """The value of one word; raises as `lookup` does."""
+        """Return the value of one word; raises as `lookup` does."""
         value = self._values.get(word)
         if value is None:
             raise self._unknown(word)
         return unpack(value) if type(value) is _Packed else value
 
     def payloads(self, words: Int64s) -> list[bytes]:
-        """The msgpack bytes of `words`; raises as `lookup` does."""
+        """Return the msgpack bytes of `words`; raises as `lookup` does."""
         return [self._payload(word) for word in words.tolist()]
 
     def pin_one(self, value: object) -> int:
@@ -190,14 +193,14 @@ class SymbolTable:
     def pin(self, word: int) -> None:
         """Never forget a word of the table, or 0."""
         if word:
-            assert word in self._values, "what is pinned is known"
+            assert word in self._values, "only a word of the table can be pinned"
             self._pinned.add(word)
 
     def delta_for(self, peer: int, words: Int64s) -> SymbolEntries:
-        """The entries among `words` (any shape) that `peer` has not got.
+        """Return the entries among `words` (any shape) that `peer` has not got.
 
-        Whoever calls this sends them in one message with the rows and then calls `on_sent`. If that fails,
-        `peer` has not got them, and the next call gives them again. Word 0 (null) has no entry.
+        The caller sends them in one message with the rows, and then calls `on_sent`. If sending fails, `peer`
+        has not got them, and the next call returns them again. Word 0 (null) has no entry.
         """
         self._leaving.pop(peer, None)
         new = _distinct(words)
@@ -210,18 +213,18 @@ class SymbolTable:
         return entries
 
     def on_sent(self, peer: int) -> None:
-        """What the last `delta_for` gave for `peer` is on its way: from now on `peer` counts as having it."""
-        told = self._leaving.pop(peer, set())
-        self._has.setdefault(peer, set()).update(told)
+        """Mark the entries of the last `delta_for` for `peer` as known to it: they are on their way."""
+        sent = self._leaving.pop(peer, set())
+        self._has.setdefault(peer, set()).update(sent)
         if self._noted is not None:
-            self._noted |= told
+            self._noted |= sent
 
     def learn(self, entries: SymbolEntries, peer: int) -> None:
-        """Enter what `peer` has sent; it will not be sent the same entries back.
+        """Enter the entries from `peer`; they will not be sent back to it.
 
         Raises SymbolCollisionError if an entry's word stands for another value here, and PeerError for a word
-        that is not the hash of its bytes, or bytes that `pack` does not make. The other entries are learned
-        all the same: `peer` will not send them again.
+        that is not the hash of its bytes, or bytes that `pack` does not make. After a collision the other
+        entries are learned all the same: `peer` will not send them again.
         """
         failure: SymbolCollisionError | None = None
         for word, payload in zip(entries.words, entries.payloads, strict=True):
@@ -239,34 +242,38 @@ class SymbolTable:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has twice as many entries, or bytes of values, as were in use when that was last found
-        out, and not few.
+        """True if entries, or bytes of values, are twice what was in use at the last pass, and above a
+        minimum.
+
+        A pass that searched very many words raises these limits further (`forget`).
         """
         return len(self._values) >= self._full_at or self._bytes >= self._bytes_full_at
 
     def withdraw(self, peer: int) -> None:
-        """`peer` may have forgotten all that it had: what it needs is told again."""
+        """Believe nothing of `peer`, which may have forgotten everything: entries that it needs are sent
+        again.
+        """
         self._has.pop(peer, None)
 
     def begin(self) -> None:
-        """From now on note what is told and learned."""
+        """Start to note the words that are sent and learned."""
         self._noted = set()
 
     def marking(self) -> SymbolMarking:
-        """What is pinned or was noted is in use; nothing else yet. Cost: some 20 ns for each entry."""
+        """Return an account with only pinned and noted words in use so far. Costs some 20 ns per entry."""
         marking = SymbolMarking(self._values)
         for words in (self._pinned, self._noted or ()):
             marking.add(np.fromiter(words, np.int64, len(words)))
         return marking
 
     def forget(self, marking: Marking) -> int:
-        """Forget what is not in use, also of what peers are said to have; returns how many entries that were.
+        """Forget entries that are not in use, here and in the lists of what peers have; return their number.
 
-        Requires: nothing was entered since `marking` was made. Cost: some 0.3 µs for each that goes.
+        Requires: nothing was entered since `marking` was made. Costs some 0.3 µs for each entry that goes.
         """
         assert isinstance(marking, SymbolMarking), "the account that this table gave"
-        kept, gone = marking.in_use_and_not()
-        assert kept.shape[0] + gone.shape[0] == len(self._values)
+        live, gone = marking.in_use_and_not()
+        assert live.shape[0] + gone.shape[0] == len(self._values)
         words = gone.tolist()
         values = list(map(self._values.pop, words))
         _consume(map(self._words.pop, [value for value in values if type(value) is not _Packed]))
@@ -274,12 +281,12 @@ class SymbolTable:
             has.difference_update(words)
         for other in self.beside.values():
             other.forget(words, values)
-        if kept.shape[0] < gone.shape[0]:
+        if live.shape[0] < gone.shape[0]:
             self._shrink()
             self._bytes = sum(map(getsizeof, self._values.values()))
         else:
             self._bytes = max(0, self._bytes - sum(map(getsizeof, values)))
-        # What looking costs should be little beside entering what has come since the last time.
+        # The cost of a search should be small beside that of entering the values that came since the last.
         self._full_at = max(
             self._full_from,
             2 * len(self._values),
@@ -294,13 +301,13 @@ class SymbolTable:
         return len(words)
 
     def give_up(self) -> None:
-        """Nobody could say what is in use: try again when there is twice as much."""
+        """End a pass without an answer about what is in use; try again when there is twice as much."""
         self._noted = None
         self._full_at = max(self._full_from, 2 * len(self._values))
         self._bytes_full_at = max(self._bytes_from, 2 * self._bytes)
 
     def report(self) -> dict[str, int]:
-        """How many entries there are, of how many bytes, and how often how many were forgotten."""
+        """Return the number of entries, bytes of values, entries forgotten, and passes; and the limits."""
         return {
             "entries": len(self._values),
             "bytes": self._bytes,
@@ -311,14 +318,14 @@ class SymbolTable:
         }
 
     def _shrink(self) -> None:
-        """Give back the memory of what is gone: dictionaries and sets keep their size otherwise."""
+        """Give back the memory of entries that are gone: dictionaries and sets keep their size otherwise."""
         _rebuild(self._values)
         _rebuild(self._words)
         for peer, has in self._has.items():
             self._has[peer] = has.copy()
 
     def check_invariants(self) -> None:
-        """Assert what the class promises; costs a hash for every entry."""
+        """Assert the invariants of the class; costs a hash for every entry."""
         assert 0 not in self._values
         for word, value in self._values.items():
             assert self._word_of(self._payload(word)) == word
@@ -335,7 +342,9 @@ class SymbolTable:
         return bytes(value) if type(value) is _Packed else pack(value)
 
     def _checked(self, word: int, payload: bytes, peer: int) -> object:
-        """The value of an entry that came from outside."""
+        """Return the value of an entry from another worker; `PeerError` unless word and bytes belong
+        together.
+        """
         if self._word_of(payload) != word:
             raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value that has another hash")
         try:
@@ -357,9 +366,9 @@ class SymbolTable:
             self._bytes += getsizeof(packed)
 
     def _enter(self, word: int, value: str | bytes) -> None:
-        # In one step: another worker of this process, in its thread, may enter the same value now.
-        known = self._values.setdefault(word, value)
-        if type(known) is not type(value) or known != value:
+        # `setdefault` is atomic: a worker in another thread of this process may enter the same value now.
+        entered = self._values.setdefault(word, value)
+        if type(entered) is not type(value) or entered != value:
             raise self._collision(word, value)
         self._words[value] = word
         self._bytes += getsizeof(value)
@@ -378,19 +387,19 @@ class SymbolTable:
 
 
 def _consume(steps: Iterable[object]) -> None:
-    """Take all steps, and keep nothing of them; a loop without Python in it."""
+    """Take all steps and drop their results; a loop that runs outside of Python code."""
     deque(steps, maxlen=0)
 
 
 def _rebuild(mapping: dict[K, V]) -> None:
-    """Give back memory that was for more."""
+    """Give back the memory of entries that are gone."""
     rest = mapping.copy()
     mapping.clear()
     mapping.update(rest)
 
 
 def _distinct(words: Int64s) -> set[int]:
-    """The different words; a set for few, Arrow's hash table for many."""
+    """Return the different words; by a set for few, by Arrow's hash table for many."""
     flat = words.ravel()
     if flat.size > SET_WORDS_MAX:
         flat = numbers_of(int64_array(flat).unique(), np.int64)

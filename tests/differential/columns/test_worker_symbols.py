@@ -26,7 +26,10 @@ def test_the_environment_says_how_much_it_has_before_it_forgets(monkeypatch: pyt
         return full_from("NAIAD_SYMBOLS_BYTES_MIN", 77, "bytes of values")
 
     assert found(" ") == 77 and found("0") == found("1") == 1 and found(" 5000 ") == 5000
-    with pytest.raises(MisuseError, match="NAIAD_SYMBOLS_BYTES_MIN=many: it says how many bytes of values"):
+    with pytest.raises(
+        MisuseError,
+        match="MIN=many: write a whole number. From so many bytes of values on",
+    ):
         found("many")
     monkeypatch.delenv("NAIAD_SYMBOLS_BYTES_MIN")
     assert full_from("NAIAD_SYMBOLS_BYTES_MIN", 77, "bytes of values") == 77
