@@ -1,10 +1,10 @@
-"""What do rows add to the sums of their groups? A step of a chain: rows of keys and values become rows of
-keys and components (`kernels/sums/components.py`), as few as there can be, in order.
+"""What do rows add to the sums of their groups? A step from rows of keys and values to rows of keys and
+components (`kernels/sums/components.py`), as few as possible, in order.
 
-Rows are put in the order of their keys first, so that those of one key add up before anything is written.
-Many rows are one word each while they are sorted, and are unpacked again a block at a time, which stays in
-the processor's cache: all at once they would take twice the memory or more, and as long to write as to sort.
-Rows that come packed are never all there as words, nor is what is made of them.
+The step sorts rows by their keys first, so that rows of one key add up before anything is written. While it
+sorts many rows, each is one word. It unpacks them one block at a time, which stays in the processor's cache:
+all rows at once would take twice the memory or more, and as long to write as to sort. If rows come packed,
+neither they nor the results are ever unpacked all at once.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from differential.thresholds import MANY_ROWS
 __all__ = ["AccumulateTransform"]
 
 _BLOCK_ROWS: Final = 1 << 15
-"""Unpacked at a time: a mebibyte of rows of four words."""
+"""Rows that are unpacked at a time: a mebibyte of rows of four words."""
 
 
 _PIECE_ROWS: Final = 1 << 14
-"""Of packed rows so many are words at once, before they are sorted."""
+"""Packed rows that are unpacked at a time, before they are sorted."""
 
 _PACKED_ROWS: Final = 1 << 16
-"""So many rows of what is made are a block, or somewhat more."""
+"""Rows of a block of results, or somewhat more."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +53,34 @@ class AccumulateTransform:
     schema_out: Schema
 
     def describe(self) -> str:
-        """That it is one; which components they are belongs to the stage behind it."""
+        """Return its name; the stage behind it describes which components they are."""
         return "components"
 
     def compile(self) -> Callable[[Int64s], Int64s | None]:
-        """The step over words, time and diff last; None for no rows."""
+        """Return the step over words, time and diff last; it returns None for no rows."""
         makers = np.array(self.makers, np.int64).T.copy()
 
         def accumulate(words: Int64s) -> Int64s | None:
             try:
                 blocks = (components_of(rows, self.key_words, makers) for rows in self._blocks(words))
-                made = _together(block for block in blocks if block.shape[1])  # in one all rows may cancel
-                if made is None:
+                rows_out = _together(
+                    block for block in blocks if block.shape[1]
+                )  # rows of one may all cancel
+                if rows_out is None:
                     return None
-                if not is_consolidated(made):
-                    made = sort_consolidate(made)
+                if not is_consolidated(rows_out):
+                    rows_out = sort_consolidate(rows_out)
             except OverflowError:
                 raise component_overflow(words[-1]) from None
-            return made if made.shape[1] else None
+            return rows_out if rows_out.shape[1] else None
 
         return accumulate
 
     def packed(self, blocks: Sequence[Block]) -> list[Block] | None:
-        """What the step makes of packed rows, time and diff last, in order and packed, too; none for no rows.
-        None if that has to be done with words: for few rows, or without a key, or if rows do not fit a word
-        each, or a sum leaves 64 bits, of which the function of `compile` says whose.
+        """Return the results for packed rows, time and diff last, in order and packed, too; [] for no rows.
+
+        Returns None if the step must run on words: for few rows, without a key, if rows do not fit one word
+        each, or if a sum leaves 64 bits. Then the function of `compile` finds out whose sum it is.
         """
         count, columns = sum(block.rows for block in blocks), blocks[0].columns
         if not self.key_words or count < MANY_ROWS:
@@ -98,11 +101,11 @@ class AccumulateTransform:
             return None
 
     def _blocks(self, words: Int64s) -> Iterator[Int64s]:
-        """The rows in the order of their keys, in one or more pieces; as they are if there is no key."""
+        """Yield the rows in the order of their keys, in one or more pieces; unsorted if there is no key."""
         if not self.key_words:
             yield words
             return
-        words = np.ascontiguousarray(words)  # columns put beside each other may come out in the other order
+        words = np.ascontiguousarray(words)  # columns that were concatenated may be in row-major order
         rows = sort_consolidate(words) if words.shape[1] < MANY_ROWS else sort_many([words])
         if isinstance(rows, PackedRows):
             yield from rows.blocks(_BLOCK_ROWS, self.key_words)
@@ -111,8 +114,9 @@ class AccumulateTransform:
 
 
 def _together(parts: Iterator[Int64s]) -> Int64s | None:
-    """All rows in one array; None of no part. Many are packed while more are made: of several parts there
-    would be twice the memory of all.
+    """Return all rows in one array; None if there is no part.
+
+    Several parts are packed while more are made: unpacked they would take twice the memory in the end.
     """
     first = next(parts, None)
     second = None if first is None else next(parts, None)
@@ -121,18 +125,18 @@ def _together(parts: Iterator[Int64s]) -> Int64s | None:
     blocks = [Block(first), Block(second)]
     del first, second
     blocks += map(Block, parts)
-    made = room_for(blocks[0].columns, sum(block.rows for block in blocks))
+    rows_out = room_for(blocks[0].columns, sum(block.rows for block in blocks))
     start = 0
     for block in blocks:
         stop = start + block.rows
-        for column in range(made.shape[0]):
-            block.write(column, made[column, start:stop])
+        for column in range(rows_out.shape[0]):
+            block.write(column, rows_out[column, start:stop])
         start = stop
-    return made
+    return rows_out
 
 
 def _packed_in_order(parts: Iterable[Int64s]) -> list[Block]:
-    """All rows in blocks, in order; equal ones of two parts are summed."""
+    """Return all rows in blocks, in order; equal rows of two parts are summed."""
     blocks: list[Block] = []
     waiting: list[Int64s] = []
     rows, last, are_in_order = 0, None, True
@@ -152,5 +156,5 @@ def _packed_in_order(parts: Iterable[Int64s]) -> list[Block]:
     if are_in_order:
         return blocks
     joining: list[Part] = [*blocks]
-    blocks.clear()  # each goes as soon as its rows are words
+    blocks.clear()  # so that each block goes as soon as it is unpacked
     return list(packed(sort_consolidate(joined(joining))))

@@ -1,9 +1,9 @@
-"""How does a Python function of batches meet rows of words?
+"""How does a Python function of batches get rows of words?
 
-    map_batches(fn)   fn(Arrow table with the column diff) gives an Arrow table, with any rows and their diff
+    map_batches(fn)   fn(Arrow table with the column diff) returns an Arrow table, any rows with their diff
 
-Rows of several times are several batches, so that what comes out has the time of what went in. A function is
-linear (`collections/functions.py`); what it must observe besides, `user_functions.py` says.
+Rows of several times make several batches, so that results have the time of their input. The function must be
+linear (`collections/functions.py`); `user_functions.py` lists its other duties.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ROWS_SHOWN_MAX: Final = 3
 
 
 def compile_batches(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s], Int64s | None]:
-    """The function from rows of `step.schema_in` (with time and diff) to rows of `step.schema_out`."""
+    """Return the function from rows of `step.schema_in` (with time and diff) to rows of `step.schema_out`."""
     for schema in (step.schema_in, step.schema_out):
         if _DIFF in schema:
             raise SchemaError(f"map_batches ({step.site}): {_DIFF!r} is what it calls the differences")
-    given = Schema((*step.schema_out, Column(_DIFF, Schema.of("diff: int")[_DIFF].type)))
+    with_diff = Schema((*step.schema_out, Column(_DIFF, Schema.of("diff: int")[_DIFF].type)))
 
     def apply(words: Int64s) -> Int64s | None:
-        made = [_applied(step, given, part, symbols) for part in _by_time(words)]
-        whole = np.concatenate(made, axis=1) if len(made) > 1 else made[0]
+        results = [_applied(step, with_diff, part, symbols) for part in _by_time(words)]
+        whole = np.concatenate(results, axis=1) if len(results) > 1 else results[0]
         whole = whole[:, whole[-1] != 0]
         return np.ascontiguousarray(whole) if whole.shape[1] else None
 
@@ -47,7 +47,7 @@ def compile_batches(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s], 
 
 
 def _by_time(words: Int64s) -> Iterator[Int64s]:
-    """The rows of each time."""
+    """Yield the rows of each time."""
     times = words[-TRAILING_WORDS]
     if words.shape[1] == 0 or (times == times[0]).all():
         yield words
@@ -56,13 +56,13 @@ def _by_time(words: Int64s) -> Iterator[Int64s]:
         yield np.ascontiguousarray(words[:, times == time])
 
 
-def _applied(step: UserStep, given: Schema, words: Int64s, symbols: SymbolTable) -> Int64s:
+def _applied(step: UserStep, with_diff: Schema, words: Int64s, symbols: SymbolTable) -> Int64s:
     rows = words.shape[1]
     diffs = int64_array(words[-1])
     table = step.schema_in.decode(words, symbols).append_column(_DIFF, diffs)
     try:
-        # Its own handle on the columns: pandas' `self_destruct` leaves a table that crashes whoever looks at
-        # it, and a message shows the first rows.
+        # A handle of its own on the columns: pandas' `self_destruct` leaves a table that crashes at the next
+        # access, and messages show its first rows.
         result = cast(Callable[[pa.Table], object], step.function)(table.slice())
     except Exception as error:
         why = f"{type(error).__name__}: {text_of(error)}"
@@ -76,12 +76,12 @@ def _applied(step: UserStep, given: Schema, words: Int64s, symbols: SymbolTable)
             raise step.error(
                 _batch(table),
                 f"it gave {counted(result.num_rows, 'row')} for {rows}, without the column {_DIFF!r}: give "
-                "that, too, for each row that is given, or a row for each row",
+                "that column, too, or exactly one row for each row",
             )
         result = result.append_column(_DIFF, diffs)
     out = np.empty((step.schema_out.width + TRAILING_WORDS, result.num_rows), dtype=np.int64)
     try:
-        encoded = given.encode(result, symbols, f"result of {name_of(step.function)}")
+        encoded = with_diff.encode(result, symbols, f"result of {name_of(step.function)}")
     except SchemaError as error:
         raise step.error(_batch(table), str(error)) from error
     out[:-TRAILING_WORDS] = encoded[:-1]
@@ -92,6 +92,6 @@ def _applied(step: UserStep, given: Schema, words: Int64s, symbols: SymbolTable)
 
 
 def _batch(table: pa.Table) -> str:
-    """The first rows of a batch, for messages."""
+    """Return the first rows of a batch, for messages."""
     head = table.slice(0, _ROWS_SHOWN_MAX).to_pylist()
     return f"a batch of {counted(table.num_rows, 'row')} that starts with {head}"

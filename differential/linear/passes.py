@@ -1,16 +1,16 @@
 """How does a chain of linear operators become few passes over the words?
 
-The steps are walked once, with three things at hand: the columns so far, a `Projection` that says where
-their words are, and conditions that are still to be tested. Selecting columns and negating only change the
-projection; a filter only adds a condition. A *pass* is made of them where something must be computed, and
-at the end:
+The planner walks the steps once, with three things at hand: the columns so far, a `Projection` that says
+where their words are, and conditions still to be tested. Selecting columns and negating only change the
+projection; a filter only adds a condition. The planner makes a *pass* of them where something must be
+computed, and at the end:
 
     gather      test the conditions, gather the words of the rows that pass
     compute     write computed columns into a new array
-    accumulate  what a group keeps of its rows, summed
+    accumulate  sum what each row adds to its group
     user        hand the rows to a Python function, cut them into sliding windows, or place them on units
 
-A condition that can fail (it divides) sees only the rows that the filters before it have let through.
+A condition that can fail (it divides) sees only the rows that passed the filters before it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SelectPass:
     site: CallSite
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return the step as it would be written."""
         return f"select({', '.join(f'{name}={expr.describe()}' for name, expr in self.columns)})"
 
 
@@ -79,24 +79,24 @@ class FilterPass:
     condition: Expr
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return the step as it would be written."""
         return f"filter({self.condition.describe()})"
 
 
 @dataclass(frozen=True)
 class NotNullPass:
-    """The same rows without the words that say whether these columns are null, which they are not."""
+    """The same rows without the null flags of these columns, which are never null."""
 
     names: tuple[str, ...]
     schema_in: Schema
 
     @property
     def schema_out(self) -> Schema:
-        """The columns, these without nulls."""
+        """The same columns, these without nulls."""
         return self.schema_in.without_nulls(self.names)
 
     def projection(self) -> Projection:
-        """Where the words are that are left."""
+        """Return the places of the words that remain."""
         sources: list[int] = []
         for column in self.schema_out:
             words = self.schema_in.words_of(column.name)
@@ -104,7 +104,7 @@ class NotNullPass:
         return Projection.of(sources)
 
     def describe(self) -> str:
-        """Which columns."""
+        """Return a text that names the columns."""
         return f"not null: {', '.join(self.names)}"
 
 
@@ -113,7 +113,7 @@ class NegatePass:
     """The opposite diff."""
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return the step as it would be written."""
         return "negate()"
 
 
@@ -124,12 +124,12 @@ class WeighPass:
     by: str
 
     def describe(self) -> str:
-        """By which column."""
+        """Return a text that names the column."""
         return f"weigh by {self.by}"
 
 
 RowFunction: TypeAlias = Callable[[Int64s], Int64s | None]
-"""From rows of words, with time and diff, to rows of words, or None if none is left."""
+"""From rows of words, with time and diff, to rows of words; None if no row is left."""
 
 Step: TypeAlias = (
     SelectPass
@@ -149,7 +149,7 @@ Step: TypeAlias = (
 
 
 def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | None) -> Projection | None:
-    """The projection that `steps` are, or None if they do more than move words."""
+    """Return the projection that `steps` amount to, or None if they do more than move words."""
     projection = Projection.identity(schema.width)
     for step in steps:
         if isinstance(step, NegatePass):
@@ -170,8 +170,9 @@ def projection_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable | 
 def passes_of(
     steps: Sequence[Step], schema: Schema, symbols: SymbolTable, origins: Sequence[bytes] = ()
 ) -> list[Pass]:
-    """The passes for all of `steps` over rows of `schema`, one after another. `origins`: of each step the
-    operator that it stands for.
+    """Return the passes for all of `steps` over rows of `schema`, one after another.
+
+    `origins`: for each step the operator that it stands for.
     """
     plan = _Plan(schema, symbols)
     for number, step in enumerate(steps):
@@ -182,7 +183,7 @@ def passes_of(
 
 
 def as_one(passes: Sequence[Pass]) -> RowFunction:
-    """The one function that makes all these passes."""
+    """Return one function that runs all these passes."""
     functions = [one.function for one in passes]
     if not functions:
         return _unchanged
@@ -201,7 +202,7 @@ def as_one(passes: Sequence[Pass]) -> RowFunction:
 
 
 def risky_steps(steps: Sequence[Step], schema: Schema) -> int:
-    """How many of the steps there are up to the last one that has no value for some rows; 0: all have one."""
+    """Return the number of steps up to the last one that may fail for some rows; 0 if none may."""
     last = 0
     for number, step in enumerate(steps, 1):
         if isinstance(step, SelectPass):
@@ -224,7 +225,7 @@ def risky_steps(steps: Sequence[Step], schema: Schema) -> int:
 
 
 class _Plan:
-    """The passes so far, and what is still to be done before the next."""
+    """The passes so far, and the work to be done before the next."""
 
     def __init__(self, schema: Schema, symbols: SymbolTable) -> None:
         self.passes: list[Pass] = []
@@ -233,16 +234,16 @@ class _Plan:
         self._start(schema)
 
     def _start(self, schema: Schema) -> None:
-        """From here on the words are those of `schema`, with nothing left to be done."""
+        """Continue with words of `schema`, and no work left over."""
         self._schema = schema
         self._width = schema.width
         self._projection = Projection.identity(schema.width)
         self._conditions: list[CompiledExpression] = []
         self._risky = (b"", 1)
-        """The operator of the last condition that may fail, and by what differences were multiplied there."""
+        """The operator of the last condition that may fail, and the sign of differences at that point."""
 
     def add(self, step: Step) -> None:
-        """Take up the next step."""
+        """Add the next step."""
         if isinstance(step, NegatePass):
             self._projection = self._projection.negated()
         elif isinstance(step, NotNullPass):
@@ -288,13 +289,13 @@ class _Plan:
             self._start(step.schema_out)
 
     def _pass(self, function: RowFunction, name: str, origin: bytes | None = None, sign: int = 1) -> None:
-        """One more pass, over rows of the columns so far."""
+        """Append a pass over rows of the columns so far."""
         self.passes.append(
             Pass(function, self._schema, name, self.origin if origin is None else origin, sign)
         )
 
     def flush(self) -> None:
-        """Make a pass of what is left to be done, if anything is."""
+        """Make a pass of the work left over, if there is any."""
         projection, width = self._projection, self._width
         if self._conditions:
             self._pass(_gather(self._conditions, projection, width), "filter", *self._risky)
@@ -308,7 +309,7 @@ class _Plan:
         return Compiler(self._schema, self._projection, self._symbols)
 
     def _compute(self, step: SelectPass) -> None:
-        """Computed columns: a pass of their own, over the rows that the filters have let through."""
+        """Append a pass that computes columns, over the rows that the filters have let through."""
         if self._conditions:
             self.flush()
         compiler = self._compiler()
@@ -320,12 +321,12 @@ class _Plan:
 
 
 def schema_of(step: SelectPass, schema: Schema) -> Schema:
-    """The columns that a selection makes."""
+    """Return the columns that a selection makes."""
     return Schema(tuple(Column(name, expr.type_in(schema)) for name, expr in step.columns))
 
 
 def _moved(step: SelectPass, compiler: Compiler) -> Projection | None:
-    """Where the words of the new columns are, if all of them only move; else None."""
+    """Return where the words of the new columns are, if all of them only move; else None."""
     moves: list[tuple[int, int]] = []
     for _, expr in step.columns:
         words = compiler.projected(expr)
@@ -344,7 +345,7 @@ def _unchanged(words: Int64s) -> Int64s:
 
 
 def _gather(conditions: Sequence[CompiledExpression], projection: Projection, width: int) -> RowFunction:
-    """Rows where all conditions are true, with the words that `projection` names."""
+    """Return a function for the rows where all conditions hold, with the words that `projection` names."""
     mask = _all(conditions)
     project = projection.compile(width)
     project_picked = projection.compile_picked(width)
@@ -361,7 +362,7 @@ def _gather(conditions: Sequence[CompiledExpression], projection: Projection, wi
 
 
 def _all(conditions: Sequence[CompiledExpression]) -> Callable[[Int64s], Bools]:
-    """Where all conditions are true."""
+    """Return a function that tells where all conditions are true."""
     masks = [condition.mask for condition in conditions]
     first, rest = masks[0], masks[1:]
     if not rest:
@@ -369,32 +370,32 @@ def _all(conditions: Sequence[CompiledExpression]) -> Callable[[Int64s], Bools]:
     can_overflow = any(condition.can_overflow for condition in conditions)
 
     def mask(words: Int64s) -> Bools:
-        found = first(words)
+        mask_of_all = first(words)
         for other in rest:
-            found = found & other(words)
-        return found
+            mask_of_all = mask_of_all & other(words)
+        return mask_of_all
 
     def tried(words: Int64s) -> Bools:
         try:
             return mask(words)
-        except RowError:  # perhaps in a row that an earlier condition excludes
+        except RowError:  # perhaps for a row that an earlier condition excludes
             return _one_by_one(masks, words)
 
     return tried if can_overflow else mask
 
 
 def _one_by_one(masks: Sequence[Callable[[Int64s], Bools]], words: Int64s) -> Bools:
-    """Where all conditions are true, each of which sees only rows that those before it let through."""
+    """Return where all conditions are true; each sees only rows that those before it let through."""
     left = np.arange(words.shape[1])
     for mask in masks:
         left = left[mask(words.take(left, 1))]
-    found = np.zeros(words.shape[1], dtype=np.bool_)
-    found[left] = True
-    return found
+    passing = np.zeros(words.shape[1], dtype=np.bool_)
+    passing[left] = True
+    return passing
 
 
 def _compute(columns: Sequence[tuple[CompiledExpression, range]], width: int, sign: int) -> RowFunction:
-    """Computed columns, time and diff in a new array."""
+    """Return a function that writes computed columns, time and diff into a new array."""
     writers = [(compiled.writer(), slice(where.start, where.stop)) for compiled, where in columns]
 
     def compute(words: Int64s) -> Int64s:

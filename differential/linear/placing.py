@@ -1,11 +1,11 @@
-"""On which units does a row lie, or look for others? A step of a chain: each row once for each of these.
+"""On which units does a row lie, or look for others? A step that makes each row once for each of its units.
 
-A *unit* is a slot for rows; which worker has it is said where rows are sent by it (`UnitRoute`). The step
-only asks: who answers is given (`Places`), and looks at a hash of the row's keys and one of the whole row, so
-that a removal goes where its insertion has gone.
+A *unit* is a slot for rows; the route by which rows are sent (`UnitRoute`) says which worker has it. The step
+only calls the function it gets (`Places`), which looks at a hash of the row's keys and one of the whole row,
+so that a removal goes where its insertion went.
 
-The unit stands in front of the row, in a column that no user can name. Behind the other keys of a join it is
-the last one: rows are found by their key first, which tells them apart better.
+The unit stands in front of the row, in a column that no user can name. In the keys of a join it comes last,
+behind the other keys: rows are searched by key first, which tells them apart better.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from differential.errors import SchemaError
 __all__ = ["UNIT", "Places", "Placing", "placed"]
 
 UNIT: Final = "(unit)"
-"""The column in front of rows that have been placed."""
+"""Name of the column in front of placed rows."""
 
 Places: TypeAlias = Callable[[Int64s, Int64s], Int64s]
-"""Of rows of words, and of which of these are the key: each row once for each of its units, that in front."""
+"""From rows of words, and the indices of their key words: each row once for each of its units, that in front.
+"""
 
 
 @dataclass(frozen=True)
 class Placing:
-    """Rows of `schema_in`, each with a unit in front, for all units that `places` gives it by its `keys`.
+    """Rows of `schema_in` with a unit in front, once for each unit that `places` returns for their `keys`.
 
-    `text` says the same as `places`, in every process.
+    `text` describes `places`, and is the same in every process.
     """
 
     schema_in: Schema
@@ -47,12 +48,13 @@ class Placing:
         return placed(self.schema_in)
 
     def describe(self) -> str:
-        """A stable text."""
+        """Return a stable text."""
         return f"place by {', '.join(self.keys) or 'nothing'}: {self.text}"
 
     def compile(self) -> Callable[[Int64s], Int64s | None]:
-        """The function from rows of words to rows of words; None if no row has a unit. Cost: what `places`
-        costs.
+        """Return the function from rows of words to rows of words; None if no row has a unit.
+
+        Costs what `places` costs.
         """
         keys = _words_of(self.schema_in, self.keys)
         places = self.places
@@ -65,12 +67,12 @@ class Placing:
 
 
 def _words_of(schema: Schema, names: Sequence[str]) -> Int64s:
-    """Which words of a row these columns are, in this order."""
+    """Return the indices of these columns' words in a row, in this order."""
     return np.array([word for name in names for word in schema.words_of(name)], np.int64)
 
 
 def placed(schema: Schema) -> Schema:
-    """The columns of rows that have been placed; raises SchemaError if they have been already."""
+    """Return the columns of placed rows; raises SchemaError if the rows are placed already."""
     if UNIT in schema:
         raise SchemaError(f"a column is called {UNIT!r}, as the one that balanced joins put in front of rows")
     return Schema((Column(UNIT, integer), *schema))

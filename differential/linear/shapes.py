@@ -1,16 +1,17 @@
-"""Shapes of windows over a column of times, and clocks: which time is it at the end of an epoch?
+"""Shapes of windows over a column of times, and clocks: what time is it at the end of an epoch?
 
     tumbling(minutes=5)                          one after another: every time is in one window
     sliding(timedelta(hours=1), timedelta(minutes=5))   overlapping
     session(minutes=30, by="user")               as long as something happens
     clock(start, every=minutes(1))               the end of epoch k is start + k · every
 
-Lengths are `datetime.timedelta`, or the same written as keywords, for columns of timestamps, and, in whole
-days, of dates; whole numbers, in whatever unit the column has, for columns of integers. A window holds its
-start and not its end. Windows begin at `origin`, and from there on in both directions; by default at the zero
-of the column, which for timestamps is 1970-01-01 UTC and for dates 1970-01-01, a Thursday: windows of a day
-are days there, and weeks that begin on Mondays have `origin=date(2024, 1, 1)`. A moment without a time zone
-is read as UTC, as the values of rows and constants are. Spark: `window`; Flink: TUMBLE, HOP.
+For columns of timestamps, lengths are `datetime.timedelta`, or the same written as keywords; for dates, too,
+in whole days. For columns of integers they are whole numbers, in whatever unit the column has. A window
+includes its start and excludes its end. Windows begin at `origin`, and repeat from there in both directions.
+The default origin is the zero of the column: 1970-01-01 UTC for timestamps, 1970-01-01, a Thursday, for
+dates. So windows of a day are UTC days; for weeks that begin on Mondays write `origin=date(2024, 1, 1)`. A
+moment without a time zone is read as UTC, like values of rows and constants. Spark: `window`; Flink: TUMBLE,
+HOP.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _WRITTEN: Final = re.compile(rf" *(?:{_PART.pattern} *)+", re.IGNORECASE)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAYS_MAX: Final = 1 << 28
 _WINDOWS_MAX: Final = 100_000
-"""Windows that a row may be in: each is a row of its own."""
+"""Most windows of one row: each makes a row of its own."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Tumbling:
 
 @dataclass(frozen=True)
 class Sliding:
-    """Windows of `size`, one beginning `every` so much. Made by `sliding`."""
+    """Windows of `size`, one beginning every `every`. Made by `sliding`."""
 
     size: Length
     every: Length
@@ -98,9 +99,9 @@ class Clock:
 
 
 def tumbling(size: Length | str | None = None, *, origin: Moment | None = None, **parts: float) -> Tumbling:
-    """Windows of one length, one after another: `tumbling(minutes=5)`, `tumbling(timedelta(days=1))`, or,
-    for a column of integers, `tumbling(100)`. Spark's texts are lengths, too: `tumbling("10 minutes")`.
+    """Return windows of one length, one after another: `tumbling(minutes=5)`, `tumbling(timedelta(days=1))`.
 
+    For a column of integers: `tumbling(100)`. Spark's texts are lengths, too: `tumbling("10 minutes")`.
     `parts` are those of `datetime.timedelta`. Raises SchemaError for a length that is not positive.
     """
     return Tumbling(_length("tumbling", size, parts), origin)
@@ -108,11 +109,11 @@ def tumbling(size: Length | str | None = None, *, origin: Moment | None = None, 
 
 @written_as("sliding('1 hour', '10 minutes'): how long they are, and how often one begins")
 def sliding(size: Length | str, every: Length | str, *, origin: Moment | None = None) -> Sliding:
-    """Windows of `size` of which one begins every `every`: `sliding(timedelta(hours=1),
-    timedelta(minutes=5))`.
+    """Return windows of `size`, one beginning every `every`.
 
-    A row is in ⌈size / every⌉ windows and becomes as many rows. Raises SchemaError for lengths that are not
-    positive, or windows of which a row would be in more than 100,000.
+    `sliding(timedelta(hours=1), timedelta(minutes=5))`, for instance. A row is in ⌈size / every⌉ windows and
+    becomes as many rows. Raises SchemaError for lengths that are not positive, or windows of which a row
+    would be in more than 100,000.
     """
     return Sliding(_length("sliding", size, {}), _length("sliding", every, {}), origin)
 
@@ -120,20 +121,21 @@ def sliding(size: Length | str, every: Length | str, *, origin: Moment | None = 
 def session(
     gap: Length | str | None = None, *, by: str | Expr | Iterable[str | Expr] = (), **parts: float
 ) -> Session:
-    """Windows that rows make themselves: `session(minutes=30, by="user")`. Rows of equal `by` (all rows,
-    without) are in one window with the next if this is less than `gap` later; it begins with its first
-    row, and ends `gap` after its last.
+    """Return windows that follow from the rows: `session(minutes=30, by="user")`.
+
+    Rows of equal `by` (without `by`, all rows) share a window with the next row if that is less than `gap`
+    later. A window begins with its first row, and ends `gap` after its last.
     """
     return Session(_length("session", gap, parts), (by,) if isinstance(by, str | Expr) else tuple(by))
 
 
 def clock(start: Moment, every: Length | str | None = None, **parts: float) -> Clock:
-    """Epochs as times: when epoch 0 is sealed it is `start`, and `every` later with each epoch that follows.
+    """Return a clock that gives epochs times: epoch 0 is sealed at `start`, each later one `every` later.
 
     `clock(datetime(2024, 1, 1, tzinfo=UTC), minutes=1)`, for dates `clock(date(2024, 1, 1), days=1)`, for
-    times that are integers `clock(0, 10)`. A datetime without a time zone is read as UTC, as in rows.
-    Who feeds the dataflow seals accordingly; epochs may be empty. Raises SchemaError for a step that is
-    not positive.
+    times that are integers `clock(0, 10)`. A datetime without a time zone is read as UTC, as in rows. The
+    client that feeds the dataflow must seal accordingly; epochs may be empty. Raises SchemaError for a step
+    that is not positive.
     """
     return Clock(start, _length("clock", every, parts))
 
@@ -162,7 +164,7 @@ def _length(what: str, length: Length | str | None, parts: dict[str, float]) -> 
 
 
 def time_type(schema: Schema, name: str, what: str) -> ColumnType:
-    """The type of a column that holds times; SchemaError for one that cannot."""
+    """Return the type of a column that holds times; SchemaError for a type that cannot."""
     type_ = schema[name].type
     if type_.kind not in _UNITS:
         raise SchemaError(
@@ -173,7 +175,7 @@ def time_type(schema: Schema, name: str, what: str) -> ColumnType:
 
 
 def words_of_length(length: Length | str, type_: ColumnType, what: str) -> int:
-    """A length in units of a column."""
+    """Return a length in units of a column."""
     unit = _UNITS[type_.kind]
     if isinstance(length, str):
         length = _length(what, length, {})
@@ -184,48 +186,47 @@ def words_of_length(length: Length | str, type_: ColumnType, what: str) -> int:
                 f"its unit, "
                 f"not {length}"
             )
-        found = length
+        units = length
     else:
         if not isinstance(length, dt.timedelta):
             raise SchemaError(
                 f"{what} ({call_site()}): the column of times is {type_}, so lengths are timedeltas, or "
                 f"texts as '5 minutes', not {length}"
             )
-        found = length // unit
-        if unit * found != length:
+        units = length // unit
+        if unit * units != length:
             raise SchemaError(
                 f"{what} ({call_site()}): the column of times is {type_}, so lengths are whole days, as in "
                 f"days=1 or weeks=2, not {length}"
             )
-    if found > (_DAYS_MAX if type_.kind == "date" else TIME_MAX):
+    if units > (_DAYS_MAX if type_.kind == "date" else TIME_MAX):
         raise SchemaError(f"{what} ({call_site()}): {length} is too long")
-    return found
+    return units
 
 
 def words_of_moment(moment: Moment | None, type_: ColumnType, what: str) -> int:
-    """A moment in units of a column; None: its zero."""
+    """Return a moment in units of a column; for None, the column's zero."""
     unit = _UNITS[type_.kind]
     if moment is None:
         return 0
     if unit is None and isinstance(moment, int) and not isinstance(moment, bool):
-        found = moment
+        units = moment
     elif type_.kind == "date" and isinstance(moment, dt.date) and not isinstance(moment, dt.datetime):
-        found = (moment - _EPOCH.date()).days
+        units = (moment - _EPOCH.date()).days
     elif type_.kind == "timestamp" and isinstance(moment, dt.datetime):
-        found = datetime_to_micros(moment)
+        units = datetime_to_micros(moment)
     else:
-        wanted = {"int": "whole number", "date": "date"}.get(type_.kind, "datetime")
+        noun = {"int": "whole number", "date": "date"}.get(type_.kind, "datetime")
         raise SchemaError(
-            f"{what} ({call_site()}): the column of times is {type_}, so a moment is a {wanted}, not "
-            f"{moment!r}"
+            f"{what} ({call_site()}): the column of times is {type_}, so a moment is a {noun}, not {moment!r}"
         )
-    if abs(found) > TIME_MAX:
+    if abs(units) > TIME_MAX:
         raise SchemaError(f"{what} ({call_site()}): {moment} is too far away")
-    return found
+    return units
 
 
 def lengths_of(shape: Tumbling | Sliding, type_: ColumnType) -> tuple[int, int, int]:
-    """Size, every, origin in units of the column."""
+    """Return size, every and origin in units of the column."""
     size = words_of_length(shape.size, type_, "window")
     every = words_of_length(shape.every, type_, "window") if isinstance(shape, Sliding) else size
     if -(-size // every) > _WINDOWS_MAX:

@@ -1,13 +1,13 @@
 """A chain of linear operators in a few integers, for kernels that take rows one by one.
 
-    words    int64[2, words]: for each word of the result its source and a number: a word as it was (0),
-             CONSTANT_WORD (the number itself), or SUM_WORD - w, word w plus the number
+    words    int64[2, words]: for each word of the result its source and a number. Source ≥ 0: that word as
+             it was, and number 0; CONSTANT_WORD: the number itself; SUM_WORD - w: word w plus the number
     tests    int64[tests, 4]: comparison, word, other word or -1, number to compare with; all must hold
-    sign     by which differences are multiplied
+    sign     factor of the differences, 1 or -1
 
-So filters that compare whole numbers, dates, times (and by == and !=, texts), and columns that are a column
-and a constant added up have such a form, and what only moves words. Chains that do more are functions on
-whole columns; so are those with columns that may be null in a condition or a sum.
+A chain has such a form if it moves words, compares whole numbers, dates or times (or, by == and !=, texts),
+and adds constants to columns. Other chains are functions on whole columns, and so are those that use a
+nullable column in a condition or a sum.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _Word = tuple[int, int]
 
 
 class Short(NamedTuple):
-    """See above."""
+    """The short form of a chain; its fields are described at the top of this module."""
 
     words: Int64s
     tests: Int64s
@@ -57,7 +57,7 @@ class Short(NamedTuple):
 
 
 def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Short | None:
-    """The short form of steps over rows of `schema`; None if they have none."""
+    """Return the short form of steps over rows of `schema`; None if they have none."""
     words: list[_Word] = [(word, 0) for word in range(schema.width)]
     tests: list[tuple[int, int, int, int]] = []
     sign = 1
@@ -68,12 +68,12 @@ def short_of(steps: Sequence[Step], schema: Schema, symbols: SymbolTable) -> Sho
             words = [words[source] for source in step.projection().sources]
             schema = step.schema_out
         elif isinstance(step, SelectPass):
-            found = _selected(step, schema, words, symbols)
-            if found is None:
+            selected = _selected(step, schema, words, symbols)
+            if selected is None:
                 return None
-            words, schema = found, schema_of(step, schema)
+            words, schema = selected, schema_of(step, schema)
         elif isinstance(step, FilterPass):
-            # What a sum does where it leaves 64 bits must not depend on a condition behind it.
+            # A sum that leaves 64 bits must do so whatever a condition behind it says.
             is_plain = all(source >= CONSTANT_WORD for source, _ in words)
             more = _tests(step.condition, schema, words, symbols) if is_plain else None
             if more is None:
@@ -107,7 +107,7 @@ def _selected(
 
 
 def _sum(expr: Expr, schema: Schema, words: list[_Word]) -> _Word | None:
-    """A column of whole numbers plus or minus a constant."""
+    """Return a column of whole numbers plus or minus a constant; None for other expressions."""
     if not isinstance(expr, Operation) or expr.op not in ("+", "-") or expr.to is not None:
         return None
     left, right = expr.operands
@@ -128,18 +128,18 @@ def _sum(expr: Expr, schema: Schema, words: list[_Word]) -> _Word | None:
 def _tests(
     condition: Expr, schema: Schema, words: list[_Word], symbols: SymbolTable
 ) -> list[tuple[int, int, int, int]] | None:
-    """Comparisons of columns with columns or constants, joined by `&`."""
+    """Return comparisons of columns with columns or constants, joined by `&`; None for other conditions."""
     if not isinstance(condition, Operation):
         return None
     if condition.op == "&":
-        found: list[tuple[int, int, int, int]] = []
+        tests: list[tuple[int, int, int, int]] = []
         for operand in condition.operands:
             assert isinstance(operand, Expr)
             more = _tests(operand, schema, words, symbols)
             if more is None:
                 return None
-            found += more
-        return found
+            tests += more
+        return tests
     kind = _KINDS.get(condition.op)
     types = [type_of(operand, schema) for operand in condition.operands] if kind is not None else []
     if kind is None or types[0] != types[1] or types[0].nullable:

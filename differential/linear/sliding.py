@@ -1,13 +1,13 @@
-"""Which sliding windows is a row in? A step of a chain: each row once for each of them, without Python per
+"""Which sliding windows is a row in? A step that makes each row once for each of them, without Python per
 row.
 
-With the first window beginning at `origin`, and one every `every` from there on in both directions, a row at
+The first window begins at `origin`, and from there one begins every `every`, in both directions. A row at
 time t is in the windows
 
     [start, start + size)   for each start = origin + k · every   with   start ≤ t < start + size
 
-that is in ⌈size / every⌉ of them, or one less where `every` does not divide `size`; in none if t falls into a
-gap between windows that are shorter than `every`.
+These are ⌈size / every⌉ windows, or one less where `every` does not divide `size`. If windows are shorter
+than `every`, a t in the gap between two is in none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from timely.user_code.call_site import CallSite
 __all__ = ["TIME_MAX", "SlidingTransform"]
 
 TIME_MAX: Final = 1 << 61
-"""Times, sizes and origins are not beyond this on either side of 0, so that no sum of three wraps."""
+"""Bound of times, sizes and origins on either side of 0, so that no sum of three wraps."""
 
 
 _DAY_MAX: Final = (1 << 31) - 1
@@ -38,7 +38,7 @@ _DAY_MAX: Final = (1 << 31) - 1
 class SlidingTransform:
     """Rows of `schema_in` with two more columns, the start and the end of a window around their `time`.
 
-    Rows whose time is null are in no window. size, every, origin: in units of the column.
+    Rows whose time is null are in no window. `lengths`: size, every and origin, in units of the column.
     """
 
     schema_in: Schema
@@ -55,17 +55,18 @@ class SlidingTransform:
 
     @property
     def text(self) -> str:
-        """As it would be written."""
+        """The step as it would be written."""
         return f"window({self.time!r}, …)"
 
     def describe(self) -> str:
-        """A stable text."""
+        """Return a stable text."""
         size, every, origin = self.lengths
         return f"windows of {self.time}: {size} every {every} from {origin} as {', '.join(self.names)}"
 
     def compile(self) -> Callable[[Int64s], Int64s | None]:
-        """The function from rows of words to rows of words; None if none is left. Cost: a few passes over
-        what comes out.
+        """Return the function from rows of words to rows of words; None if no row is left.
+
+        Costs a few passes over the result.
         """
         where = self.schema_in.words_of(self.time)
         is_nullable = len(where) == 2
@@ -98,7 +99,7 @@ class SlidingTransform:
         return run
 
     def _beyond(self, failing: Bools, words: Int64s, far: str) -> RowError:
-        """The error about rows whose times no window can hold."""
+        """Return the error about rows whose times no window can hold."""
         times = words[self.schema_in.words_of(self.time)[-1]]
         why = f"a time is beyond {far}, where windows cannot be told apart"
         error = RowError(f"{self.text} ({self.site}): {why}. Filter such rows out before.")

@@ -1,11 +1,11 @@
-"""A chain of linear operators as what a connector runs.
+"""A chain of linear operators as a transform of connectors.
 
 If the chain only moves words, `projection` says how, and the stage in front may write its rows in that layout
-at once.
+directly.
 
-A chain that has no answer for some rows is run by two connectors: `LinearTransform` gives the answers, and
-`FailureTransform` the failures (`failing.py`). Both are given the same batches, one right after the other, so
-that the chain is run once: whoever comes first keeps the other's part.
+Two connectors run a chain that has no answer for some rows: `LinearTransform` passes on the answers,
+`FailureTransform` the failures (`failing.py`). Both get the same batches, one right after the other, and run
+the chain only once: the one that comes first keeps the other's results.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ class ChainFailures:
     """The failures of one chain, on their way from the connector with the answers to those with the failures.
 
     Attributes:
-        places: by operator its number in rows of `FAILURES`.
+        places: number of each operator in rows of `FAILURES`.
         shape: of the times in the loops that the chain is in.
-        times: how often each row of a batch is in what the operator gets; its failures are there as often.
-        counters: the bits of a time word that count iterations of these loops; known once times have a
-            layout.
+        times: how often the operator gets each row of a batch; failures count as often.
+        counters: the bits of a time word that count iterations of these loops; set once times have a layout.
         readers: how many connectors take the failures of each batch.
     """
 
@@ -56,16 +55,16 @@ class ChainFailures:
         self._left = 0
 
     def put(self, batch: Batch, failed: list[Failed]) -> None:
-        """Keep what failed of `batch` until all readers have asked for it."""
+        """Keep the failures of `batch` until all readers have taken them."""
         if self.readers:
             self._batch, self._failed, self._left = batch, failed, self.readers
 
     def has(self, batch: Batch) -> bool:
-        """Whether it is known what failed of `batch`."""
+        """True if the failures of `batch` are here."""
         return self._batch is batch
 
     def take(self) -> list[Failed]:
-        """What failed of the batch that was put last, for one more reader."""
+        """Return the failures of the batch that was put last, to one more reader."""
         failed = self._failed
         self._left -= 1
         if self._left <= 0:
@@ -73,17 +72,17 @@ class ChainFailures:
         return failed
 
     def take_all(self) -> list[Failed]:
-        """The same for all readers together."""
+        """Return the same to all readers together."""
         failed = self._failed
         self.clear()
         return failed
 
     def clear(self) -> None:
-        """Let go of what nobody has asked for."""
+        """Drop failures that no reader has taken."""
         self._batch, self._failed = None, []
 
     def as_batch(self, failed: Sequence[Failed], rounds: int) -> UpdateBatch | None:
-        """Rows that failed, as rows of `FAILURES`; where the chain stands, times are later by `rounds`."""
+        """Return failed rows as rows of `FAILURES`; where the chain stands, times are later by `rounds`."""
         if not failed:
             return None
         many = [one._replace(diff=one.diff * self.times) for one in failed] if self.times > 1 else failed
@@ -92,16 +91,16 @@ class ChainFailures:
 
 
 class AtPlace:
-    """Failures that an operator has found, with their place."""
+    """Marks failures that an operator has found with the operator's number."""
 
     def __init__(self, place: int) -> None:
         self.place = place
 
     def __call__(self, batch: Batch) -> Batch:
-        """The same rows of `FAILURES`, which name the place."""
+        """Return the same rows of `FAILURES`, with the number in `place`."""
         words = words_of(batch).copy()
         place, iteration = FAILURES.offset("place"), FAILURES.offset("iteration")
-        words[iteration] ^= words[place] << 40  # what was of different places stays different
+        words[iteration] ^= words[place] << 40  # rows that differed by place still differ
         words[place] = self.place
         return UpdateBatch(words, FAILURES.symbol_words)
 
@@ -109,7 +108,7 @@ class AtPlace:
 class LinearTransform:
     """Update batch in, update batch or nothing out.
 
-    `failures`: where failures go; None: they end the dataflow.
+    `failures`: takes the rows that fail; None: a row that fails ends the dataflow.
     """
 
     def __init__(self, chain: LinearChain) -> None:
@@ -121,19 +120,20 @@ class LinearTransform:
         self._accumulation = chain.as_accumulation(SYMBOLS)
         self.projection: Projection | None = chain.as_projection(SYMBOLS)
         self.short: Short | None = short_of(chain.steps, chain.schema_in, SYMBOLS)
-        """The same for kernels, if there is such a form."""
+        """The chain in a form for kernels that take rows one by one, if it has one."""
 
     @classmethod
     def of(cls, chain: LinearChain) -> LinearTransform | None:
-        """The transform of `chain`; None if the chain changes nothing."""
+        """Return the transform of `chain`; None if the chain changes nothing."""
         projection = chain.as_projection(SYMBOLS)
         if projection is not None and projection.is_identity(chain.schema_in.width):
             return None
         return cls(chain)
 
     def __call__(self, batch: Batch) -> Batch | None:
-        """The rows of `batch` after the chain. Many that are packed, and only moved, stay packed; what very
-        many add up to is packed, too.
+        """Return the rows of `batch` after the chain, or None for no rows.
+
+        Packed rows that are only moved stay packed; sums of many packed rows are packed, too.
         """
         if isinstance(batch, PackedBatch) and (moves := self.projection) is not None:
             moved = batch.projected(moves.sources, moves.constants, moves.sign, self._symbol_words)
@@ -141,18 +141,18 @@ class LinearTransform:
                 return moved
         if isinstance(batch, PackedBatch) and self._accumulation is not None:
             moves, step = self._accumulation
-            # Symbols are said of what comes out.
+            # Symbols are declared for the result, not for its input.
             going = batch.projected(moves.sources, moves.constants, moves.sign, ())
-            made = None if going is None else step.packed(going.packed())
-            if made is not None:
-                return self._as_packed(made, batch)
+            blocks = None if going is None else step.packed(going.packed())
+            if blocks is not None:
+                return self._as_packed(blocks, batch)
         if self.failures is not None:
             return self._beside(batch, self.failures)
         words = self._function(words_of(batch))
         return None if words is None else UpdateBatch(words, self._symbol_words)
 
     def _beside(self, batch: Batch, failures: ChainFailures) -> Batch | None:
-        """The rows of `batch` that the chain has an answer for; the others wait at `failures`."""
+        """Return the rows of `batch` that the chain has an answer for; the others wait in `failures`."""
         words, failed = words_of(batch), list[Failed]()
         try:
             rows = self._function(words)
@@ -162,24 +162,26 @@ class LinearTransform:
         return None if rows is None else UpdateBatch(rows, self._symbol_words)
 
     def apart(self, words: Int64s) -> Apart:
-        """The rows that the chain makes of `words`, and the rows that it has no answer for."""
+        """Return the rows that the chain makes of `words`, and the rows that it has no answer for."""
         return apart(self._passes, words, SYMBOLS)
 
     def _as_packed(self, blocks: Sequence[Block], batch: PackedBatch) -> PackedBatch | None:
-        """Rows with time and diff, of the time of `batch`, in which they are still."""
+        """Return blocks of rows with time and diff, all at the time of `batch`, as a packed batch without the
+        time.
+        """
         if not blocks:
             return None
         width = blocks[0].columns - 2
         sources = [*range(width), width + 1]
-        kept = tuple(block.with_columns(sources, [0] * len(sources)) for block in blocks)
-        return PackedBatch(kept, width, batch.only_time(), None, self._symbol_words, batch.moved)
+        without_time = tuple(block.with_columns(sources, [0] * len(sources)) for block in blocks)
+        return PackedBatch(without_time, width, batch.only_time(), None, self._symbol_words, batch.moved)
 
 
 class FailureTransform:
     """Update batch in, the failures of a chain out, as rows of `FAILURES`; or nothing.
 
-    `answers` runs the same chain for the rows that have an answer, and `failures` is theirs together.
-    `rounds`: by how much times become later before they are where the chain stands.
+    `answers` runs the same chain for the rows that have an answer; both share `failures`. `rounds`: what is
+    added to times on the path up to the chain.
     """
 
     def __init__(self, answers: LinearTransform, failures: ChainFailures, rounds: int = 0) -> None:
@@ -188,17 +190,17 @@ class FailureTransform:
         self.rounds = rounds
 
     def on_path(self, layout: TimeLayout, rounds: int) -> FailureTransform:
-        """The same at the end of a path, whose batches it reads."""
+        """Return the same transform for the end of a path, whose batches it reads."""
         failures = self.failures
-        kept = TimeCode(layout, failures.shape).keep_mask(failures.shape.levels)
-        failures.counters = kept & ((1 << layout.shifts[0]) - 1)
+        mask = TimeCode(layout, failures.shape).keep_mask(failures.shape.levels)
+        failures.counters = mask & ((1 << layout.shifts[0]) - 1)
         return FailureTransform(self.answers, failures, rounds)
 
     def __call__(self, batch: Batch) -> Batch | None:
-        """The failures of the rows of `batch`."""
+        """Return the failures of the rows of `batch`."""
         failures = self.failures
         if failures.has(batch):
             failed = failures.take()
-        else:  # behind another chain, which has made this batch for this connector alone
+        else:  # this connector has a chain in front, which made the batch for it alone
             failed = self.answers.apart(words_of(batch)).failed
         return failures.as_batch(failed, self.rounds)

@@ -1,23 +1,23 @@
-"""How do Python functions of the user meet rows of words?
+"""How do Python functions of the user get rows of words?
 
-    map(fn)           fn(record) gives one record
-    flat_map(fn)      fn(record) gives any number of records
-    filter(fn)        fn(record) says whether it stays: True, or False or None
-    threshold(fn)     fn(n) gives a multiplicity in place of n, the last column
-    map_batches(fn)   fn(Arrow table) gives an Arrow table: `batch_functions.py`
+    map(fn)           fn(record) returns one record
+    flat_map(fn)      fn(record) returns any number of records
+    filter(fn)        fn(record) tells whether the record stays: True, or False or None
+    threshold(fn)     fn(n) returns a multiplicity in place of n, the last column
+    map_batches(fn)   fn(Arrow table) returns an Arrow table: `batch_functions.py`
 
-A record is handed over as a named tuple. One that is given back may be a tuple in the order of the declared
+The function gets a record as a named tuple. It may return a record as a tuple in the order of the declared
 columns, a dict, or the bare value of a lone column.
 
 Costs: about 1 µs per record to decode, call and encode again, and 100 ns more for each value; `map_batches`
 costs what the function does, and some 50 µs per batch. Expressions cost a few ns per row.
 
-The function must give the same answer for the same record every time, in every process: a removal goes
-through it as well as the insertion before it, and only equal answers cancel. It must have no effects, for
-it sees records that are about to vanish, in any order.
+The function must return the same answer for the same record every time, in every process: the removal of a
+record passes through it as the insertion did before, and only equal answers cancel. It must have no effects,
+for it sees records that are about to vanish, in any order.
 
-If it raises, or gives what its declared columns cannot hold, the record fails: the outputs behind have no
-answer while the record is there, but a UserFunctionError that shows the record, the operator and the line
+If it raises, or returns what its declared columns cannot hold, the record fails. While the record is there,
+the outputs behind have no answer, but a UserFunctionError that shows the record, the operator and the line
 (`failing.py`).
 """
 
@@ -54,7 +54,7 @@ __all__ = [
     "name_of",
 ]
 
-# What a user's function takes is his to annotate: any function of one argument takes a `Never`.
+# Users may annotate the arguments of their functions freely: any function of one argument takes a `Never`.
 MapFunction: TypeAlias = Callable[[Never], object]
 FlatMapFunction: TypeAlias = Callable[[Never], object]
 BatchFunction: TypeAlias = Callable[[pa.Table], object]
@@ -64,7 +64,7 @@ UserKind: TypeAlias = Literal["map", "flat_map", "filter", "threshold", "map_bat
 
 @dataclass(frozen=True)
 class UserStep:
-    """A function of the user in a chain: over which columns, giving which, and where it was written."""
+    """A user's function in a chain: the columns it takes, those it returns, and where it was written."""
 
     kind: UserKind
     function: Callable[[Never], object]
@@ -78,11 +78,11 @@ class UserStep:
         return f"{self.kind}({name_of(self.function)})"
 
     def describe(self) -> str:
-        """A stable text: the operator, the function's name, line and digest, and the columns it gives."""
+        """Return a stable text: the operator, the function's name and digest, and the columns it returns."""
         return f"{self.kind}({name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
 
     def error(self, where: str, why: str, line: str = "") -> UserFunctionError:
-        """The error about one record or batch."""
+        """Return the error about one record or batch."""
         at = f", in {line}" if line else ""
         return UserFunctionError(
             f"{self.kind}({name_of(self.function)}) ({self.site}) failed on {where}:\n  {why}{at}"
@@ -90,7 +90,7 @@ class UserStep:
 
 
 def compile_user_step(step: UserStep, symbols: SymbolTable) -> Callable[[Int64s], Int64s | None]:
-    """The function from rows of `step.schema_in` (with time and diff) to rows of `step.schema_out`."""
+    """Return the function from rows of `step.schema_in` (with time and diff) to rows of `step.schema_out`."""
     assert step.kind != "map_batches", "see batch_functions.py"
     names = step.schema_in.names
     # With `rename`, a column whose name is not an identifier becomes a field called _0, _1, …
@@ -153,56 +153,58 @@ def _flat_map(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) 
 
 def _filter(step: UserStep, make: _Make, words: Int64s, symbols: SymbolTable) -> Int64s | None:
     function = cast(Callable[[object], object], step.function)
-    kept = np.zeros(words.shape[1], dtype=np.bool_)
+    stays = np.zeros(words.shape[1], dtype=np.bool_)
     record: object = None
     place = -1
     try:
         for place, row in enumerate(decode_rows(step.schema_in, words, symbols)):
             record = make(row)
-            said = function(record)
-            if not isinstance(said, bool | np.bool_ | None):
+            reply = function(record)
+            if not isinstance(reply, bool | np.bool_ | None):
                 raise step.error(
-                    shown(record), f"it gave {shown(said)}; a condition is True, or False or None"
+                    shown(record), f"it gave {shown(reply)}; a condition is True, or False or None"
                 )
-            kept[place] = bool(said)
+            stays[place] = bool(reply)
     except Exception as error:
         raise _raised(step, shown(record), error, place) from error
-    if kept.all():
+    if stays.all():
         return words
-    return np.ascontiguousarray(words[:, kept]) if kept.any() else None
+    return np.ascontiguousarray(words[:, stays]) if stays.any() else None
 
 
 def _threshold(step: UserStep, words: Int64s) -> Int64s:
-    """Another last column: the function is called once for each different number."""
+    """Replace the last column; the function is called once for each different number."""
     function = cast(Callable[[int], object], step.function)
     place = step.schema_in.width - 1
     numbers, which = np.unique(words[place], return_inverse=True)
-    given = np.empty_like(numbers)
+    multiplicities = np.empty_like(numbers)
     number = 0
     try:
         for index, number in enumerate(numbers.tolist()):
-            given[index] = _multiplicity(step, number, function(number))
+            multiplicities[index] = _multiplicity(step, number, function(number))
     except Exception as error:
         raise _raised(step, f"the multiplicity {number}", error) from error
     out = words.copy()
-    out[place] = given[which]
+    out[place] = multiplicities[which]
     return out
 
 
-def _multiplicity(step: UserStep, number: int, said: object) -> int:
-    if isinstance(said, bool) or not isinstance(said, int | np.integer) or not -(2**63) <= int(said) < 2**63:
+def _multiplicity(step: UserStep, number: int, reply: object) -> int:
+    if (
+        isinstance(reply, bool)
+        or not isinstance(reply, int | np.integer)
+        or not -(2**63) <= int(reply) < 2**63
+    ):
         raise step.error(
-            f"the multiplicity {number}", f"it gave {shown(said)}; a multiplicity is an int of 64 bits"
+            f"the multiplicity {number}", f"it gave {shown(reply)}; a multiplicity is an int of 64 bits"
         )
-    return int(said)
+    return int(reply)
 
 
 def _encode(
     step: UserStep, results: list[object], symbols: SymbolTable, where: Callable[[int], str]
 ) -> Int64s:
-    """The words of what the function gave; `where` shows the record for which it gave the result of that
-    place.
-    """
+    """Return the words of the function's results; `where(i)` shows the record of result number i."""
     try:
         return encode_rows(step.schema_out, [_as_row(step, result) for result in results], symbols)
     except SchemaError:
@@ -213,7 +215,7 @@ def _encode(
 def _misfits(
     step: UserStep, results: list[object], symbols: SymbolTable
 ) -> Iterator[tuple[int, SchemaError]]:
-    """Which results are no rows of the declared columns, and why, one by one."""
+    """Yield, one by one, the index of each result that is no row of the declared columns, and the error."""
     for place, result in enumerate(results):
         try:
             row = _as_row(step, result)
@@ -227,7 +229,7 @@ def _misfits(
 
 
 def _as_row(step: UserStep, result: object) -> Row:
-    """One result as a tuple in the order of the declared columns."""
+    """Return one result as a tuple in the order of the declared columns."""
     columns = step.schema_out.columns
     if isinstance(result, tuple | list) and len(result) == len(columns):
         return tuple(result)
@@ -241,20 +243,20 @@ def _as_row(step: UserStep, result: object) -> Row:
 
 
 def _record_shown(step: UserStep, make: _Make, words: Int64s, place: int, symbols: SymbolTable) -> str:
-    """One of the records that the function was called with."""
+    """Return a text of one of the records that the function was called with."""
     (row,) = decode_rows(step.schema_in, np.ascontiguousarray(words[:, place : place + 1]), symbols)
     return shown(make(row))
 
 
 def _raised(step: UserStep, where: str, error: Exception, row: int = -1) -> UserFunctionError:
-    """`error` as one that names the record, which is number `row` of those given."""
+    """Return `error` as one that names the record, which is number `row` of the batch."""
     if isinstance(error, UserFunctionError):
-        told = error
+        failure = error
     else:
         why = f"{type(error).__name__}: {text_of(error)}"
-        told = step.error(where, why, line_of(error, step.function))
-    told.row = row
-    return told
+        failure = step.error(where, why, line_of(error, step.function))
+    failure.row = row
+    return failure
 
 
 def _code_of(function: object) -> CodeType | None:
@@ -263,7 +265,7 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def name_of(function: object) -> str:
-    """The function's name, and file and line for a lambda, of which there may be many."""
+    """Return the function's name; for a lambda, which shares its name with many, also file and line."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = _code_of(function)
     if code is None or "<lambda>" not in name:
@@ -272,13 +274,13 @@ def name_of(function: object) -> str:
 
 
 def line_of(error: BaseException, function: object) -> str:
-    """Where in the user's function the exception arose: the innermost line in the function's own file."""
+    """Return where in the user's function the exception arose: the innermost line in the function's file."""
     code = _code_of(function)
-    found = ""
+    line = ""
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if code is not None and file == code.co_filename:
-            found = f"{file}:{traceback.tb_lineno}"
+            line = f"{file}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return found
+    return line

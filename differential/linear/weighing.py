@@ -1,8 +1,8 @@
-"""Rows whose multiplicities are multiplied by one of their columns, which goes.
+"""Rows whose multiplicities are multiplied by one of their columns, which is dropped.
 
-What a group has become, say 3 in place of 2, comes as the removal of one row and the insertion of another, at
-one time; without the column they are one row, +3 and -2. So what is left is summed, and rows that cancel go:
-nothing is said of a row of which nothing changes.
+If the column of a group changes, say from 2 to 3, one row is removed and another inserted, at one time.
+Without the column these are one row, +3 and -2. So the remaining rows are summed, and rows that cancel go: a
+row that does not change makes no update.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ __all__ = ["weighed", "without"]
 
 
 def without(schema: Schema, by: str) -> Schema:
-    """The other columns."""
+    """Return the columns without `by`."""
     return schema.picked([name for name in schema.names if name != by])
 
 
 def weighed(schema: Schema, by: str, symbols: SymbolTable) -> Callable[[Int64s], Int64s | None]:
-    """The function from rows of `schema`, time and diff last, to rows without the column `by`: sorted,
-    summed.
+    """Return the function from rows of `schema`, time and diff last, to rows without `by`: sorted, summed.
 
     Raises MultiplicityOverflowError for a row that would be there more often than 64 bits can say.
     """
@@ -43,9 +42,9 @@ def weighed(schema: Schema, by: str, symbols: SymbolTable) -> Callable[[Int64s],
         try:
             if not fits:
                 raise OverflowError
-            found = sort_consolidate(rows)
+            summed = sort_consolidate(rows)
         except OverflowError:
             raise row_overflow([rows], show) from None
-        return found if found.shape[1] else None
+        return summed if summed.shape[1] else None
 
     return weigh

@@ -1,1 +1,1 @@
-"""Rows that a chain has no answer for: which they are, what is said of them, and what makes some."""
+"""Rows that a chain has no answer for: how they are detected and described, and operators that make some."""

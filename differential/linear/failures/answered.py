@@ -1,7 +1,7 @@
-"""The answers of a function of groups, without the groups on which it failed: these are failures.
+"""Keeps the answers of a function of groups, and makes failures of the groups on which it failed.
 
-The function gives its columns and, behind them, the texts of an error
-(`operators/reducing/group_functions.py`), which are empty where it did not fail.
+The function returns its columns and, behind them, the texts of an error
+(`operators/reducing/group_functions.py`), which are empty if it did not fail.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ __all__ = ["AnsweredTransform"]
 
 @dataclass(frozen=True)
 class AnsweredTransform:
-    """Rows of `schema_in`, whose first columns are those of `schema_out`; `errors` are the columns of the
-    error.
-    """
+    """Rows of `schema_in`: first the columns of `schema_out`, then those of an error, named in `errors`."""
 
     schema_in: Schema
     schema_out: Schema
@@ -35,16 +33,14 @@ class AnsweredTransform:
     site: CallSite
 
     def describe(self) -> str:
-        """Whose answers."""
+        """Return a text that names the function."""
         return f"answers of {self.text}"
 
     def compile(self, symbols: SymbolTable) -> Callable[[Int64s], Int64s]:
-        """The function that drops the columns of errors, and raises UserFunctionError where they are not
-        empty.
-        """
+        """Return the function that drops the columns of errors; UserFunctionError if they are not empty."""
         record, stage, line, why = (self.schema_in.words_of(name)[0] for name in self.errors)
         none = constant_word("", self.schema_in[self.errors[1]].type, symbols)
-        kept = [*range(self.schema_out.width), self.schema_in.width, self.schema_in.width + 1]
+        columns = [*range(self.schema_out.width), self.schema_in.width, self.schema_in.width + 1]
 
         def answered(words: Int64s) -> Int64s:
             failing = words[stage] != none
@@ -63,6 +59,6 @@ class AnsweredTransform:
                     texts(line),
                 )
                 raise error
-            return np.ascontiguousarray(words[kept])
+            return np.ascontiguousarray(words[columns])
 
         return answered

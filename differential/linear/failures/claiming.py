@@ -1,4 +1,4 @@
-"""Steps for claims: that there are no rows, each of which is a failure; and that lets none go on."""
+"""Steps for claims: one makes a failure of each row, since there should be none; one lets no row pass."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["Claim", "Nothing"]
 
 @dataclass(frozen=True)
 class Claim:
-    """`what` is claimed of rows of `schema_out`, which it gives as they are."""
+    """Claims `what` about rows of `schema_out`, namely that there are none; passes them on unchanged."""
 
     what: str
     schema_out: Schema
 
     def describe(self) -> str:
-        """What is claimed."""
+        """Return the claim."""
         return self.what
 
     def compile(self, symbols: SymbolTable) -> Callable[[Int64s], Int64s]:
-        """The function that raises NotEmptyError for any row; `failing.py` makes a failure of each."""
+        """Return the function that raises NotEmptyError for any row; `failing.py` makes a failure of each."""
         del symbols
 
         def claim(words: Int64s) -> Int64s:
@@ -38,15 +38,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Nothing:
-    """No row, of columns `schema_out`: what is in front is there for what fails in it."""
+    """Makes no rows, of columns `schema_out`; the chain in front of it runs for its failures only."""
 
     schema_out: Schema
 
     def describe(self) -> str:
-        """Its name."""
+        """Return its name."""
         return "nothing"
 
     def compile(self, symbols: SymbolTable) -> Callable[[Int64s], None]:
-        """The function that gives no rows."""
+        """Return the function that makes no rows."""
         del symbols
         return lambda words: None

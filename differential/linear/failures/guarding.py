@@ -1,10 +1,10 @@
-"""Which rows of a batch does a chain of steps fail on, and what is said of them?
+"""Which rows of a batch does a chain of steps fail on, and how are they described?
 
-A function from rows to rows that fails on a batch is tried on its halves, down to the rows on which it fails
-by themselves: so the others cost one more call for each halving around a bad row, and a batch without bad
-rows costs nothing. What is said of a bad row depends on the row and on the text of the function alone, not on
-addresses, files, or where in a file the function stands. So the error of a row that is removed is removed, in
-every process, after a restart, and when lines have moved.
+A function that fails on a batch is tried on its halves, down to single rows on which it fails. So the other
+rows cost one more call for each halving around a bad row, and a batch without bad rows costs nothing extra.
+The description of a bad row depends on the row and on the text of the function alone, not on addresses,
+files, or the place of the function in a file. So when a row is removed its error is removed, in every
+process, after a restart, and when lines have moved.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RowFunction = Callable[[Int64s], Int64s | None]
 
 @dataclass(frozen=True)
 class Guard:
-    """A step of a chain: what `inner`, over `schema_in`, makes of good rows, or what is said of bad ones."""
+    """A step of a chain: results of `inner`, over `schema_in`, for good rows, or descriptions of bad ones."""
 
     part: Literal["good", "errors"]
     stage: str
@@ -47,31 +47,31 @@ class Guard:
     text: str
 
     def describe(self) -> str:
-        """For fingerprints."""
+        """Return a text for fingerprints."""
         return f"{self.part} of ({self.text})"
 
 
 def guarded(guard: Guard, symbols: SymbolTable) -> _RowFunction:
-    """The function of `guard`."""
+    """Return the function of `guard`."""
     function = guard.inner(symbols)
 
     def good(words: Int64s) -> Int64s | None:
-        found = [rows for rows, error in _tried(function, words) if error is None and rows is not None]
-        if len(found) < 2:
-            return found[0] if found else None
-        return np.ascontiguousarray(np.concatenate(found, axis=1))
+        results = [rows for rows, error in _tried(function, words) if error is None and rows is not None]
+        if len(results) < 2:
+            return results[0] if results else None
+        return np.ascontiguousarray(np.concatenate(results, axis=1))
 
     def errors(words: Int64s) -> Int64s | None:
         bad = [(rows, error) for rows, error in _tried(function, words) if error is not None]
         if not bad:
             return None
-        said = []
+        descriptions = []
         for rows, error in bad:
             assert rows is not None
             (record,) = decode_rows(guard.schema_in, rows, symbols)
-            said.append((_record(guard.schema_in, record), guard.stage, *error_texts(error)))
+            descriptions.append((_record(guard.schema_in, record), guard.stage, *error_texts(error)))
         out = np.empty((guard.schema_out.width + TRAILING_WORDS, len(bad)), np.int64)
-        out[:-TRAILING_WORDS] = encode_rows(guard.schema_out, said, symbols, "errors")
+        out[:-TRAILING_WORDS] = encode_rows(guard.schema_out, descriptions, symbols, "errors")
         for row, (rows, _) in enumerate(bad):
             assert rows is not None
             out[-TRAILING_WORDS:, row] = rows[-TRAILING_WORDS:, 0]
@@ -81,14 +81,14 @@ def guarded(guard: Guard, symbols: SymbolTable) -> _RowFunction:
 
 
 def _tried(function: _RowFunction, words: Int64s) -> Iterator[tuple[Int64s | None, Exception | None]]:
-    """What comes of good rows; and bad rows, one by one, with their errors."""
+    """Yield the results for good rows, and bad rows, one by one, with their errors."""
     waiting = [words]
     while waiting:
         part = waiting.pop()
         if part.shape[1] == 0:
             continue
         try:
-            found = function(part)
+            result = function(part)
         except (RowError, UserFunctionError) as error:
             if part.shape[1] == 1:
                 yield part, error
@@ -96,7 +96,7 @@ def _tried(function: _RowFunction, words: Int64s) -> Iterator[tuple[Int64s | Non
             middle = part.shape[1] // 2
             waiting += [np.ascontiguousarray(part[:, middle:]), np.ascontiguousarray(part[:, :middle])]
         else:
-            yield found, None
+            yield result, None
 
 
 def _record(schema: Schema, record: tuple[object, ...]) -> str:
@@ -105,13 +105,13 @@ def _record(schema: Schema, record: tuple[object, ...]) -> str:
 
 
 def error_texts(error: BaseException) -> tuple[str, str, str]:
-    """(line, error, traceback) of what a user's function raised, or an expression; no places in files."""
+    """Return (line, error, traceback) of a user function's or an expression's error, without file names."""
     cause = error.__cause__
     if cause is None or isinstance(cause, RowError):
         first, *more = text_of(error).splitlines() or [""]
-        # Of a function that has not raised, the first line says where it was: what it gave is in the second.
-        said = more[0].strip() if more and isinstance(error, UserFunctionError) else first
-        return "", record_text(f"{type(error).__name__}: {said}"), ""
+        # If the function did not raise, the first line says where it was called; the second has the reason.
+        reason = more[0].strip() if more and isinstance(error, UserFunctionError) else first
+        return "", record_text(f"{type(error).__name__}: {reason}"), ""
     lines: list[str] = []
     traceback = cause.__traceback__
     while traceback is not None:
@@ -121,12 +121,12 @@ def error_texts(error: BaseException) -> tuple[str, str, str]:
             line = traceback.tb_lineno - code.co_firstlineno + 1
             lines.append(f"line {line} of {code.co_name}")
         traceback = traceback.tb_next
-    said = record_text(f"{type(cause).__name__}: {text_of(cause)}")
-    return (lines[-1] if lines else ""), said, "\n".join(lines)
+    reason = record_text(f"{type(cause).__name__}: {text_of(cause)}")
+    return (lines[-1] if lines else ""), reason, "\n".join(lines)
 
 
 def record_text(text: str) -> str:
-    """Without addresses and places in files, which differ from run to run."""
+    """Return the text without addresses and places in files, which differ from run to run."""
     if "0x" in text:
         text = _ADDRESS.sub("0x…", text)
     if ":" in text:

@@ -1,7 +1,7 @@
 """Which expressions have no value for some rows, as a division by zero has none?
 
-Asked before anything runs, from the operators and the types alone. The answer may be yes for an expression
-that never fails; it is never no for one that may.
+The answer is known before anything runs, from the operators and the types alone. It may be yes for an
+expression that never fails; it is never no for one that may.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ __all__ = ["can_raise"]
 
 _NEVER: Final = frozenset(("==", "!=", "<", "<=", ">", ">=", "&", "|", "~", "is_null", "is_in", "try_cast"))
 _SAME_SCALE: Final = frozenset(("fill_null", "min_of", "max_of", "least", "greatest", "when"))
-"""They bring decimals to one scale first, for which a number may have too many digits."""
+"""Operators that bring decimals to one scale first; a number may have too many digits for that."""
 _ARITHMETIC: Final = frozenset(("+", "-", "*", "/", "//", "%", "negative", "abs"))
 
 
 def can_raise(expr: Expr, schema: Schema | None = None) -> bool:
-    """Whether there may be a row for which `expr` has no value: sums that leave 64 bits, division by zero,
-    casts.
+    """Return True if `expr` may have no value for a row: sums beyond 64 bits, division by zero, casts.
 
     With the `schema` of the rows, operators that are safe for its types count as safe: floats never fail.
     """
@@ -41,7 +40,7 @@ def can_raise(expr: Expr, schema: Schema | None = None) -> bool:
 
 
 def _may_fail(expr: Operation, schema: Schema | None) -> bool:
-    """The same of one operator, whatever its operands do."""
+    """Return True if one operator may have no value, whatever its operands do."""
     if expr.op in FUNCTIONS:
         return FUNCTIONS[expr.op].can_fail
     if expr.op in _NEVER:
