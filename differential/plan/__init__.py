@@ -1,17 +1,17 @@
-"""A query as a plan: what is asked for, as immutable data, between collections and the stages that answer it.
+"""A query as a plan: immutable data between the collections of the user and the stages that compute them.
 
 nodes         the operators
-functions     functions of users in them, and when two are the same
+functions     functions of users in nodes, and when two functions are the same
 expressions   expressions as plain data
-building      one dataflow's plan: equal nodes once, where each was written
+building      the plan of one dataflow: each distinct node once, with the lines where it was written
 rewriting     making one plan out of another
-facts         what is known of nodes without running them
+facts         what follows about a node from the plan alone
 improving     which rules are tried, and in which order
-rules         what each of them does, and when it must not
-grouping      what aggregates become
+rules         what each rule does, and when it must not
+grouping      the nodes of aggregates
 stages        from a plan to stages, connectors and loops
-explaining    what users are shown of all this
+explaining    a plan as text for users
 encoding      a plan as bytes, and back
 travelling    functions of users in these bytes
-installing    what a worker does with them
+installing    the builder by which a worker builds a plan that a client sent
 """

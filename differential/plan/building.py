@@ -1,10 +1,11 @@
-"""One dataflow's plan while it is being written: equal nodes once, where each was written, what is asked for.
+"""The plan of one dataflow while it is being written: distinct nodes, their lines, and the roots.
 
-Facts beside the graph are kept by digest: the user's lines of a node, all of them if it was written several
-times. *Roots* are what has to be computed: outputs, and effects such as `inspect`.
+The plan holds one node for each digest. Facts beside the graph are stored by digest: the user's lines of a
+node, all of them if it was written several times. *Roots* are what has to be computed: outputs, and effects
+such as `inspect`.
 
-A loop's body is called once, with variables. Which loops are open is known here, so that what is made in a
-body knows what it is beneath.
+A loop's body is called once, with variables. The plan knows which loops are open, so that a collection made
+in a body knows the loops around it.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ class OpenLoop:
     effects: list[Node] = field(default_factory=list)
 
     @property
-    def place(self) -> LoopPath:
-        """Inside it."""
+    def loop_path(self) -> LoopPath:
+        """The loops around a collection in this body: those around the loop, then the loop itself."""
         return (*self.around, self)
 
 
 class PlanMark(NamedTuple):
-    """What a plan asked for at some moment, also in loops that were being written; how many leaves it had."""
+    """A snapshot of a plan: its outputs, its effects (also in loops being written), its number of leaves."""
 
     roots: tuple[Node, ...]
     outputs: frozenset[str]
@@ -85,14 +86,14 @@ _open: Final[ContextVar[tuple[OpenLoop, ...]]] = ContextVar(
 
 
 class Plan:
-    """What is asked of one dataflow.
+    """The nodes of one dataflow, and the roots to be computed of them.
 
-    Invariants (`check_invariants`): one node for each digest; the nodes beneath a root are all known; no
-    root has free variables.
+    Invariants (`check_invariants`): there is one node for each digest; all nodes beneath a root are in the
+    plan; no root has free variables.
     """
 
     traveller: ClassVar[str] = "differential.plan.installing:travelling_form"
-    """Who knows how workers carry it out; see `Description`."""
+    """`module:function` that turns a plan into what workers carry out; see `Description`."""
 
     def __init__(self, dataflow: Dataflow) -> None:
         self.dataflow = dataflow
@@ -101,85 +102,87 @@ class Plan:
         self.sites: dict[bytes, list[CallSite]] = {}
         self.roots: list[Node] = []
         self.streams: dict[bytes, tuple[Stream, tuple[Loop, ...]]] = {}
-        """What feeds leaves: the stream of each, and the hand-written loops that it is in."""
+        """By digest of a leaf: the stream that feeds it, and the hand-written loops around that stream."""
         self.lowering = Lowering(dataflow, self.streams, self.sites)
         self.imported_failures: list[tuple[Stream, Stream, str]] = []
-        """What is imported, what fails in it, and what that is called."""
+        """For each import: the stream of its rows, the stream of their failures, and its name in messages."""
         self.improved = Improved([])
-        """What the rules have made of it; known once it has been carried out."""
+        """The plan after the rules; set by `carry_out`."""
         self._outputs: set[str] = set()
         self._serials: dict[str, list[object]] = {}
 
     @classmethod
     def of(cls, dataflow: Dataflow) -> Plan:
-        """The plan of `dataflow`; a new one if it has none yet."""
-        found = [known for known in dataflow.descriptions if isinstance(known, Plan)]
-        return found[0] if found else cls(dataflow)
+        """Return the plan of `dataflow`; make one if it has none yet."""
+        plans = [description for description in dataflow.descriptions if isinstance(description, Plan)]
+        return plans[0] if plans else cls(dataflow)
 
     def add(self, node: N, site: CallSite | None = None) -> N:
-        """`node`, or the one that is equal to it and was there before; notes that it was written here.
+        """Enter `node` with the line where it was written; return it, or the equal node that the plan has
+        already.
 
-        Raises SchemaError if it has no column.
+        Raises SchemaError if the node has no column.
         """
         here = call_site() if site is None else site
         with at_site((here,)):
-            node.schema, node.free  # noqa: B018  # now, while what is beneath it is known: never by recursion
+            # compute now, while its children have them: never by recursion
+            node.schema, node.free  # noqa: B018
             _check_has_columns(node)
-        known = self.nodes.setdefault(node.digest, node)
-        assert type(known) is type(node)
-        written = self.sites.setdefault(node.digest, [])
-        if here not in written:
-            written.append(here)
-        return known
+        added = self.nodes.setdefault(node.digest, node)
+        assert type(added) is type(node)
+        sites = self.sites.setdefault(node.digest, [])
+        if here not in sites:
+            sites.append(here)
+        return added
 
     def leaf(self, node: N, stream: Stream, loops: tuple[Loop, ...] = ()) -> N:
-        """A leaf, and the stream that feeds it."""
+        """Enter a leaf together with the stream that feeds it."""
         added = self.add(node)
         self.streams[added.digest] = (stream, loops)
         return added
 
     def imported(self, node: Import) -> Import:
-        """A leaf for what another dataflow exports, with what fails in it."""
+        """Enter a leaf for an export of another dataflow, and import the failures of its rows as well."""
         rows = self.dataflow.imported(node.owner, node.name, TableImport(node.columns))
         failures = self.dataflow.imported(node.owner, failures_of(node.name), TableImport(FAILURES))
         self.imported_failures.append((rows, failures, f"{node.name!r} of {node.owner!r}"))
         return self.leaf(node, rows)
 
     def from_stream_serial(self) -> int:
-        """A number for a stream that no other has."""
+        """Return a number that no other stream of this plan has."""
         return sum(isinstance(node, FromStream) for node in self.nodes.values())
 
     def function(self, function: object) -> UserFunction:
-        """What is known of a function of the user; the same again for the same one."""
-        known = UserFunction.of(function)
-        if known.is_whole:
-            return known
-        same = self._serials.setdefault(known.digest, [])
-        for serial, other in enumerate(same):
+        """Describe a function of the user; the same function gets the same description again."""
+        described = UserFunction.of(function)
+        if described.is_whole:
+            return described
+        others = self._serials.setdefault(described.digest, [])
+        for serial, other in enumerate(others):
             if other is function:
-                return replace(known, serial=serial)
-        same.append(function)
-        return replace(known, serial=len(same) - 1)
+                return replace(described, serial=serial)
+        others.append(function)
+        return replace(described, serial=len(others) - 1)
 
     def inspect(self, source: Node, function: object) -> Inspect:
-        """An effect; it happens whether or not somebody asks for what comes out of it."""
+        """Enter `inspect` as an effect."""
         serial = sum(isinstance(node, Inspect) for node in self.nodes.values())
         return self.effect(Inspect(source, self.function(function), serial))
 
     def effect(self, effect: N) -> N:
-        """Something that happens whether or not somebody asks for what comes out of it."""
+        """Enter an effect: it happens whether or not anybody reads its output."""
         node = self.add(effect)
-        self._happens(node)
+        self._enter_effect(node)
         return node
 
-    def _happens(self, effect: Node) -> None:
-        """An effect in the loop that it depends on, or of the whole."""
+    def _enter_effect(self, effect: Node) -> None:
+        """List the effect in the innermost loop that it depends on; among the roots if it depends on none."""
         depth = max(effect.free, default=0)
         inside = [loop for loop in self.open_loops() if loop.depth == depth]
         (inside[-1].effects if inside else self.roots).append(effect)
 
     def output(self, source: Node, name: str, *, is_strict: bool = False) -> None:
-        """Ask for `source` under `name`; see `Output`."""
+        """Make `source` an output under `name`; see `Output`."""
         if name in self._outputs or name in self.dataflow.outputs:
             raise GraphError(
                 f"the dataflow {self.dataflow.name!r} already has an output {name!r}; choose another name"
@@ -195,16 +198,16 @@ class Plan:
         self.ask_for(self.add(Export(source, name, keys)))
 
     def ask_for(self, root: Node) -> None:
-        """Compute `root`, an output or an effect, whatever else is asked for."""
+        """Make `root`, an output or an effect, something to compute."""
         if isinstance(root, Output) and not isinstance(root, Export):
             self._outputs.add(root.name)
         self.roots.append(root)
 
     @contextmanager
-    def opened(self, name: str, place: LoopPath) -> Iterator[OpenLoop]:
-        """The body of a loop in `place` is being written."""
-        depth = 1 + sum(isinstance(loop, OpenLoop) for loop in place)
-        loop = OpenLoop(self, name, place, depth)
+    def opened(self, name: str, loop_path: LoopPath) -> Iterator[OpenLoop]:
+        """Open a loop in `loop_path` while its body is being written."""
+        depth = 1 + sum(isinstance(loop, OpenLoop) for loop in loop_path)
+        loop = OpenLoop(self, name, loop_path, depth)
         token = _open.set((*_open.get(), loop))
         try:
             yield loop
@@ -212,13 +215,13 @@ class Plan:
             _open.reset(token)
 
     def mark(self) -> PlanMark:
-        """What is asked for by now, for `take_back`."""
+        """Return a snapshot for `take_back`."""
         effects = [(loop, tuple(loop.effects)) for loop in self.open_loops()]
         return PlanMark(tuple(self.roots), frozenset(self._outputs), effects, len(self.streams))
 
     def take_back(self, mark: PlanMark) -> bool:
-        """Ask only for what was asked for at `mark`; False, with nothing done, if there are new leaves since:
-        they are in the dataflow.
+        """Go back to the outputs and effects at `mark`. Return False, with nothing done, if there are new
+        leaves since: their streams are in the dataflow already.
         """
         if len(self.streams) != mark.leaves:
             return False
@@ -233,17 +236,17 @@ class Plan:
         return tuple(loop for loop in _open.get() if loop.plan is self)
 
     def closed(self, node: LetRec) -> LetRec:
-        """A finished loop, whose variable is as deep as what the loop depends on demands, and no deeper."""
+        """Enter a finished loop; its variable gets the least depth that the loop's own dependencies allow."""
         loop = self.add(_settled(node, self))
         if loop.effects:
-            self._happens(loop)
+            self._enter_effect(loop)
         return loop
 
     def carry_out(self) -> None:
-        """Make stages of all that is asked for; `timely` calls this before it freezes the dataflow."""
-        self.check_asked()
-        self.improved = improve(self.roots, self.again, lambda node: self.sites.get(node.digest, ()))
-        self.improved.roots = rewrite(self.improved.roots, self._with_errors_beside)
+        """Make stages for all roots; `timely` calls this before it freezes the dataflow."""
+        self.check_has_roots()
+        self.improved = improve(self.roots, self.add_rewritten, lambda node: self.sites.get(node.digest, ()))
+        self.improved.roots = rewrite(self.improved.roots, self._with_separate_errors)
         self.lowering.sharing = share(self.improved.roots)
         self.lowering.read = frozenset(
             node.digest
@@ -254,21 +257,21 @@ class Plan:
         lowering = self.lowering
         add_failures(self.dataflow, lowering.failing, self.imported_failures, lowering.claims)
 
-    def _with_errors_beside(self, node: Node, children: tuple[Node, ...]) -> Node:
-        """`node` over other children; functions of groups with their errors as columns, which are taken
-        apart.
+    def _with_separate_errors(self, node: Node, children: tuple[Node, ...]) -> Node:
+        """Return `node` over `children`. A function of groups is replaced by one whose errors are extra
+        columns, and a node that splits its answers from them.
         """
         sites = self.sites.get(node.digest, ())
-        made = self.again(node.with_children(children), sites)
-        if not isinstance(made, ReduceFunction) or made.collects:
-            return made
-        beside = self.again(replace(made, collects=True), sites)
-        return self.again(Answered(beside, f"reduce({made.function.name})"), sites)
+        rewritten = self.add_rewritten(node.with_children(children), sites)
+        if not isinstance(rewritten, ReduceFunction) or rewritten.collects:
+            return rewritten
+        with_errors = self.add_rewritten(replace(rewritten, collects=True), sites)
+        return self.add_rewritten(Answered(with_errors, f"reduce({rewritten.function.name})"), sites)
 
-    def check_asked(self) -> None:
-        """Raise GraphError if nothing is asked for: rows could be fed, and nobody could read anything.
+    def check_has_roots(self) -> None:
+        """Raise GraphError if the plan has no root: clients could feed rows, and nobody could read anything.
 
-        A dataflow with stages that were put beside the inputs by hand is let through: they may do something.
+        A dataflow with stages that were put beside the inputs by hand passes: they may have effects.
         """
         flow = self.dataflow
         if self.roots or not self.nodes or len(flow.stages) != len(flow.inputs) + len(flow.imports):
@@ -281,8 +284,8 @@ class Plan:
             f"assertion. Write .output('name') behind {last.describe()}" + (f" ({sites[0]})" if sites else "")
         )
 
-    def again(self, node: Node, sites: Sequence[CallSite]) -> Node:
-        """What a rule has made of nodes that were written at these lines."""
+    def add_rewritten(self, node: Node, sites: Sequence[CallSite]) -> Node:
+        """Enter a node that a rule has made out of nodes written at these lines."""
         added = self.add(node, sites[0] if sites else CallSite("", 0))
         for site in sites[1:]:
             self.add(node, site)
@@ -299,10 +302,11 @@ class Plan:
 
 
 def _check_has_columns(node: Node) -> None:
-    """Raises SchemaError for what a user makes a collection without columns of.
+    """Raise SchemaError if a user's operator makes a collection without columns.
 
-    Its rows would be a number and nothing else, which Arrow's tables, Python's rows and rules that look for
-    columns to keep cannot tell from no rows. `Keys` by nothing are ours: of a join that has no condition.
+    Its rows would be only a number. Arrow's tables, Python's rows and the rules that drop unread columns
+    cannot tell them from no rows. `Keys` without columns is allowed: only a join without a condition makes
+    it.
     """
     if (
         node.schema.columns
@@ -314,32 +318,32 @@ def _check_has_columns(node: Node) -> None:
 
 
 def _settled(loop: LetRec, plan: Plan) -> LetRec:
-    wanted = 1 + max(loop.free, default=0)
-    if wanted == loop.depth:
+    depth = 1 + max(loop.free, default=0)
+    if depth == loop.depth:
         return loop
-    found = _renamed(loop, {loop.depth: wanted}, plan)
-    assert isinstance(found, LetRec)
-    return found
+    settled = _renamed(loop, {loop.depth: depth}, plan)
+    assert isinstance(settled, LetRec)
+    return settled
 
 
 def _renamed(loop: LetRec, depths: dict[int, int], plan: Plan) -> Node:
-    """The loop with its variables at another depth; those of loops inside it follow.
+    """Return the loop with its variables at another depth; the variables of loops inside it follow.
 
-    What does not depend on them stays as it is: loops of its own are numbered anew from 1, so that their
-    variables may have the very number that is given away here, and mean something else by it.
+    Nodes that do not depend on these variables stay as they are. Loops among those are numbered anew from 1,
+    so their variables may have the same depth as one that is replaced here, and yet be other variables.
     """
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
         if node is not loop and node.free.isdisjoint(depths):
             return node
-        made = node.with_children(children)
-        if isinstance(made, ByPriority | Variable | LetRec) and made.depth in depths:
-            made = replace(made, depth=depths[made.depth])
-        elif isinstance(made, LetRec):
-            made = _settled(made, plan)
+        rewritten = node.with_children(children)
+        if isinstance(rewritten, ByPriority | Variable | LetRec) and rewritten.depth in depths:
+            rewritten = replace(rewritten, depth=depths[rewritten.depth])
+        elif isinstance(rewritten, LetRec):
+            rewritten = _settled(rewritten, plan)
         for site in plan.sites.get(node.digest, ()):
-            plan.add(made, site)
-        return made
+            plan.add(rewritten, site)
+        return rewritten
 
     (renamed,) = rewrite([loop], visit)
     return renamed

@@ -1,6 +1,6 @@
-"""A plan of its bytes: whatever they are, a plan that is in order, or an error.
+"""Read a plan from bytes. Any bytes give either a valid plan or an error.
 
-How plans are written: `encoding.py`. Each operator reads its own data: `Node.read`.
+`encoding.py` writes plans. Each operator reads its own data: `Node.read`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["decode_plan"]
 _TERMS_MAX: Final = 1_000
 
 _AddInput = Callable[[n.Input | n.Import], n.Node]
-"""Declares an input or import on this worker and gives its node."""
+"""Declare an input or import on this worker and return its node."""
 
 
 def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: bool) -> list[n.Node]:
-    """The roots of the plan in `packed`, whose nodes are added to `plan`.
+    """Add the nodes of the plan in `packed` to `plan`, and return its roots.
 
-    Raises SchemaError for bytes that are no plan, MisuseError for functions that may not be run here.
+    Raises SchemaError if the bytes are no plan, MisuseError if a function in it may not be run here.
     """
     if len(packed) > encoding.PLAN_BYTES_MAX:
         raise SchemaError(f"a plan of {len(packed):,} bytes: up to {encoding.PLAN_BYTES_MAX:,}")
@@ -68,16 +68,16 @@ def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) 
             raise SchemaError(f"{identity!r:.200} is no function of this plan")
         return function
 
-    made: list[n.Node] = []
+    nodes: list[n.Node] = []
     terms: list[int] = []
     size = 0
     for number, entry in enumerate(entries):
         written = _read_sites(sites[number] if number < len(sites) else []) or [CallSite("", 0)]
-        with at_site(written):  # the node, and the expressions in it
-            node = _node(entry, made, function_of)
+        with at_site(written):  # errors of the node and its expressions name these lines
+            node = _node(entry, nodes, function_of)
             terms.append(_terms(node, entry, terms))
             size += sum(expr.size for expr in node.expressions)
-            if size > encoding.EXPRESSIONS_MAX:  # before anything walks through them
+            if size > encoding.EXPRESSIONS_MAX:  # before any code walks through them
                 raise SchemaError(
                     f"a plan with expressions of more than {encoding.EXPRESSIONS_MAX:,} operators"
                 )
@@ -85,32 +85,35 @@ def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) 
                 node = add_input(node)
             for site in written:
                 node = plan.add(node, site)
-        made.append(node)
-    found = [_child(number, made) for number in roots]
-    if not found or any(root.free for root in found):
+        nodes.append(node)
+    root_nodes = [_child(number, nodes) for number in roots]
+    if not root_nodes or any(root.free for root in root_nodes):
         raise SchemaError("a plan that asks for nothing, or for something inside a loop")
-    return found
+    return root_nodes
 
 
 def _read_sites(data: object) -> list[CallSite]:
-    found: list[CallSite] = []
+    call_sites: list[CallSite] = []
     for each in data if isinstance(data, list) else []:
         match each:
             case [str(file), int(line)]:
-                found.append(CallSite(file, line))
+                call_sites.append(CallSite(file, line))
             case _:
                 raise SchemaError(f"{each!r:.200} is no place in a program")
-    return found
+    return call_sites
 
 
-def _child(number: object, made: list[n.Node]) -> n.Node:
-    if type(number) is not int or not 0 <= number < len(made):
+def _child(number: object, nodes: list[n.Node]) -> n.Node:
+    if type(number) is not int or not 0 <= number < len(nodes):
         raise SchemaError(f"a node of a plan rests on number {number!r:.50}, which does not come before it")
-    return made[number]
+    return nodes[number]
 
 
 def _terms(node: n.Node, entry: object, before: list[int]) -> int:
-    """How many streams a node is a sum of: sums of sums of itself would have no end."""
+    """Return the number of streams that a node is a sum of; raise SchemaError if it is beyond the limit.
+
+    A sum of a sum of itself, repeated, doubles this number at each step.
+    """
     if not node.is_linear:
         return 1
     numbers = cast("list[list[int]]", entry)[2]
@@ -125,14 +128,14 @@ _KINDS: Final[dict[str, type[n.Node]]] = {
     for node in vars(n).values()
     if isinstance(node, type) and issubclass(node, n.Node) and "kind" in vars(node)
 }
-"""The operators, by what they are called in a plan."""
+"""The operators by their kind in a plan."""
 
 
-def _node(entry: object, made: list[n.Node], functions: UserFunctions) -> n.Node:
-    """Return the node of this entry; raise SchemaError if it is none."""
+def _node(entry: object, nodes: list[n.Node], functions: UserFunctions) -> n.Node:
+    """Return the node of this entry over `nodes`; raise SchemaError if it is no node."""
     match entry:
         case [str(kind), [*data], [*numbers]]:
-            children = tuple(_child(number, made) for number in numbers)
+            children = tuple(_child(number, nodes) for number in numbers)
         case _:
             raise SchemaError(f"{entry!r:.200} is no node of a plan")
     if kind not in ("leave", "loop") and any(isinstance(child, n.LetRec) for child in children):

@@ -1,11 +1,11 @@
-"""A plan as bytes: the same for the same query, in every process, and back.
+"""A plan as bytes: the same bytes for the same query in every process; and an identity for it.
 
     [version, [node, …], [root, …], functions, [sites, …]]        in msgpack
 
-A node is [kind, its data, the numbers of its children]; children come first, in the order in which the roots
-need them. Only what the roots need is in it. Nodes name functions by identity; what these are is said apart,
-once for each (`travelling.py`). Where nodes were written comes last: it is no part of what `query_identity`
-is taken of, so that a query keeps its identity while its lines move.
+A node is [kind, its data, the numbers of its children]. Children come first, in the order in which the roots
+need them, and only nodes that roots need are included. Nodes name functions by identity; `travelling.py`
+describes each function once, in `functions`. The lines where nodes were written come last. They do not enter
+`query_identity`, so that a query keeps its identity while its lines move.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ VERSION: Final = 1
 PLAN_BYTES_MAX: Final = 4 << 20
 NODES_MAX: Final = 10_000
 EXPRESSIONS_MAX: Final = 200_000
-"""Operators, columns and constants of all expressions together, counted as they would be written out."""
+"""Operators, columns and constants of all expressions together, counted as if each expression were written
+out.
+"""
 _SITES_MAX: Final = 16
 
 
 def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
-    """What `roots` need, as bytes; raises MisuseError if it cannot travel or is too large."""
+    """Return the plan of `roots` as bytes; raise MisuseError if it cannot travel or is too large."""
     ordered = list(beneath(roots))
     if len(ordered) > NODES_MAX:
         raise MisuseError(f"a query has {len(ordered):,} operators; up to {NODES_MAX:,} can be installed")
@@ -73,7 +75,9 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
 
 
 def query_identity(roots: list[n.Node]) -> str:
-    """Equal for equal queries: names of inputs and outputs, operators, functions; not lines."""
+    """Return a hash that is equal for equal queries: names of inputs and outputs, operators, functions; not
+    lines.
+    """
     packed = cast("bytes", msgpack.packb([VERSION, *_graph(list(beneath(roots)), roots)]))
     return blake2b(packed, digest_size=16).hexdigest()
 
@@ -87,7 +91,7 @@ def _graph(ordered: list[n.Node], roots: list[n.Node]) -> list[object]:
 
 
 def identity_key(identity: object) -> str:
-    """The same for the same function, here and as it was read."""
+    """Return a key that is the same for the same function, before encoding and after decoding."""
     return repr(identity) if isinstance(identity, list) else repr(list(cast("tuple[object, ...]", identity)))
 
 

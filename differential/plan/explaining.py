@@ -1,4 +1,4 @@
-"""How is a query computed? Its plan as written, after the rules, and the stages that come of it, as text."""
+"""Explain how a query is computed, as text: its plan as written, the plan after the rules, and the stages."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ _SITE_COLUMN = 64
 
 
 def explain(dataflow: Dataflow) -> str:
-    """How all that a dataflow is asked for by now is computed: outputs, exports, and effects as `inspect`.
+    """Return the text of how a dataflow computes all its outputs, exports, and effects such as `inspect`.
 
-    As `Collection.explain`, which shows one collection as if nobody asked for others: what is kept once for
-    several outputs is seen here only, and so is which columns some of them need.
+    `Collection.explain` shows one collection as if no other were computed. Only this function shows what is
+    stored once for several outputs, and which columns some of them need.
     """
     plan = Plan.of(dataflow)
     return explain_plan(plan, plan.roots, are_asked_for=True)
 
 
 def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = False) -> str:
-    """What `roots` need of `plan`; roots inside a loop are shown as far as the loop's variables.
+    """Return the text for the part of `plan` that `roots` need; roots inside a loop are shown as far as its
+    variables.
 
-    `are_asked_for`: they are outputs and effects, and not collections that somebody may ask for.
+    `are_asked_for`: the roots are outputs and effects; otherwise they are collections that could be made
+    outputs.
     """
     scratch = Plan(Dataflow(plan.dataflow.name))
     for node in beneath(roots):
         for site in plan.sites.get(node.digest, ()):
             scratch.add(node, site)
-    written = list(_tree(scratch, roots))  # before rules give their lines to what they make
-    better = improve(list(roots), scratch.again, lambda node: scratch.sites.get(node.digest, ()))
+    written = list(_tree(scratch, roots))  # before rules give their lines to new nodes
+    better = improve(list(roots), scratch.add_rewritten, lambda node: scratch.sites.get(node.digest, ()))
     parts = [
         "== as written ==",
         *written,
@@ -58,15 +60,15 @@ def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = Fal
 
 
 def _tree(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
-    """Each node below what is computed of it; what is read several times gets a number."""
+    """Yield each node above the nodes it is computed from; a node with several readers gets a number."""
     readers = Counter(child.digest for node in beneath(roots) for child in node.children)
     numbers: dict[bytes, int] = {}
     waiting = [(root, 0, "") for root in reversed(roots)]
     while waiting:
         node, depth, role = waiting.pop()
-        known = numbers.get(node.digest)
-        if known is not None:
-            yield f"{'  ' * depth}{role}[{known}]"
+        number = numbers.get(node.digest)
+        if number is not None:
+            yield f"{'  ' * depth}{role}[{number}]"
             continue
         label = ""
         if readers[node.digest] > 1 and node.children:
@@ -74,7 +76,7 @@ def _tree(plan: Plan, roots: Sequence[Node]) -> Iterator[str]:
             label = f"[{len(numbers)}] "
         line = f"{'  ' * depth}{role}{label}{node.describe()}"
         yield _with_site(line, plan.sites.get(node.digest, ()))
-        waiting += [(child, depth + 1, said) for child, said in reversed(list(_children(node)))]
+        waiting += [(child, depth + 1, word) for child, word in reversed(list(_children(node)))]
 
 
 def _children(node: Node) -> Iterator[tuple[Node, str]]:
@@ -92,7 +94,7 @@ def _with_site(line: str, sites: Sequence[CallSite]) -> str:
 
 
 def _stages(plan: Plan, roots: Sequence[Node], are_asked_for: bool) -> Iterator[str]:
-    """The stages that these roots become, made in a dataflow that is thrown away."""
+    """Yield the stages that these roots become, built in a dataflow that is thrown away."""
     if any(root.free for root in roots) or any(isinstance(node, FromStream) for node in beneath(roots)):
         yield "(known once the loop, or the stages written by hand around it, are there)"
         return
@@ -133,9 +135,9 @@ def _stage(dataflow: Dataflow, stage: StageDeclaration) -> Iterator[str]:
 
 
 def _what_enters(dataflow: Dataflow, stage: StageDeclaration) -> str:
-    """Of a way into a loop, or out of it, what goes there: such stages have no entry of their own."""
+    """For a way into a loop or out of it: name the stages that feed it, since it has no entry of its own."""
     if stage.kind not in ("ingress", "egress"):
         return ""
     sources = [dataflow.stages[feed.stream.stage_index] for feed in stage.feeds]
-    said = [f"{source.index} {source.name}{_what_enters(dataflow, source)}" for source in sources]
-    return f" (of {', '.join(said)})"
+    names = [f"{source.index} {source.name}{_what_enters(dataflow, source)}" for source in sources]
+    return f" (of {', '.join(names)})"

@@ -1,8 +1,8 @@
 """Expressions and schemas as plain data that msgpack holds, and back.
 
-An expression becomes a list of *entries*, each its operator and the numbers of its operands, which come
-before it; what occurs twice is one entry. So `x = x + x`, repeated, stays small, and equal expressions have
-equal data wherever they were written. The last entry is the expression.
+An expression becomes a list of *entries*. Each entry is an operator and the numbers of its operands, which
+come before it. Equal subexpressions share one entry, so `x = x + x`, repeated, stays small. Equal expressions
+have equal data wherever they were written. The last entry is the expression.
 
     col.a + 1    [["col", "a"], ["lit", "int", 1], ["+", null, 0, 1]]
 
@@ -39,12 +39,12 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def schema_data(schema: Schema) -> list[object]:
-    """Names and types."""
+    """Return the names and types of the columns as plain data."""
     return [[column.name, str(column.type)] for column in schema]
 
 
 def schema_of(data: object) -> Schema:
-    """The schema with this data; raises SchemaError if it is none."""
+    """Return the schema with this data; raise SchemaError if the data is no schema."""
     columns = []
     for entry in _list(data, "a schema"):
         name, type_ = _texts(_list(entry, "a column"), 2)
@@ -72,42 +72,43 @@ def pairs_of(data: Sequence[object]) -> tuple[tuple[str, str], ...]:
 
 
 def expr_data(expr: Expr) -> list[object]:
-    """`expr` as entries."""
+    """Return `expr` as entries."""
     entries: list[list[object]] = []
     numbers: dict[bytes, int] = {}
-    known: dict[int, int] = {}
+    numbers_by_id: dict[int, int] = {}
     waiting = [expr]
     while waiting:
         top = waiting[-1]
         operands = top.operands if isinstance(top, Operation) else ()
-        missing = [operand for operand in operands if id(operand) not in known]
+        missing = [operand for operand in operands if id(operand) not in numbers_by_id]
         if missing:
             waiting.extend(reversed(missing))
             continue
         waiting.pop()
-        entry = _entry(top, [known[id(operand)] for operand in operands])
-        key = cast("bytes", msgpack.packb(entry))  # as Python compares, 1, 1.0 and true are one, 0.0 and -0.0
+        entry = _entry(top, [numbers_by_id[id(operand)] for operand in operands])
+        # msgpack tells 1, 1.0 and true apart, and 0.0 and -0.0; Python's comparison does not.
+        key = cast("bytes", msgpack.packb(entry))
         if key not in numbers:
             numbers[key] = len(entries)
             entries.append(entry)
-        known[id(top)] = numbers[key]
-    # What was written twice may have ended on an entry in the middle: the last one is the expression.
-    if known[id(expr)] != len(entries) - 1:
-        entries.append(["=", None, known[id(expr)]])
+        numbers_by_id[id(top)] = numbers[key]
+    # The last entry must be the expression; if it equals an earlier entry, an entry "=" refers to that one.
+    if numbers_by_id[id(expr)] != len(entries) - 1:
+        entries.append(["=", None, numbers_by_id[id(expr)]])
     return cast("list[object]", entries)
 
 
 def expr_of(data: object) -> Expr:
-    """The expression with these entries, as if written by who calls (see `at_site`).
+    """Return the expression with these entries, as if the caller had written it (see `at_site`).
 
-    Raises SchemaError if there is none, ExpressionError if it is too large.
+    Raises SchemaError if the data is no expression, ExpressionError if it is too large.
     """
-    made: list[Expr] = []
+    exprs: list[Expr] = []
     for each in _list(data, "an expression"):
-        made.append(_of_entry(_list(each, "an entry of an expression"), made))
-    if not made:
+        exprs.append(_of_entry(_list(each, "an entry of an expression"), exprs))
+    if not exprs:
         raise SchemaError("an expression without entries")
-    return made[-1]
+    return exprs[-1]
 
 
 def _entry(expr: Expr, operands: list[int]) -> list[object]:
@@ -122,7 +123,7 @@ def _entry(expr: Expr, operands: list[int]) -> list[object]:
     return [expr.op, None if expr.to is None else str(expr.to), *operands]
 
 
-def _of_entry(entry: list[object], made: list[Expr]) -> Expr:
+def _of_entry(entry: list[object], exprs: list[Expr]) -> Expr:
     if not entry or not isinstance(entry[0], str):
         raise SchemaError(f"{entry!r:.200} is no entry of an expression")
     op, *rest = entry
@@ -134,19 +135,19 @@ def _of_entry(entry: list[object], made: list[Expr]) -> Expr:
             raise SchemaError(f"{entry!r:.200} is no constant")
         return LiteralValue(_constant(rest[1], as_column_type(rest[0])), as_column_type(rest[0]))
     numbers = rest[1:]
-    if not rest or not all(type(n) is int and 0 <= n < len(made) for n in numbers):
+    if not rest or not all(type(n) is int and 0 <= n < len(exprs) for n in numbers):
         raise SchemaError(f"{entry!r:.200} names operands that do not come before it")
-    operands = tuple(made[cast("int", number)] for number in numbers)
+    operands = tuple(exprs[cast("int", number)] for number in numbers)
     if op == "=" and len(operands) == 1:
         return operands[0]
     if op not in _OPERATORS or not operands:
         raise SchemaError(f"{entry!r:.200} has no operator that is known here")
-    wanted = 1 if op in _ONE else 2 if op not in _MANY else len(operands)
-    if op in FUNCTIONS:  # a function says of its operands what they must be when it is typed
-        wanted = len(operands)
+    operand_count = 1 if op in _ONE else 2 if op not in _MANY else len(operands)
+    if op in FUNCTIONS:  # a function checks its own operands when it is typed
+        operand_count = len(operands)
     if (
-        len(operands) != wanted
-        or (op in ("is_in", "when") and wanted < 2)
+        len(operands) != operand_count
+        or (op in ("is_in", "when") and operand_count < 2)
         or (op in _CASTS) == (rest[0] is None)
     ):
         raise SchemaError(f"{entry!r:.200} has not the operands that its operator takes")

@@ -1,4 +1,4 @@
-"""What is known of a collection or an expression from the plan alone, whatever the inputs hold."""
+"""Facts about a collection that follow from the plan alone, whatever the inputs hold."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ __all__ = [
 
 
 def is_consolidated(node: Node) -> bool:
-    """Whether no update in it cancels, or repeats, another one of the same time.
+    """Return True if no update of the node cancels, or repeats, another update of the same time.
 
-    A reduce sends corrections that are sums already; what leaves a loop are all its iterations, most of which
-    cancel. To be asked after all other changes to a plan: what it rests on must still be there.
+    A reduce sends corrections that are sums already. A loop puts out the changes of all its iterations, most
+    of which cancel. Call this after all other changes to a plan: the operators that it relies on must still
+    be there.
     """
     while isinstance(node, Negate | Arrange | NotNull | Answered) or (
         isinstance(node, Select) and keeps_all_columns(node)
@@ -54,9 +55,10 @@ def is_consolidated(node: Node) -> bool:
 
 
 def group_keys(node: Node) -> tuple[str, ...] | None:
-    """The columns by which rows lie on workers, if these are the keys of groups that have one row each.
+    """Return the columns by which rows are on workers, if they are the keys of groups with one row each.
 
-    What leaves a loop lies where it did inside. None if it is not known, or there are no keys.
+    Rows that leave a loop stay on the worker where they were inside. None if this is not known, or there are
+    no keys.
     """
     later = {name: name for name in node.schema.names}
     while isinstance(node, Filter | NotNull | Negate | Arrange | Answered | Select | LeaveLoop):
@@ -76,7 +78,7 @@ def group_keys(node: Node) -> tuple[str, ...] | None:
 
 
 def goes_straight(loop: LetRec) -> bool:
-    """Whether rows of a variable get out of the loop through no operator with state."""
+    """Return True if rows of some variable get out of the loop through linear operators only."""
     waiting: list[Node] = list(loop.bodies)
     seen: set[bytes] = set()
     while waiting:
@@ -94,10 +96,11 @@ def goes_straight(loop: LetRec) -> bool:
 
 
 def is_set(node: Node) -> bool:
-    """Whether every row has multiplicity 1 at every time, so that `distinct` would change nothing.
+    """Return True if every row has multiplicity 1 at every time, so that `distinct` would change nothing.
 
-    Of functions of groups nothing is known: they may give a row twice. Neither is anything of inputs, but for
-    those that keep the last value of each key. The first rows of groups of a set are one.
+    A function of groups gives no guarantee: it may return a row twice. Neither do inputs, except those that
+    keep the last value of each key. Top-k over a set is a set if it keeps one row per group, or numbers the
+    rows.
     """
     if isinstance(node, Input):
         return node.mode == "upsert"
@@ -115,23 +118,23 @@ def is_set(node: Node) -> bool:
 
 
 def is_arranged(node: Node) -> bool:
-    """Whether it is, but for names and order of columns, an arrangement that somebody asked for."""
+    """Return True if the node is an arrangement written by the user, or only moves columns of one."""
     while isinstance(node, Select) and moves_columns(node) is not None:
         node = node.source
     return isinstance(node, Arrange)
 
 
 def keeps_all_columns(select: Select) -> bool:
-    """Whether every column goes on, once, perhaps under another name: different rows stay different."""
-    kept = moves_columns(select)
-    return kept is not None and sorted(kept.values()) == sorted(select.source.schema.names)
+    """Return True if each column goes on exactly once, perhaps renamed; so different rows stay different."""
+    sources = moves_columns(select)
+    return sources is not None and sorted(sources.values()) == sorted(select.source.schema.names)
 
 
 def moves_columns(select: Select) -> dict[str, str] | None:
-    """By new name the old one, if every column is one of before; else None."""
-    found: dict[str, str] = {}
+    """Return the source column of each column, if each only moves one; None if some column is computed."""
+    old_names: dict[str, str] = {}
     for name, expr in select.columns:
         if not isinstance(expr, ColumnRef):
             return None
-        found[name] = expr.name
-    return found
+        old_names[name] = expr.name
+    return old_names

@@ -1,15 +1,16 @@
-"""Functions of users in a plan: which one is meant, and when are two the same?
+"""Functions of users in a plan: identify a function, and decide when two are the same.
 
-A plan keeps a function's *identity* in place of the function: text that is the same in every process and
-holds still while lines move and comments change, but not when its body does. It is made of
+A plan stores a function's *identity* in place of the function. The identity is text that is the same in every
+process. It does not change when lines move or comments change, but it does when the body changes. It is made
+of
 
-    what it does       its syntax tree without positions and docstrings; where there is no source (a REPL, a
-                       notebook whose cell is gone), its instructions
+    what it does       its syntax tree without positions and docstrings; without source (a REPL, a notebook
+                       whose cell is gone), its instructions
     what it uses       defaults, values that it has closed over, other functions of its module that it names
 
-Two functions with one identity are one only if all of that is plain data that nobody can change. A function
-that has closed over a list, or an object of some class, could be different though all its text is equal: it
-is the same as itself and no other, which the plan says by a number.
+Two functions with one identity are the same only if all of that is plain data that nobody can change. A
+function that has closed over a list, or an object of some class, could differ from another one though all its
+text is equal. Such a function is the same only as itself; the plan adds a number to tell it from others.
 """
 
 from __future__ import annotations
@@ -46,12 +47,14 @@ _PLAIN: Final = (
 _DEPTH_MAX: Final = 8
 
 Syntax: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-"""How a function is written down."""
+"""The syntax tree of a function."""
 
 
 @dataclass(frozen=True, eq=False)
 class UserFunction:
-    """A function and what tells it apart; `serial` is given where its text does not say all (see `of`)."""
+    """A function and its identity; `serial` tells it from others if its digest does not say everything (see
+    `of`).
+    """
 
     function: object
     name: str
@@ -61,7 +64,7 @@ class UserFunction:
 
     @classmethod
     def of(cls, function: object) -> UserFunction:
-        """What is known of `function`; `is_whole` if its digest says everything."""
+        """Describe `function`; `is_whole` is True if its digest says everything about it."""
         walk = _Walk()
         digest = blake2b("\n".join(walk.parts(function, 0)).encode("utf-8", "surrogatepass"), digest_size=16)
         name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -69,60 +72,60 @@ class UserFunction:
 
     @property
     def identity(self) -> list[object]:
-        """As plain data: equal for functions that are the same."""
+        """Plain data that is equal for functions that are the same."""
         return [self.digest] if self.serial is None else [self.digest, self.serial]
 
 
 UserFunctions: TypeAlias = Callable[[object], UserFunction]
-"""From an identity, as it was written in a plan, to the function; raises SchemaError if there is none."""
+"""Look up a function by the identity that a plan has for it; raises SchemaError if there is none."""
 
 
 def import_name(function: object) -> str | None:
-    """`module:name` if another process that imports the module finds this function there; else None."""
+    """Return `module:name` if a process that imports the module finds this function there; else None."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "<" in name:
         return None
     try:
-        found: object = __import__(module, fromlist=["__name__"])
+        value: object = __import__(module, fromlist=["__name__"])
         for part in name.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except (ImportError, AttributeError):
         return None
-    return f"{module}:{name}" if found is function else None
+    return f"{module}:{name}" if value is function else None
 
 
 def source_tree(function: FunctionType) -> Syntax | None:
-    """The syntax of `function`, out of the file or cell that it was written in; None if that is not there.
-    It is kept for the next one who asks: not to be changed.
+    """Return the syntax of `function` from the file or cell where it was written; None if that is not
+    available. The tree is shared with later callers: do not change it.
 
-    A lambda is found by the columns that its instructions come from: there may be several on its line.
-    Cost: a file is parsed once, as long as few others are asked for in between.
+    A lambda is identified by the columns that its instructions come from, since a line may have several.
+    Cost: a file is parsed once, unless many other files are read in between.
     """
     code = function.__code__
     text = written_text(code, function.__globals__)
     if text is None:
-        return None  # the file was edited since, or written by another hand than Python's compiler
+        return None  # the file was edited since, or the code was not written by Python's compiler
     written = _functions_in(text)
     where = _body_position(code)
-    found: list[Syntax] = []
+    matches: list[Syntax] = []
     for node in written:
         if isinstance(node, ast.Lambda):
             if code.co_name != "<lambda>" or where is None:
                 continue
             if _starts(node.body) <= where <= _ends(node.body):
-                found.append(node)
+                matches.append(node)
         elif node.name == code.co_name:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first == code.co_firstlineno:
-                found.append(node)
-    if not found:
+                matches.append(node)
+    if not matches:
         return None
-    # Lambdas in lambdas: the innermost that holds the position begins last.
-    return max(found, key=lambda node: (node.lineno, node.col_offset))
+    # For lambdas within lambdas: the innermost one around the position begins last.
+    return max(matches, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _body_position(code: CodeType) -> tuple[int, int] | None:
-    """Line and column of the first instruction that computes something."""
+    """Return line and column of the first instruction that computes something."""
     for line, _, column, _ in code.co_positions():
         if line is not None and column is not None and (line, column) != (code.co_firstlineno, 0):
             return line, column
@@ -139,7 +142,7 @@ def _ends(node: ast.expr) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _functions_in(text: str) -> tuple[Syntax, ...]:
-    """The functions that this source writes down, in the order of `ast.walk`."""
+    """Return all functions in this source, in the order of `ast.walk`."""
     return tuple(
         node
         for node in ast.walk(ast.parse(text))
@@ -148,7 +151,9 @@ def _functions_in(text: str) -> tuple[Syntax, ...]:
 
 
 def names_used(code: CodeType) -> set[str]:
-    """Names that a function, or one within it, looks up in its module; attributes are none of them."""
+    """Return the names that a function, or one within it, looks up in its module; attributes are not
+    included.
+    """
     return {
         str(instruction.argval)
         for each in code_within(code)
@@ -158,7 +163,7 @@ def names_used(code: CodeType) -> set[str]:
 
 
 def code_within(code: CodeType) -> Iterator[CodeType]:
-    """It, and the code of all functions within it."""
+    """Yield `code`, and the code of all functions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -166,17 +171,17 @@ def code_within(code: CodeType) -> Iterator[CodeType]:
 
 
 class _Walk:
-    """Walks through a function and what it uses, and notices what text cannot say."""
+    """Walks through a function and what it uses, and notes if text cannot describe all of it."""
 
     def __init__(self) -> None:
         self.is_whole = True
         self._seen: dict[int, tuple[int, object]] = {}
-        """By id: a number, and the thing itself, so that no other one is given its id meanwhile."""
+        """By id: a number, and the object itself, which keeps its id from being reused."""
 
     def parts(self, thing: object, depth: int) -> Iterator[str]:
-        """What makes `thing` what it is, as lines that are the same in every process."""
+        """Yield the lines that describe `thing`; they are the same in every process."""
         if type(thing) is int:
-            yield f"int {thing:#x}"  # Python writes down no whole number of thousands of decimal digits
+            yield f"int {thing:#x}"  # Python refuses to print an int with thousands of decimal digits
         elif type(thing) in _PLAIN:
             yield f"{type(thing).__name__} {thing!r}"
         elif isinstance(thing, ModuleType):
@@ -187,14 +192,14 @@ class _Walk:
             self.is_whole = False
             yield f"deep {type(thing).__name__}"
         else:
-            # Equal tuples may be one object here and two elsewhere: each is said in full.
+            # Equal tuples may be one object here and two elsewhere: each is described in full.
             if not isinstance(thing, tuple | frozenset):
                 self._seen[id(thing)] = (len(self._seen), thing)
             yield from self._parts_of(thing, depth)
 
     def _parts_of(self, thing: object, depth: int) -> Iterator[str]:
         if isinstance(thing, list | dict | set | bytearray):
-            self._require(False)  # it can become another
+            self._require(False)  # its content can change
         if type(thing) in (tuple, list):
             assert isinstance(thing, tuple | list)
             yield f"{type(thing).__name__} of {len(thing)}"
@@ -218,7 +223,7 @@ class _Walk:
             keywords = tuple(sorted(thing.keywords.items()))
             yield from self.parts((thing.func, thing.args, keywords), depth + 1)
         elif isinstance(thing, type) or inspect.isbuiltin(thing):
-            # A method of an object, as `pattern.match`, is a builtin as well: what it is bound to counts.
+            # A bound method such as `pattern.match` is a builtin as well: the object it is bound to matters.
             yield f"{thing.__module__}.{thing.__qualname__} {digest_of(thing)}"
             owner = getattr(thing, "__self__", None)
             self._require(import_name(thing) is not None and (owner is None or isinstance(owner, ModuleType)))
@@ -233,7 +238,7 @@ class _Walk:
             yield f"instructions {digest_of(function.__code__)} {function.__code__.co_code.hex()}"
             yield from self.parts(_constants(function.__code__), depth + 1)
         else:
-            # The outermost name says nothing of what it does; names within it do.
+            # The outermost name does not affect what the function does; names within it do.
             yield from _tree_lines(tree, without="name")
         yield from self.parts((function.__defaults__, function.__kwdefaults__), depth + 1)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -260,14 +265,14 @@ class _Walk:
 
 
 def _constants(code: CodeType) -> tuple[object, ...]:
-    found: list[object] = []
+    constants: list[object] = []
     for constant in code.co_consts:
-        found.append(_constants(constant) if isinstance(constant, CodeType) else constant)
-    return tuple(found)
+        constants.append(_constants(constant) if isinstance(constant, CodeType) else constant)
+    return tuple(constants)
 
 
 def _tree_lines(node: ast.AST, without: str = "") -> Iterator[str]:
-    """The tree as text, without what differs between Pythons: positions, docstrings, empty fields."""
+    """Yield the tree as text, without what differs between Pythons: positions, docstrings, empty fields."""
     yield type(node).__name__
     for name, value in ast.iter_fields(node):
         if value is None or value == [] or name in ("ctx", "type_comment", "kind", without):

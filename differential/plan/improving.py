@@ -1,7 +1,7 @@
-"""Which rules are applied to a plan, in which order, and what has come of it.
+"""Apply the rules to a plan in a fixed order, and count how often each fired.
 
-Fixed passes, each with a measure that only sinks (operators with state, distance of filters from inputs,
-columns kept), so that applying them twice changes nothing more.
+Each pass has a measure that only decreases (operators with state, distance of filters from inputs, columns
+stored), so that a second pass changes nothing more.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .rules.sets import drop_distinct
 __all__ = ["Improved", "improve"]
 
 _Add = Callable[[Node, Sequence[CallSite]], Node]
-"""Enters a node into the plan, as written at these lines."""
+"""Enter a node into the plan, as written at these lines."""
 
 _ROUNDS_MAX = 100
-"""More than a plan is deep in practice: what is not done by then is left as it is."""
+"""More rounds than a plan is deep in practice. A rule stops after that many, even if it still applies."""
 
 
 @dataclass
@@ -37,83 +37,87 @@ class Improved:
     fired: Counter[str] = field(default_factory=Counter)
 
     def describe(self) -> str:
-        """The rules that have fired."""
+        """Return the rules that have fired, with counts."""
         times = (f"{name} {count}×" if count > 1 else name for name, count in sorted(self.fired.items()))
         return ", ".join(times) or "no rule has changed it"
 
 
 def improve(roots: Sequence[Node], add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> Improved:
-    """What the rules make of the plan beneath `roots`."""
-    found = Improved(list(roots))
-    _everywhere(found, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
-    _everywhere(found, "filter pushed", push_filter, add, sites)
-    _everywhere(found, "joins in a circle at once", join_circle, add, sites)
-    _consolidate_results(found, add, sites)
-    _prune(found, add, sites)
-    return found
+    """Return the plan beneath `roots` after all rules."""
+    improved = Improved(list(roots))
+    _everywhere(improved, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
+    _everywhere(improved, "filter pushed", push_filter, add, sites)
+    _everywhere(improved, "joins in a circle at once", join_circle, add, sites)
+    _consolidate_results(improved, add, sites)
+    _prune(improved, add, sites)
+    return improved
 
 
 def _everywhere(
-    found: Improved,
+    improved: Improved,
     name: str,
     rule: Callable[[Node, Callable[[Node], int]], Node | None],
     add: _Add,
     sites: Callable[[Node], Sequence[CallSite]],
 ) -> None:
-    """Apply a rule of single nodes until it applies to none."""
+    """Apply a rule for single nodes until it applies to none."""
     for _ in range(_ROUNDS_MAX):
-        counts = Counter(child.digest for node in beneath(found.roots) for child in node.children)
-        before = [root.digest for root in found.roots]
+        counts = Counter(child.digest for node in beneath(improved.roots) for child in node.children)
+        before = [root.digest for root in improved.roots]
 
         def visit(node: Node, children: tuple[Node, ...], counts: Counter[bytes] = counts) -> Node:
-            made = node.with_children(children)
-            better = rule(made, lambda below: counts[below.digest])
+            rewritten = node.with_children(children)
+            better = rule(rewritten, lambda below: counts[below.digest])
             if better is None:
-                return add(made, sites(node))
-            found.fired[name] += 1
+                return add(rewritten, sites(node))
+            improved.fired[name] += 1
             return _added(better, sites(node), add, sites)
 
-        found.roots = rewrite(found.roots, visit)
-        if [root.digest for root in found.roots] == before:
+        improved.roots = rewrite(improved.roots, visit)
+        if [root.digest for root in improved.roots] == before:
             return
 
 
-def _consolidate_results(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
-    results = joined_results(found.roots)
+def _consolidate_results(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+    results = joined_results(improved.roots)
     if not results:
         return
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
-        made = node.with_children(children)
-        found.fired["loop result consolidated"] += node.digest in results
-        return _added(consolidated_result(node, made, results), sites(node), add, sites)
+        rewritten = node.with_children(children)
+        improved.fired["loop result consolidated"] += node.digest in results
+        return _added(consolidated_result(node, rewritten, results), sites(node), add, sites)
 
-    found.roots = rewrite(found.roots, visit)
+    improved.roots = rewrite(improved.roots, visit)
 
 
-def _prune(found: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
-    needs = needed_columns(found.roots)
+def _prune(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+    needs = needed_columns(improved.roots)
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
-        made = _added(with_needed_only(node, children, needs), sites(node), add, sites)
-        found.fired["columns dropped"] += made.digest != node.digest and made.children != children
-        return made
+        rewritten = _added(with_needed_only(node, children, needs), sites(node), add, sites)
+        improved.fired["columns dropped"] += (
+            rewritten.digest != node.digest and rewritten.children != children
+        )
+        return rewritten
 
-    found.roots = rewrite(found.roots, visit)
-    found.fired += Counter()  # without those that are zero
+    improved.roots = rewrite(improved.roots, visit)
+    improved.fired += Counter()  # drop the zeros
 
 
 def _added(
-    node: Node, written: Sequence[CallSite], add: _Add, sites: Callable[[Node], Sequence[CallSite]]
+    node: Node, lines: Sequence[CallSite], add: _Add, sites: Callable[[Node], Sequence[CallSite]]
 ) -> Node:
-    """`node` and what a rule has made beneath it, in the plan. What was there before keeps its lines."""
+    """Enter `node`, and the new nodes that a rule has made beneath it. Nodes that were there before keep
+    their lines.
+    """
     new: list[Node] = []
     waiting = list(node.children)
     while waiting:
-        part = waiting.pop()
-        if not sites(part):
-            new.append(part)
-            waiting += part.children
-    for part in reversed(new):
-        add(part, written)
-    return add(node, written)
+        node_below = waiting.pop()
+        if not sites(node_below):
+            new.append(node_below)
+            waiting += node_below.children
+    for node_below in reversed(new):
+        add(node_below, lines)
+    return add(node, lines)

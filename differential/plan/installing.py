@@ -1,8 +1,8 @@
-"""Installing a query that workers cannot import: written in a notebook, a REPL, or a function.
+"""Install a query that workers cannot import: one written in a notebook, a REPL, or a function.
 
-The client writes the plan and sends it as bytes, as an argument of the one builder that every worker has:
-`carry_out`. Workers make the same stages of it as if they had called the query themselves, and compare what
-they have built as always.
+The client sends the plan as bytes, as an argument of the one builder that every worker has: `carry_out`. Each
+worker makes the same stages as if it had called the query itself. The workers then compare what they have
+built, as for any dataflow.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ BUILDER: Final = "differential.plan.installing:carry_out"
 
 
 def travelling_form(plan: Plan) -> tuple[str, dict[str, bytes]]:
-    """The builder that does in a worker what this plan says, and its arguments; raises MisuseError if it
+    """Return the builder that builds this plan in a worker, and its arguments; raise MisuseError if the plan
     cannot travel.
     """
-    plan.check_asked()
+    plan.check_has_roots()
     inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
-    # Inputs that nobody reads can be fed all the same: whoever does so should not have to know.
+    # Inputs without readers are sent too: a client that feeds one should not have to know that nobody reads
+    # it.
     return BUILDER, {"plan": encode_plan(plan, [*inputs, *plan.roots])}
 
 
 @timely.builder
 def carry_out(dataflow: timely.Dataflow, plan: object, name: object = "", token: object = "") -> None:
-    """Build what `plan` says; `token` shows that it comes from the client that has started this worker.
+    """Build the dataflow of `plan`; `token` shows that it comes from the client that started this worker.
 
-    `name` is what the query is called where it was written.
+    `name` is the query's name where it was written.
     """
     if name:
         dataflow.rename(str(name))
     if not isinstance(plan, bytes):
         raise MisuseError(f"a plan is installed as bytes, not as {type(plan).__name__}")
-    made = Plan.of(dataflow)
+    own_plan = Plan.of(dataflow)
 
     def add_input(node: Input | Import) -> Node:
         if isinstance(node, Import):
-            return made.imported(node)
-        return made.leaf(node, dataflow.input(node.name, input_codec(node)))
+            return own_plan.imported(node)
+        return own_plan.leaf(node, dataflow.input(node.name, input_codec(node)))
 
-    for root in decode_plan(plan, made, add_input, is_trusted(token)):
+    for root in decode_plan(plan, own_plan, add_input, is_trusted(token)):
         if not isinstance(root, Input):
-            made.ask_for(root)
+            own_plan.ask_for(root)

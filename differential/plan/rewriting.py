@@ -9,19 +9,19 @@ from .nodes import Node
 __all__ = ["Visit", "beneath", "rewrite"]
 
 Visit = Callable[[Node, tuple[Node, ...]], Node]
-"""A node and what its children have become: what it becomes."""
+"""Given a node and its rewritten children, return the rewritten node."""
 
 
 def rewrite(roots: Sequence[Node], visit: Visit) -> list[Node]:
-    """What `visit` makes of each root; every node is visited once, after its children."""
-    made: dict[bytes, Node] = {}
+    """Return the rewritten roots; `visit` is called once for every node, after its children."""
+    rewritten: dict[bytes, Node] = {}
     for node in beneath(roots):
-        made[node.digest] = visit(node, tuple(made[child.digest] for child in node.children))
-    return [made[root.digest] for root in roots]
+        rewritten[node.digest] = visit(node, tuple(rewritten[child.digest] for child in node.children))
+    return [rewritten[root.digest] for root in roots]
 
 
 def beneath(roots: Iterable[Node]) -> Iterator[Node]:
-    """All nodes that the roots are computed of, and the roots: each once, children first."""
+    """Yield the roots and all nodes that they are computed from: each once, children first."""
     done: set[bytes] = set()
     for root in roots:
         waiting = [root]

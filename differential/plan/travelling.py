@@ -1,21 +1,21 @@
-"""How does a function of the user get to the workers? By import name, or as source; never pickled.
+"""Send a function of the user to the workers: by import name, or as source; never pickled.
 
     [[function, …], [source, …]]
 
-    a function    [name, digest, whether this says all, its serial, its form]
-    a form        ["import", "module:name"]: workers import it. What they find must be the same function
+    a function    [name, digest, whether the digest says everything, its serial, its form]
+    a form        ["import", "module:name"]: workers import it. What they import must be the same function
                   ["source", number]: a source of the second list
                   ["value", …], ["list", …], ["date", …], ["module", …] …: what functions name or have
                   closed over
     a source      [text, is a lambda, file, line, [[name, form], …]]: its text, and by name the plain values,
                   modules and functions that it uses or has closed over
 
-A source stands there once, whoever uses it: functions may share others, and call one another and themselves.
-What was read of a plan can travel on: its source is kept with it.
+Each source occurs once, however many functions use it: functions may share others, and call one another and
+themselves. A function that a worker has read from a plan can travel on, since its source is stored with it.
 
-Source runs with the rights of the worker. So workers take it from the client that has started them and from
-no other (`is_trusted`). What can travel in neither way (an object, a method of one, a function without
-source) is refused, with the line and what to do: put it in a module that the workers can import.
+Source runs with the rights of the worker. So workers accept it only from the client that started them
+(`is_trusted`). A function that can travel in neither way (an object, a method of one, a function without
+source) is refused. The error names the line and the remedy: put it in a module that the workers can import.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from .functions import UserFunction, code_within, import_name, names_used, sourc
 __all__ = ["FUNCTION_BYTES_MAX", "packed_functions", "unpacked_functions"]
 
 FUNCTION_BYTES_MAX: Final = 65_536
-"""Of one function's source."""
+"""Limit for the source of one function."""
 
 _DEPTH_MAX: Final = 16
 _PLAIN: Final = (int, float, str, bytes, bool, type(None))
 
 
 def _duration(text: str) -> dt.timedelta:
-    """The inverse of `repr`, within what it says between the brackets."""
+    """The inverse of `repr`: read the keywords between its brackets."""
     inside = text.removeprefix("datetime.timedelta(").removesuffix(")")
     parts = [part.partition("=") for part in inside.split(", ") if part != "0"]
     return dt.timedelta(**{name: int(number) for name, _, number in parts})
@@ -63,11 +63,11 @@ _AS_TEXT: Final[Mapping[type, tuple[str, Callable[[object], str], Callable[[str]
     dt.timedelta: ("timedelta", repr, _duration),
     Decimal: ("decimal", str, Decimal),
 }
-"""Values that travel as text: the form's name, how it is written and read."""
+"""Values that travel as text: the form's name, how to write the text, how to read it."""
 
 
-class _Written(NamedTuple):
-    """Where the source of a function that travels was written."""
+class _WrittenSource(NamedTuple):
+    """The source of a function that travels, and where it was written."""
 
     text: str
     is_lambda: bool
@@ -75,14 +75,14 @@ class _Written(NamedTuple):
     line: int
 
 
-_written: Final[WeakKeyDictionary[FunctionType, _Written]] = WeakKeyDictionary()
-"""Of functions that were made here of a plan: no file has what they were compiled from."""
+_sources_by_function: Final[WeakKeyDictionary[FunctionType, _WrittenSource]] = WeakKeyDictionary()
+"""Sources of functions that this process has compiled from a plan: no file holds them."""
 
 
 def packed_functions(functions: Iterable[UserFunction], lines: Sequence[str] = ()) -> list[object]:
-    """`functions` as plain data; raises MisuseError if one of them cannot travel.
+    """Return `functions` as plain data; raise MisuseError if one of them cannot travel.
 
-    `lines`: where each was given to an operator, for errors.
+    `lines`: for each function, the line where the user passed it to an operator, for errors.
     """
     packer = _Packer()
     packed: list[object] = []
@@ -96,8 +96,8 @@ def packed_functions(functions: Iterable[UserFunction], lines: Sequence[str] = (
 
 
 def unpacked_functions(data: object, is_trusted: bool) -> list[UserFunction]:
-    """The inverse of `packed_functions`, in a worker; raises SchemaError for what is none, and MisuseError
-    for what may not be run here or is not the same function here.
+    """The inverse of `packed_functions`, in a worker. Raise SchemaError for data that is not functions, and
+    MisuseError for a function that may not run here, or is another function here.
     """
     match data:
         case [[*packed], [*sources]]:
@@ -110,17 +110,17 @@ def unpacked_functions(data: object, is_trusted: bool) -> list[UserFunction]:
 def _read(data: object, reader: _FunctionReader) -> UserFunction:
     match data:
         case [str(name), str(digest), bool(is_whole), (int() | None) as serial, form]:
-            found = reader.read(form)
+            value = reader.read(form)
         case _:
             raise SchemaError(f"{data!r:.200} is no function of a plan")
-    if not callable(found):
-        raise SchemaError(f"{name} of a plan is a {type(found).__name__}, which cannot be called")
-    if isinstance(form, list | tuple) and form[0] == "import" and UserFunction.of(found).digest != digest:
+    if not callable(value):
+        raise SchemaError(f"{name} of a plan is a {type(value).__name__}, which cannot be called")
+    if isinstance(form, list | tuple) and form[0] == "import" and UserFunction.of(value).digest != digest:
         raise MisuseError(
             f"{name} is another function on this worker than where the query was written: the module was "
             "edited, or is another one. Start the cluster anew, with the same files everywhere"
         )
-    return UserFunction(found, name, digest, is_whole, serial)
+    return UserFunction(value, name, digest, is_whole, serial)
 
 
 class _Packer:
@@ -128,11 +128,11 @@ class _Packer:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        """By id; the functions are kept below, so that no other one is given it meanwhile."""
+        """By id of a function. The list below keeps the functions alive, so that no id is reused."""
         self._functions: list[FunctionType] = []
 
     def form(self, thing: object, depth: int = 0, names: Set[str] = frozenset()) -> list[object]:
-        """The form of `thing`, which is used by a function with these names and attributes."""
+        """Return the form of `thing`, which a function with these names and attributes uses."""
         if depth > _DEPTH_MAX:
             raise MisuseError(f"{_shown(thing)} is nested more than {_DEPTH_MAX} deep")
         if type(thing) in _PLAIN:
@@ -143,7 +143,7 @@ class _Packer:
             return [type(thing).__name__, [self.form(each, depth + 1) for each in thing]]
         if type(thing) in (set, frozenset):
             assert isinstance(thing, set | frozenset)
-            # In an order of their own: Python's is another one in each process.
+            # Sort: Python's own order of a set differs between processes.
             entries = sorted((self.form(each, depth + 1) for each in thing), key=_packed)
             return [type(thing).__name__, cast("object", entries)]
         if type(thing) in _AS_TEXT and _is_read_back(thing):
@@ -170,15 +170,15 @@ class _Packer:
         )
 
     def sources(self) -> list[object]:
-        """Those that forms have named so far, and those that they name in turn."""
-        found: list[object] = []
-        while len(found) < len(self._functions):
-            found.append(self._source(self._functions[len(found)]))
-        return found
+        """Return the sources that forms refer to so far, and all that these refer to in turn."""
+        sources: list[object] = []
+        while len(sources) < len(self._functions):
+            sources.append(self._source(self._functions[len(sources)]))
+        return sources
 
     def _source(self, function: FunctionType) -> list[object]:
         where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
-        written = _written.get(function) or _written_of(function, where)
+        source = _sources_by_function.get(function) or _source_of(function, where)
         used: list[object] = []
         names = _all_names(function.__code__)
         for name, value in sorted(_uses(function).items()):
@@ -186,11 +186,11 @@ class _Packer:
                 used.append([name, self.form(value, 0, names)])
             except MisuseError as error:
                 raise MisuseError(f"{function.__qualname__} ({where}) uses {name!r}: {error}") from error
-        return [*written, used]
+        return [*source, used]
 
 
-def _written_of(function: FunctionType, where: str) -> _Written:
-    """Its source, out of the file or cell that it was written in; raises MisuseError if it cannot travel."""
+def _source_of(function: FunctionType, where: str) -> _WrittenSource:
+    """Return the source from the file or cell of the function; raise MisuseError if it cannot travel."""
     code = function.__code__
     tree = source_tree(function)
     if tree is None:
@@ -198,7 +198,7 @@ def _written_of(function: FunctionType, where: str) -> _Written:
             f"the source of {function.__qualname__} ({where}) is not there, so it cannot be sent to workers"
             f"{_HOW_IT_CAME.get(code.co_filename, '')}. Put it in a module that they can import"
         )
-    _check_kept_nothing(function, where)
+    _check_keeps_no_state(function, where)
     if getattr(tree, "decorator_list", []):
         raise MisuseError(
             f"{function.__qualname__} ({where}) is decorated: workers would not get what the decorator "
@@ -210,9 +210,9 @@ def _written_of(function: FunctionType, where: str) -> _Written:
             f"{function.__qualname__} ({where}) is longer than {FUNCTION_BYTES_MAX:,} bytes: "
             "put it in a module"
         )
-    written = _Written(text, isinstance(tree, ast.Lambda), code.co_filename, tree.lineno)
-    _check_means_the_same(function, written, where)
-    return written
+    source = _WrittenSource(text, isinstance(tree, ast.Lambda), code.co_filename, tree.lineno)
+    _check_means_the_same(function, source, where)
+    return source
 
 
 _HOW_IT_CAME: Final = {
@@ -229,14 +229,17 @@ def _packed(form: list[object]) -> bytes:
 
 
 def _is_read_back(thing: object) -> bool:
-    """Whether its text says all of it: not which zone a time is in that another has the offset of."""
+    """Return True if the text of a value describes it fully.
+
+    A datetime with a zone other than UTC, or with a fold, is not: the text has the offset only.
+    """
     if isinstance(thing, dt.datetime):
         return not thing.fold and (thing.tzinfo is None or thing.tzinfo is dt.UTC)
     return True
 
 
 def _check_fits(thing: object) -> None:
-    """MisuseError for a plain value that msgpack does not hold."""
+    """Raise MisuseError for a plain value that msgpack cannot hold."""
     if isinstance(thing, int) and not -(2**63) <= thing < 2**64:
         raise MisuseError(
             f"a number of {thing.bit_length():,} bits is beyond 64 bits, and cannot be sent to workers"
@@ -249,7 +252,7 @@ def _check_fits(thing: object) -> None:
 
 
 def _shown(thing: object) -> str:
-    """The beginning of its text, if it has one: that is code of the user, or has no end."""
+    """Return the beginning of its `repr`; that is code of the user, and may raise, or be endless."""
     try:
         return f"{thing!r:.100}"
     except Exception as error:
@@ -257,46 +260,46 @@ def _shown(thing: object) -> str:
 
 
 def _submodules(name: str, names: Set[str]) -> list[str]:
-    """Modules within a module that a function with these names and attributes can reach through it."""
-    inside = (known for known in sys.modules if known.startswith(f"{name}."))
-    return sorted(known for known in inside if set(known.removeprefix(f"{name}.").split(".")) <= names)
+    """Return the modules within a module that a function with these names can reach through it."""
+    inside = (loaded for loaded in sys.modules if loaded.startswith(f"{name}."))
+    return sorted(loaded for loaded in inside if set(loaded.removeprefix(f"{name}.").split(".")) <= names)
 
 
 def _all_names(code: CodeType) -> set[str]:
-    """Names and attributes; also those closed over, which are names of its module where it arrives."""
+    """Return names and attributes, and names closed over: those become names of its module in the worker."""
     return {name for each in code_within(code) for name in (*each.co_names, *each.co_freevars)}
 
 
-def _check_kept_nothing(function: FunctionType, where: str) -> None:
-    """What a function keeps between calls would be other ones in each worker, if it were there at all."""
+def _check_keeps_no_state(function: FunctionType, where: str) -> None:
+    """Raise MisuseError if the function keeps state between calls: its state would differ in each worker."""
     code = function.__code__
     changed = _changed(code, set(code.co_freevars))
     if changed or vars(function):
-        kept = ", ".join(sorted(changed | set(vars(function))))
+        state = ", ".join(sorted(changed | set(vars(function))))
         raise MisuseError(
-            f"{function.__qualname__} ({where}) keeps something from call to call ({kept}), and cannot be "
+            f"{function.__qualname__} ({where}) keeps something from call to call ({state}), and cannot be "
             "sent: a function of a query gives the same for the same record, every time. Keep it in a module"
         )
 
 
 def _changed(code: CodeType, around: Set[str]) -> set[str]:
-    """Names of its module, and of those of functions `around` it, that a function sets, or one within it."""
-    found: set[str] = set()
+    """Return the names that `code`, or a function within it, sets: of its module, and of `around` it."""
+    names: set[str] = set()
     for one in dis.get_instructions(code):
         if one.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (
             one.opname in ("STORE_DEREF", "DELETE_DEREF") and one.argval in around
         ):
-            found.add(str(one.argval))
+            names.add(str(one.argval))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            # What it finds around it may be a name of `code` itself, which is new at every call.
-            found |= _changed(constant, around & set(constant.co_freevars) - set(code.co_cellvars))
-    return found
+            # A name around the inner function may be one of `code` itself, which is new at every call.
+            names |= _changed(constant, around & set(constant.co_freevars) - set(code.co_cellvars))
+    return names
 
 
-def _check_means_the_same(function: FunctionType, written: _Written, where: str) -> None:
-    """A worker compiles the text by itself, and gives it all that it uses as names of one module: MisuseError
-    where that would be another function.
+def _check_means_the_same(function: FunctionType, source: _WrittenSource, where: str) -> None:
+    """Raise MisuseError if a worker would get another function from the text: it compiles the text by itself,
+    and provides everything the function uses as names of one module.
     """
     code = function.__code__
     both = sorted(names_used(code) & set(code.co_freevars))
@@ -305,8 +308,8 @@ def _check_means_the_same(function: FunctionType, written: _Written, where: str)
             f"{function.__qualname__} ({where}) means two things by {both[0]!r}, a name of its module and "
             "one of what is around it, and cannot be sent: give one of them another name"
         )
-    made = _compiled(written.text, written.is_lambda, (written.file, written.line)).__code__
-    private = sorted(_every_name(code) - _every_name(made))
+    compiled = _compiled(source.text, source.is_lambda, (source.file, source.line)).__code__
+    private = sorted(_every_name(code) - _every_name(compiled))
     if private:
         raise MisuseError(
             f"{function.__qualname__} ({where}) uses {private[0]!r}, which has another name outside of its "
@@ -315,7 +318,7 @@ def _check_means_the_same(function: FunctionType, written: _Written, where: str)
 
 
 def _every_name(code: CodeType) -> set[str]:
-    """Names, attributes and variables, in functions within it, too."""
+    """Return names, attributes and variables, also of functions within it."""
     return {
         name
         for each in code_within(code)
@@ -324,50 +327,50 @@ def _every_name(code: CodeType) -> set[str]:
 
 
 def _uses(function: FunctionType) -> dict[str, object]:
-    """By name, what the function finds around it: closed-over values, names of its module. Builtins aside."""
+    """Return, by name, the values that it uses: closed-over ones, and names of its module; no builtins."""
     code = function.__code__
-    found: dict[str, object] = {}
+    used: dict[str, object] = {}
     for name in names_used(code):
         if name in function.__globals__:
-            found[name] = function.__globals__[name]
+            used[name] = function.__globals__[name]
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             value: object = cell.cell_contents
         except ValueError:
             continue
-        found[name] = value
+        used[name] = value
     defaults = inspect.signature(function).parameters.values()
     if any(parameter.default is not parameter.empty for parameter in defaults):
-        # Defaults are expressions that were evaluated long ago; what they came to is what counts.
-        found[_DEFAULTS] = (function.__defaults__, function.__kwdefaults__)
-    return found
+        # Defaults are expressions that Python evaluated long ago; only their values matter.
+        used[_DEFAULTS] = (function.__defaults__, function.__kwdefaults__)
+    return used
 
 
 _DEFAULTS: Final = "__naiad_defaults__"
 
 
 class _FunctionReader:
-    """Makes the functions of one plan out of their sources, and what forms stand for."""
+    """Compiles the functions of one plan from their sources, and reads forms."""
 
     def __init__(self, sources: list[object], is_trusted: bool) -> None:
         self._is_trusted = is_trusted
-        self._made: list[FunctionType] = []
+        self._functions: list[FunctionType] = []
         used: list[list[object]] = []
         for source in sources:
             match source:
                 case [str(text), bool(is_lambda), str(file), int(line), [*names]]:
                     _require(is_trusted, f"a function of {file}:{line}")
-                    self._made.append(_compiled(text, is_lambda, (file, line)))
-                    _written[self._made[-1]] = _Written(text, is_lambda, file, line)
+                    self._functions.append(_compiled(text, is_lambda, (file, line)))
+                    _sources_by_function[self._functions[-1]] = _WrittenSource(text, is_lambda, file, line)
                     used.append(names)
                 case _:
                     raise SchemaError(f"{source!r:.200} is no source of a function of a plan")
-        # All are there now, so that they can name one another, and themselves.
-        for function, names in zip(self._made, used, strict=True):
-            self._give(function, names)
+        # Now that all functions are there, they can name one another, and themselves.
+        for function, names in zip(self._functions, used, strict=True):
+            self._provide_names(function, names)
 
     def read(self, form: object, depth: int = 0) -> object:
-        """What this form stands for."""
+        """Return the value of this form."""
         if depth > _DEPTH_MAX:
             raise SchemaError("a value of a plan is nested too deep")
         match form:
@@ -393,12 +396,12 @@ class _FunctionReader:
             case ["import", str(name)] if name.count(":") == 1:
                 _require(self._is_trusted, name)
                 return _imported(name)
-            case ["source", number] if type(number) is int and 0 <= number < len(self._made):
-                return self._made[number]
+            case ["source", number] if type(number) is int and 0 <= number < len(self._functions):
+                return self._functions[number]
         raise SchemaError(f"{form!r:.200} is no part of a function of a plan")
 
-    def _give(self, function: FunctionType, names: list[object]) -> None:
-        """What it uses, to a function that has been made of its text."""
+    def _provide_names(self, function: FunctionType, names: list[object]) -> None:
+        """Give a compiled function the values of the names that it uses."""
         for name, form in _pairs(names):
             if not isinstance(name, str):
                 raise SchemaError(f"{name!r:.200} is no name in a function of a plan")
@@ -411,9 +414,9 @@ class _FunctionReader:
 
 
 def _read_text(name: str, text: str) -> object:
-    read = {known: function for known, _, function in _AS_TEXT.values()}
+    readers = {kind: function for kind, _, function in _AS_TEXT.values()}
     try:
-        return read[name](text)
+        return readers[name](text)
     except (ValueError, ArithmeticError, TypeError):
         raise SchemaError(f"{text!r:.200} in a function of a plan is no {name}") from None
 
@@ -426,7 +429,10 @@ def _pairs(entries: list[object]) -> Iterator[tuple[object, object]]:
 
 
 def _require(is_trusted: bool, what: str) -> None:
-    """Workers run code of the client that started them, and of nobody else who finds their port."""
+    """Raise MisuseError unless code is trusted.
+
+    Workers run code of the client that started them, and of no other client that finds their port.
+    """
     if not is_trusted:
         raise MisuseError(
             f"{what} is code that this cluster was not started with: workers take code only from the client "
@@ -436,7 +442,7 @@ def _require(is_trusted: bool, what: str) -> None:
 
 
 def _modules(name: str, inside: list[str]) -> ModuleType:
-    """A module, with modules in it that are used through it."""
+    """Import a module, and the modules in it that functions use through it."""
     try:
         for each in inside:
             importlib.import_module(each)
@@ -448,25 +454,25 @@ def _modules(name: str, inside: list[str]) -> ModuleType:
 def _imported(name: str) -> object:
     module, _, path = name.partition(":")
     try:
-        found: object = importlib.import_module(module)
+        value: object = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except (ImportError, AttributeError) as error:
         raise MisuseError(
             f"{name} of a query cannot be imported here: {error}. Start the workers where the module is, or "
             "set PYTHONPATH for them"
         ) from error
-    return found
+    return value
 
 
 def _compiled(text: str, is_lambda: bool, where: tuple[str, int]) -> FunctionType:
-    """The function with this source; it has no more names than its own yet."""
+    """Return the function with this source; it has no names of its module yet."""
     file, line = where
     names: dict[str, object] = {"__builtins__": builtins, "__name__": "naiad_query"}
     try:
         tree = ast.parse(_as_module(text, is_lambda), file)
         statement = tree.body[0]
-        if isinstance(statement, ast.If):  # around a function that stood further to the right
+        if isinstance(statement, ast.If):  # around a function that was indented
             statement, line = statement.body[0], line - 1
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Lambda):
             statement.value = _without_evaluation(statement.value)
@@ -480,17 +486,17 @@ def _compiled(text: str, is_lambda: bool, where: tuple[str, int]) -> FunctionTyp
         exec(compile(ast.increment_lineno(ast.fix_missing_locations(tree), line - 1), file, "exec"), names)
     except (SyntaxError, ValueError, IndexError) as error:
         raise SchemaError(f"the source of a function of {file}:{line} cannot be read: {error}") from error
-    made = names[name]
-    assert isinstance(made, FunctionType)
-    return made
+    function = names[name]
+    assert isinstance(function, FunctionType)
+    return function
 
 
 def _as_module(text: str, is_lambda: bool) -> str:
-    """The text of a function as one that Python can read by itself."""
+    """Return the text of a function so that Python can parse it by itself."""
     if is_lambda:
-        return f"({text}\n)"  # it may go on over several lines, and end in a comment
+        return f"({text}\n)"  # a lambda may span several lines, and end in a comment
     if text[:1].isspace():
-        return f"if 1:\n{text}"  # it stood in something, further to the right
+        return f"if 1:\n{text}"  # the function was indented in the file
     return text
 
 
@@ -500,7 +506,7 @@ _F = TypeVar("_F", bound=ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
 def _without_evaluation(node: _F) -> _F:
-    """Without what Python evaluates where a function is defined: annotations, and defaults, which travel as
+    """Remove what Python evaluates where a function is defined: annotations, and defaults, which travel as
     values.
     """
     arguments: ast.arguments = node.args

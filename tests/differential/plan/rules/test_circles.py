@@ -48,7 +48,7 @@ def _after(*roots: Node) -> list[Node]:
     """All nodes of the plan after the rules."""
     plan = Plan(Dataflow("tested"))
     for node in beneath(roots):
-        plan.again(node, ())
+        plan.add_rewritten(node, ())
     return list(beneath(improve(roots, plan.again, lambda node: ()).roots))
 
 
