@@ -1,7 +1,9 @@
-"""What a question about groups becomes.
+"""The nodes of aggregates and other questions about groups.
 
-aggregating   several aggregates at once: who computes which, and how they become one row
+aggregating   several aggregates at once: which operator computes each, and how they become one row
 choosing      one value of a group, by an order
-computing     columns for what is computed
-whole         the one row of a whole collection, which is there without rows, too
+collecting    the values of a group as a list
+computing     columns for computed arguments
+dividing      groups that are divided among units
+whole         the one row of a whole collection, also while it has no rows
 """

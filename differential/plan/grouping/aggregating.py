@@ -1,12 +1,11 @@
-"""How does `agg` become operators, when several aggregates of different classes are asked for at once?
+"""Turn `agg` into operators, also when it computes several aggregates of different classes.
 
-    added      sums of any kind: all together one `Accumulate` of the rows, constant work per change
-    distinct   count_distinct: the different values, once each, are one more source of the same `Accumulate`
-    chosen     min, argmin, first, collect …: an operator each, whose one answer per group goes into the same
+    added      sums of any kind: one `Accumulate` of the rows for all of them, constant work per change
+    distinct   count_distinct: the distinct values, once each, are one more source of the same `Accumulate`
+    chosen     min, argmin, first, collect …: one operator each, whose one answer per group goes into the same
                `Accumulate`
 
-So whatever is asked for, one operator knows all that makes a group's row. A single chosen aggregate is that
-operator alone.
+So one operator makes the whole row of a group. A single chosen aggregate is that operator alone.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ def aggregated(
     aggregates: Mapping[str, Aggregate],
     balance: Balance | None = None,
 ) -> Node:
-    """One row per group of `source`: the keys, and each aggregate under its name.
+    """Return a node with one row per group of `source`: the keys, and each aggregate under its name.
 
-    `balance` divides groups of which something is chosen.
+    `balance` divides the groups of chosen aggregates among units.
     """
     source, named = _with_arguments(add, source, keys, aggregates)
     chosen = {
@@ -75,7 +74,7 @@ def _chosen(
     aggregate: Aggregate,
     balance: Balance | None,
 ) -> Node:
-    """What gives at most one row per group: the keys, and `name`."""
+    """Return a node with at most one row per group: the keys, and `name`."""
     kind, column = aggregate.kind, aggregate.column
     assert column is not None
     if kind in ("collect", "collect_set"):
@@ -98,12 +97,14 @@ def _chosen(
 
 
 def _best(column: str, descending: bool) -> OrderBy:
-    """The least first, or the greatest; where there is nothing to compare by last."""
+    """Return the order with the least value first, or the greatest, and null last."""
     return OrderBy(column, SortDirection(descending, nulls_last=True))
 
 
 def _read(add: _Add, source: Node, keys: Sequence[str], column: str, balance: Balance | None) -> Node:
-    """The columns that are needed, where rows are divided by all that there are."""
+    """Return only the columns that are needed if rows are divided, since they are divided by all their
+    columns.
+    """
     if balance is None:
         return source
     names = dict.fromkeys((*keys, column))
@@ -111,7 +112,7 @@ def _read(add: _Add, source: Node, keys: Sequence[str], column: str, balance: Ba
 
 
 def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggregate) -> Node:
-    """The different values of a column in each group, without null."""
+    """Return the distinct values of a column in each group, without null."""
     column = aggregate.column
     assert column is not None
     aggregate.type_in(source.schema)
@@ -124,7 +125,7 @@ def _different(add: _Add, source: Node, keys: tuple[str, ...], aggregate: Aggreg
 def _with_arguments(
     add: _Add, source: Node, keys: Sequence[str], aggregates: Mapping[str, Aggregate]
 ) -> tuple[Node, dict[str, Aggregate]]:
-    """`source` with a column for each argument that is computed, or is a key and is to be chosen from."""
+    """Add a column to `source` for each argument that is computed, or is a key to be chosen from."""
     arguments: dict[str, Expr] = {}
     for name, aggregate in aggregates.items():
         argument = aggregate.argument
@@ -133,8 +134,10 @@ def _with_arguments(
         if argument is not None:
             arguments[name] = argument
     source, columns = with_columns(add, source, list(arguments.values()))
-    found = dict(zip(arguments, columns, strict=True))
+    columns_by_name = dict(zip(arguments, columns, strict=True))
     return source, {
-        name: Aggregate(aggregate.kind, found[name], by=aggregate.by) if name in found else aggregate
+        name: Aggregate(aggregate.kind, columns_by_name[name], by=aggregate.by)
+        if name in columns_by_name
+        else aggregate
         for name, aggregate in aggregates.items()
     }

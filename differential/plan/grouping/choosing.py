@@ -1,11 +1,11 @@
-"""One value of each group, chosen by an order: the least, the greatest, or what stands beside it.
+"""Choose one value of each group by an order: the least, the greatest, or the value beside it.
 
-    best_value    v where x is least, or greatest, of the rows where x is not null; null if there is none.
+    best_value    v where x is least, or greatest, among the rows where x is not null; null if there is none.
                   With v = x itself: min and max; else argmin and argmax
     first_value   v of the first row in an order, in which null has its place
 
-Where several rows are alike in that, the least v. Each is the first row (`TopK`) of the group, cut to the
-columns that are named: rows that differ elsewhere count as one, as for all aggregates.
+Ties go to the least v. Each is the first row (`TopK`) of the group, cut to the named columns: rows that
+differ only in others count as one, as for all aggregates.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def best_value(
     by: OrderBy,
     balance: Balance | None,
 ) -> Node:
-    """`value` of the first row in the order `by`, in which null is last, as `name` beside the keys."""
+    """Return `value` of the first row in the order `by`, in which null is last, as `name` beside the keys."""
     first = _first(add, source, keys, [by], value, balance)
     chosen: Expr = ColumnRef(value)
     if by.column != value and source.schema[by.column].type.nullable:
-        # With nothing to compare by there is nothing to choose.
+        # If all values of the order are null, there is nothing to choose.
         chosen = when(~ColumnRef(by.column).is_null()).then(chosen)
     return _named(add, first, keys, name, chosen)
 
@@ -51,7 +51,7 @@ def first_value(
     order: Sequence[OrderBy],
     balance: Balance | None,
 ) -> Node:
-    """`value` of the first row of each group in an order, as `name` beside the keys."""
+    """Return `value` of the first row of each group in an order, as `name` beside the keys."""
     return _named(add, _first(add, source, keys, order, value, balance), keys, name, ColumnRef(value))
 
 

@@ -1,4 +1,4 @@
-"""The values of a group as a list."""
+"""Collect the values of a group as a list."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..nodes import Node, ReduceFunction, Select
 __all__ = ["collected", "values_of", "values_once"]
 
 _Members = Sequence[tuple[tuple[object, ...], int]]
-"""Rows of one column, and how often each is there."""
+"""Rows of one column, and the multiplicity of each."""
 
 
 def collected(
     add: Callable[[Node], Node], source: Node, keys: tuple[str, ...], name: str, column: str, once: bool
 ) -> Node:
-    """The values of `column` that are not null in each group, in order, as `name` beside the keys."""
+    """Return the list of non-null values of `column` in each group, in order, as `name` beside the keys."""
     named = {key: ColumnRef(key) for key in keys}
     rows = add(Select(source, (*named.items(), (f"{column} (collected)", ColumnRef(column)))))
     function = UserFunction.of(values_once if once else values_of)
@@ -27,20 +27,20 @@ def collected(
 
 
 def values_of(key: object, members: _Members) -> list[tuple[object]]:
-    """One row: the values in order, each as often as it is there."""
+    """Return one row: the values in order, each as often as its multiplicity says."""
     del key
     return [([value for (value,), count in _in_order(members) for _ in range(count)],)]
 
 
 def values_once(key: object, members: _Members) -> list[tuple[object]]:
-    """One row: the values in order."""
+    """Return one row: the distinct values in order."""
     del key
     return [([value for (value,), _ in _in_order(members)],)]
 
 
 def _in_order(members: _Members) -> _Members:
-    there = [(row, count) for row, count in members if count > 0 and row[0] is not None]
+    present = [(row, count) for row, count in members if count > 0 and row[0] is not None]
     try:
-        return sorted(there, key=lambda member: cast("int", member[0][0]))
-    except TypeError:  # of several types
-        return sorted(there, key=lambda member: (type(member[0][0]).__name__, repr(member[0][0])))
+        return sorted(present, key=lambda member: cast("int", member[0][0]))
+    except TypeError:  # values of several types
+        return sorted(present, key=lambda member: (type(member[0][0]).__name__, repr(member[0][0])))

@@ -1,4 +1,4 @@
-"""Columns for what an aggregate or an order is asked of, where that is not a column but computed."""
+"""Add columns for computed arguments of aggregates and orders."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _Add = Callable[[Node], Node]
 """Enters a node into the plan, as written where the user's call is."""
 
 
-def with_columns(add: _Add, source: Node, asked: Sequence[Expr]) -> tuple[Node, list[str]]:
-    """`source` with one more column for each different expression; and which is that of each, in turn."""
+def with_columns(add: _Add, source: Node, exprs: Sequence[Expr]) -> tuple[Node, list[str]]:
+    """Add one column to `source` for each different expression; return it, and the column of each."""
     computed: dict[str, Expr] = {}
     names: list[str] = []
-    for expr in asked:
+    for expr in exprs:
         name = expr.describe()
         while name in source.schema:
             name += "'"
         computed[name] = expr
         names.append(name)
     if computed:
-        kept = {name: ColumnRef(name) for name in source.schema.names}
-        source = add(Select(source, (*kept.items(), *computed.items())))
+        columns = {name: ColumnRef(name) for name in source.schema.names}
+        source = add(Select(source, (*columns.items(), *computed.items())))
     return source, names
 
 
 def order_of(add: _Add, source: Node, by: Sequence[Ordering]) -> tuple[Node, list[OrderBy]]:
-    """`source` with what an order computes as columns, and the order of columns."""
+    """Add columns to `source` for the computed parts of an order; return it, and the order by columns."""
     source, names = with_columns(add, source, [e.expr for e in by if not isinstance(e.expr, ColumnRef)])
     computed = iter(names)
     order: list[OrderBy] = []

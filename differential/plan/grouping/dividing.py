@@ -1,14 +1,16 @@
-"""Groups that are divided among units: each makes the first rows of its part, of which come the first ones.
+"""Divide groups among units: each unit chooses from its rows of a group, then one operator from the choices.
 
-What is chosen of a group keeps all of its rows, and a group is in one place; so a hot key is the work of one
-worker. But the first n of the first n of all parts are the first n of all, in an order without ties, and the
-least of the least is the least. So the rows are placed by a hash of themselves, each in one unit, chosen of
-there by their keys and the unit, and what is chosen is chosen of once more, by the keys. Equal rows are in
-one unit: what is there less than never there takes away what it would take away.
+An operator that chooses from a group stores all rows of the group, and a group is on one worker. So a hot key
+is the work of one worker. But the first n of the first n of all shares are the first n of all, in an order
+without ties, and the least of the least is the least. So rows are placed by a hash of the whole row, each in
+one unit. A first operator chooses by the keys and the unit, a second one chooses from these choices by the
+keys. Equal rows are in one unit, so a row of negative multiplicity takes away there what it would take away
+without units.
 
-Sums need none of this: rows become components, added up on their way to where their group is
-(`linear/accumulating.py`), so that a hot key sends a few rows for each batch. Nor do different values
-(`count_distinct`), which are where they themselves belong. What needs the whole group cannot be divided.
+Sums need none of this: rows become components, added up on the way to the worker of their group
+(`linear/accumulating.py`), so that a hot key sends a few rows for each batch. Distinct values
+(`count_distinct`) need none of it either: each is on the worker of its own hash. A function that needs the
+whole group cannot be divided.
 """
 
 from __future__ import annotations
@@ -28,18 +30,20 @@ _Add = Callable[[Node], Node]
 
 
 def divided(add: _Add, node: TopK | Reduce, balance: Balance | None) -> Node:
-    """`node`, of groups that `balance` divides; as it is without one, or if each key is in one unit by it."""
+    """Return `node` with its groups divided by `balance`; undivided if that is None, or keeps each key in one
+    unit.
+    """
     if balance is None or balance.division is None:
         return add(node)
     placed = add(PlaceOnUnits(node.source, node.keys, 0, "divided", balance))
     keys = (*node.keys, UNIT)
     if isinstance(node, TopK):
-        part = add(TopK(placed, keys, node.order, node.limit + node.offset))
-        parts = _without_unit(add, part)
-        return add(TopK(parts, node.keys, node.order, node.limit, node.offset, node.rank))
-    parts = _without_unit(add, add(Reduce(placed, keys, node.aggregates)))
-    again = tuple((name, Aggregate(aggregate.kind, name)) for name, aggregate in node.aggregates)
-    return add(Reduce(parts, node.keys, again))
+        choice = add(TopK(placed, keys, node.order, node.limit + node.offset))
+        choices = _without_unit(add, choice)
+        return add(TopK(choices, node.keys, node.order, node.limit, node.offset, node.rank))
+    choices = _without_unit(add, add(Reduce(placed, keys, node.aggregates)))
+    aggregates = tuple((name, Aggregate(aggregate.kind, name)) for name, aggregate in node.aggregates)
+    return add(Reduce(choices, node.keys, aggregates))
 
 
 def _without_unit(add: _Add, source: Node) -> Node:

@@ -1,10 +1,10 @@
-"""Aggregates of a whole collection: one row at every time, also of nothing.
+"""Aggregates of a whole collection: one row at every time, also of no rows.
 
-    answer = found + (one row - found) as the row of nothing
+    answer = result + (one row - result) as the row of nothing
 
-*found* has one row while there is something to say, and none otherwise. The second part is linear: it costs
-no stage beside the constant row, and keeps nothing. In a loop the constant row is there from iteration 0 on,
-as all that enters a loop.
+*result* has one row while there is something to aggregate, and none otherwise. The second part is linear: it
+costs no stage beside the constant row, and stores nothing. In a loop the constant row is there from iteration
+0 on, as all that enters a loop.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ _COUNTS: Final = ("count", "count_if", "count_distinct")
 _LISTS: Final = ("collect", "collect_set")
 
 
-def always_one_row(add: Callable[[Node], Node], found: Node, aggregates: Mapping[str, Aggregate]) -> Node:
-    """`found`, which has a column for each of `aggregates`; where it has no row, what they are of nothing."""
-    types = {name: _type(found.schema[name].type, aggregate) for name, aggregate in aggregates.items()}
+def always_one_row(add: Callable[[Node], Node], result: Node, aggregates: Mapping[str, Aggregate]) -> Node:
+    """Complete `result`, which has a column for each of `aggregates`: where it has no row, add their row of
+    nothing.
+    """
+    types = {name: _type(result.schema[name].type, aggregate) for name, aggregate in aggregates.items()}
     columns: list[tuple[str, Expr]] = []
     for name, type_ in types.items():
-        is_same = found.schema[name].type == type_
+        is_same = result.schema[name].type == type_
         columns.append((name, ColumnRef(name) if is_same else ColumnRef(name).cast(type_)))
     one = add(OneRow())
     (flag,) = one.schema.names
-    missing = add(Concat((one, add(Negate(add(Select(found, ((flag, lit(1)),))))))))
+    missing = add(Concat((one, add(Negate(add(Select(result, ((flag, lit(1)),))))))))
     nothing = add(
         Select(missing, tuple((name, _of_nothing(aggregates[name], types[name])) for name in types))
     )
-    return add(Concat((add(Select(found, tuple(columns))), nothing)))
+    return add(Concat((add(Select(result, tuple(columns))), nothing)))
 
 
-def _type(found: ColumnType, aggregate: Aggregate) -> ColumnType:
-    return found if aggregate.kind in (*_COUNTS, *_LISTS) else found.or_null()
+def _type(type_: ColumnType, aggregate: Aggregate) -> ColumnType:
+    return type_ if aggregate.kind in (*_COUNTS, *_LISTS) else type_.or_null()
 
 
 def _of_nothing(aggregate: Aggregate, type_: ColumnType) -> Expr:

@@ -1,4 +1,4 @@
-"""The operators of plans, as data: `node.py` says what a node is, the other files which there are."""
+"""The operators of plans, as data: `node.py` defines a node, the other files the operators."""
 
 from .effects import Export, Inspect, Output
 from .groups import Accumulate, AddedColumn

@@ -1,4 +1,4 @@
-"""What a plan is asked for: outputs, exports, functions that look on."""
+"""The roots of a plan: outputs, exports, and functions that observe updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Export", "Inspect", "Output"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspect(Unary):
-    """The same collection; a function of the user sees its updates. By `serial`, each by itself."""
+    """The same collection; a user's function sees its updates. Each `inspect` has its own `serial`."""
 
     kind: ClassVar[str] = "inspect"
     function: UserFunction
@@ -35,7 +35,7 @@ class Inspect(Unary):
 
     @cached_property
     def functions(self) -> tuple[UserFunction, ...]:
-        """The one that looks on."""
+        """The function that observes the updates."""
         return (self.function,)
 
     def describe(self) -> str:
@@ -45,9 +45,7 @@ class Inspect(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Output(Unary):
-    """The collection, readable by clients under a name. `is_strict`: an epoch without an answer ends the
-    dataflow.
-    """
+    """A collection that clients read under a name. `is_strict`: an epoch without answer ends the dataflow."""
 
     kind: ClassVar[str] = "output"
     name: str
@@ -74,7 +72,7 @@ class Output(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Export(Output):
-    """The collection, kept by `keys` for other dataflows to read under a name."""
+    """A collection stored by `keys`, which other dataflows read under a name."""
 
     kind: ClassVar[str] = "export"
     keys: tuple[str, ...]

@@ -18,7 +18,7 @@ __all__ = ["Accumulate", "AddedColumn"]
 
 
 class AddedColumn(NamedTuple):
-    """A column of the answer: its name, and what is added up of which source."""
+    """A column of the answer: its name, and the aggregate that is summed over the source of this number."""
 
     name: str
     source: int
@@ -27,10 +27,11 @@ class AddedColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Accumulate(Node):
-    """One row per group of equal `keys`, which all `sources` have under these names: the keys, and each sum.
+    """One row per group: the keys, then each sum. All `sources` have columns with the names `keys`.
 
-    A group is present while the multiplicities of its rows sum to something other than 0 in each of the first
-    `needed` sources. So what several operators say of a group becomes one row: `only` takes what one says.
+    A group is present while, in each of the first `needed` sources, the multiplicities of its rows sum to
+    something other than 0. So the results of several operators for a group become one row; the aggregate
+    `only` takes the result of one.
     """
 
     kind: ClassVar[str] = "accumulate"
@@ -45,11 +46,11 @@ class Accumulate(Node):
         return self.sources
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same of others."""
+        """The same sums over other sources."""
         return self if same(children, self.sources) else replace(self, sources=children)
 
     def data(self) -> list[object]:
-        """Keys, how many sources are needed, and what is added."""
+        """Keys, number of needed sources, and the sums."""
         added = [[each.name, each.source, each.aggregate.kind, each.aggregate.column] for each in self.added]
         return [list(self.keys), self.needed, added]
 
@@ -80,13 +81,13 @@ class Accumulate(Node):
 
     @property
     def counts_only(self) -> bool:
-        """Whether it is the number of rows of each group of one collection, and nothing else."""
+        """True if the answer is only the number of rows of each group of one collection."""
         return len(self.sources) == 1 and all(
             each.aggregate.kind == "count" and each.aggregate.column is None for each in self.added
         )
 
     def columns_read(self, source: int) -> tuple[str, ...]:
-        """The columns of a source that it needs."""
+        """Return the columns of a source that the sums read, keys first."""
         named = [
             each.aggregate.column
             for each in self.added

@@ -1,4 +1,4 @@
-"""Linear operators of which rows that they fail on are taken apart."""
+"""Linear operators that separate the rows on which they fail from the others."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ GUARDED: Final = (Select, Filter, Apply, Negate, NotNull)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Guarded(Unary):
-    """What `steps`, one over the other and the first over `source`, give of rows on which none of them fails
-    ("good"); or a row for each row on which one does ("errors").
+    """The rows that `steps` make of `source` where no step fails ("good"), or a row for each failure
+    ("errors").
+
+    The first step is over `source`, each other step over the one before.
     """
 
     kind: ClassVar[str] = "guarded"
@@ -40,11 +42,11 @@ class Guarded(Unary):
         (source,) = children
         if source is self.source:
             return self
-        made: list[GuardedStep] = []
+        steps: list[GuardedStep] = []
         for step in self.steps:
-            below = made[-1] if made else source
-            made.append(step.with_children((below,)))
-        return replace(self, source=source, steps=tuple(made))
+            below = steps[-1] if steps else source
+            steps.append(step.with_children((below,)))
+        return replace(self, source=source, steps=tuple(steps))
 
     def data(self) -> list[object]:
         """Which part, and the steps."""
@@ -78,7 +80,7 @@ class Guarded(Unary):
 
     @property
     def stage(self) -> str:
-        """What errors call it: the same text wherever it stands."""
+        """The name in errors; it does not depend on where the operator was written."""
         return "; ".join(step.describe() for step in self.steps)
 
     def describe(self) -> str:
@@ -90,15 +92,17 @@ def _step_of(data: object, source: Node, functions: UserFunctions) -> GuardedSte
     match data:
         case [str(kind), [*fields]]:
             for step in GUARDED:
-                if step.kind == kind and (made := step.read(fields, (source,), functions)) is not None:
-                    return made
+                if step.kind == kind and (node := step.read(fields, (source,), functions)) is not None:
+                    return node
     raise SchemaError(f"{data!r:.200} is no step of a plan")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answered(Unary):
-    """The answers of a function of groups, of which `source` has the errors beside them: without the groups
-    on which the function fails, each of which is a failure. `text` is what the function is called.
+    """The answers of a function of groups; `source` has them with its errors as more columns.
+
+    A group on which the function fails has no answer here, and is a failure. `text` is the function's name in
+    messages.
     """
 
     kind: ClassVar[str] = "answered"
@@ -106,12 +110,12 @@ class Answered(Unary):
     text: str
 
     def data(self) -> list[object]:
-        """What the function is called."""
+        """The function's name."""
         return [self.text]
 
     @classmethod
     def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
-        """Return None: it is made where a plan is carried out, and does not travel."""
+        """Return None: the node is made when a plan is carried out, and does not travel."""
         return None
 
     @cached_property
@@ -120,13 +124,13 @@ class Answered(Unary):
         return Schema(self.source.schema.columns[: -len(ERRORS)])
 
     def describe(self) -> str:
-        """Whose answers."""
+        """Return the function whose answers these are."""
         return f"answers of {self.text}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Provided(Node):
-    """The rows of `source`; what fails in `claim`, of which no row goes on, fails here, too."""
+    """The rows of `source`. No row of `claim` goes on, but its failures count as failures here, too."""
 
     kind: ClassVar[str] = "provided"
     is_linear: ClassVar[bool] = True
@@ -135,7 +139,7 @@ class Provided(Node):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """Both."""
+        """Source and claim."""
         return self.source, self.claim
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
@@ -153,5 +157,5 @@ class Provided(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        """That of the rows."""
+        """The columns of the source."""
         return self.source.schema

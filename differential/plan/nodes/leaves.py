@@ -1,5 +1,4 @@
-"""What a plan begins with: inputs, imports, streams of hand-written stages, variables of loops,
-one row."""
+"""The leaves of a plan: inputs, imports, streams of hand-written stages, variables of loops, one row."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ class Input(Leaf):
 
     append    rows that clients insert and remove
     upsert    the last value of each key: `keys` are columns
-    checked   the last column, a bool, tells removals that were refused, as rows, from the rows
+    checked   the last column, a bool, is false for the rows, and true for removals that were refused
     """
 
     kind: ClassVar[str] = "input"
@@ -35,7 +34,7 @@ class Input(Leaf):
     keys: tuple[str, ...] = ()
 
     def data(self) -> list[object]:
-        """Columns and name; mode and keys, if it is not plain."""
+        """Columns and name; mode and keys as well, if the mode is not append."""
         plain: list[object] = [schema_data(self.columns), self.name]
         return plain if self.mode == "append" else [*plain, self.mode, list(self.keys)]
 
@@ -63,14 +62,14 @@ class Input(Leaf):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Import(Leaf):
-    """What another dataflow, by number or name, exports under a name."""
+    """What another dataflow exports under a name; `owner` is its number or name."""
 
     kind: ClassVar[str] = "import"
     owner: int | str
     name: str
 
     def data(self) -> list[object]:
-        """Columns, whose, and name."""
+        """Columns, owner, and name."""
         return [schema_data(self.columns), self.owner, self.name]
 
     @classmethod
@@ -82,13 +81,13 @@ class Import(Leaf):
         return None
 
     def describe(self) -> str:
-        """Its name, and whose."""
+        """Return its name and owner."""
         return f"import {self.name} of {self.owner}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FromStream(Leaf):
-    """What a stage that was written by hand puts out; `serial` is the number of its stream in the plan."""
+    """The output of a hand-written stage; `serial` is the number of its stream in the plan."""
 
     kind: ClassVar[str] = "from_stream"
     serial: int
@@ -104,7 +103,7 @@ class FromStream(Leaf):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OneRow(Leaf):
-    """One row, (1,), which is there from the first epoch on, whatever comes in."""
+    """One row, (1,), which is there from the first epoch on, whatever the inputs hold."""
 
     kind: ClassVar[str] = "one_row"
     columns: Schema = field(default=_ONE)
@@ -115,13 +114,13 @@ class OneRow(Leaf):
         return None if data or children else cls()
 
     def describe(self) -> str:
-        """That."""
+        """Return its fixed text."""
         return "one row"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Variable(Leaf):
-    """Number `index` of the collections that the loop of this depth computes, in any iteration."""
+    """Variable number `index` of the loop of this depth, in any iteration."""
 
     kind: ClassVar[str] = "variable"
     depth: int
@@ -141,7 +140,7 @@ class Variable(Leaf):
 
     @cached_property
     def free(self) -> frozenset[int]:
-        """Itself."""
+        """Its own depth."""
         return frozenset((self.depth,))
 
     def describe(self) -> str:

@@ -61,7 +61,7 @@ class Select(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """Raises ExpressionError if an expression does not fit the columns of `source`."""
+        """The columns; raises ExpressionError if an expression does not fit the columns of `source`."""
         over = self.source.schema
         return Schema(tuple(Column(name, expr.type_in(over)) for name, expr in self.columns))
 
@@ -97,7 +97,7 @@ class Filter(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The same columns; raises ExpressionError if the condition is none."""
+        """The same columns; raises ExpressionError if the condition is not a bool."""
         check_condition(self.condition, self.source.schema)
         return self.source.schema
 
@@ -108,10 +108,10 @@ class Filter(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NotNull(Unary):
-    """The same rows, in none of which one of the columns `names` is null: what a filter beneath it says.
+    """The same rows, with the columns `names` declared as never null, since the filter beneath implies it.
 
-    It looks at no row. So nothing may take it in front of the filter: rules move filters downwards only, past
-    it as past everything else, and leave it where it was written.
+    This node checks no row. So no rule may move it in front of that filter: rules move filters downwards
+    only, past this node as past any other, and leave the node where it was written.
     """
 
     kind: ClassVar[str] = "not_null"
@@ -134,7 +134,7 @@ class NotNull(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The same columns, these without nulls; raises SchemaError if one of them is not there."""
+        """The same columns, with `names` never null; raises SchemaError if one of them is missing."""
         return self.source.schema.without_nulls(self.names)
 
     def describe(self) -> str:
@@ -152,7 +152,7 @@ class Negate(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Weigh(Unary):
-    """The rows without the column `by`, of type int, by which their multiplicities are multiplied."""
+    """The rows without the column `by`, of type int, which multiplies their multiplicities."""
 
     kind: ClassVar[str] = "weigh"
     is_linear: ClassVar[bool] = True
@@ -172,7 +172,7 @@ class Weigh(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The others; raises SchemaError unless it is an int that is never null."""
+        """The other columns; raises SchemaError unless `by` is an int that is never null."""
         over = self.source.schema
         if str(over[self.by].type) != "int":
             raise SchemaError(f"a multiplicity is an int, not {over[self.by].type}")
@@ -185,7 +185,7 @@ class Weigh(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Apply(Unary):
-    """A function of the user, of each record or of batches."""
+    """A function of the user, called for each record or for batches."""
 
     kind: ClassVar[str] = "apply"
     is_linear: ClassVar[bool] = True
@@ -194,7 +194,7 @@ class Apply(Unary):
     columns: Schema
 
     def data(self) -> list[object]:
-        """How, which function, and the columns that it gives."""
+        """The way of calling, the function, and its columns."""
         return [self.how, self.function.identity, schema_data(self.columns)]
 
     @classmethod
@@ -211,7 +211,7 @@ class Apply(Unary):
 
     @cached_property
     def functions(self) -> tuple[UserFunction, ...]:
-        """The one."""
+        """The function."""
         return (self.function,)
 
     @cached_property
@@ -226,12 +226,13 @@ class Apply(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceOnUnits(Unary):
-    """Each row once for each unit where it is kept, or looks for others, with the unit in front.
+    """Each row once for each unit in which it is stored or probes, with the unit as first column.
 
-    side   0: of the left of a join; 1: of the right
-    Law: what the rows of all units are, without the unit, is of no meaning by itself; two rows of different
-    sides with equal keys meet in one unit, where one of them is kept and the other probes. Rows of groups
-    that are divided are in one unit each.
+    side   0: a row of the left side of a join; 1: of the right
+
+    Laws: two rows of different sides with equal keys meet in one unit, where one of them is stored and the
+    other probes. A row of a divided group is in one unit. The rows of all units, without the unit, have no
+    meaning by themselves.
     """
 
     kind: ClassVar[str] = "place"
@@ -242,7 +243,7 @@ class PlaceOnUnits(Unary):
     balance: Balance
 
     def data(self) -> list[object]:
-        """Keys, side, what for, and the scheme."""
+        """Keys, side, purpose, and the scheme."""
         return [list(self.keys), self.side, self.purpose, self.balance.data()]
 
     @classmethod
@@ -257,8 +258,8 @@ class PlaceOnUnits(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The unit and the same columns; raises SchemaError if there is one of that name already, or nothing
-        to be divided.
+        """The unit and the columns of `source`. Raises SchemaError if one of these has the unit's name, or if
+        groups are to be divided and the balance keeps each key in one unit.
         """
         if self.purpose == "divided" and self.balance.division is None:
             raise SchemaError(f"{self.balance.describe()}: each key is in one unit, so no group is divided")
@@ -286,7 +287,7 @@ class Concat(Node):
         return self.sources
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The sum of others."""
+        """The sum of other sources."""
         return self if same(children, self.sources) else replace(self, sources=children)
 
     @classmethod
@@ -300,7 +301,7 @@ class Concat(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        """Theirs."""
+        """The columns of each source."""
         first = self.sources[0].schema
         assert all(source.schema == first for source in self.sources), "columns are put in order before"
         return first
@@ -308,7 +309,7 @@ class Concat(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arrange(Unary):
-    """The same collection; operators that look it up by `keys` read one arrangement of it."""
+    """The same collection; operators that look it up by `keys` read one shared arrangement of it."""
 
     kind: ClassVar[str] = "arrange"
     is_linear: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Loops, how rows come into them, and what leaves them."""
+"""Loops, rows that enter them by priority, and results that leave them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["ByPriority", "Empty", "LeaveLoop", "LetRec"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LetRec(Node):
-    """A loop: variable number i of `depth` begins as `initials[i]` and is then, again and again, `bodies[i]`.
+    """A loop: variable i of `depth` begins as `initials[i]` and becomes `bodies[i]` in every iteration.
 
-    It has several results, which `LeaveLoop` names. It ends when nothing changes any more. More than
-    `iterations_max` iterations are an error; if it `stops`, it ends after exactly so many. `effects` are
-    looked at by users inside the loop and need not lead to a result.
+    A loop has one result for each variable, which `LeaveLoop` picks. It ends when nothing changes any more.
+    More than `iterations_max` iterations are an error; if it `stops`, it ends after exactly that many. Users
+    observe `effects` inside the loop; these need not lead to a result.
     """
 
     kind: ClassVar[str] = "loop"
@@ -41,7 +41,7 @@ class LetRec(Node):
         return (*self.initials, *self.bodies, *self.effects)
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same of others; its variable keeps its depth."""
+        """The same loop over other children; its variables keep their depth."""
         if same(children, self.children):
             return self
         count = len(self.initials)
@@ -49,11 +49,11 @@ class LetRec(Node):
         return replace(self, initials=initials, bodies=bodies, effects=effects)
 
     def data(self) -> list[object]:
-        """Depth, number of variables, limit and whether it stops there; the name, which counters and errors
-        show.
+        """Depth, number of variables, limit, and the name for counters and errors; True behind them if it
+        stops.
         """
-        said: list[object] = [self.depth, len(self.initials), self.iterations_max, self.name]
-        return [*said, True] if self.stops else said
+        fields: list[object] = [self.depth, len(self.initials), self.iterations_max, self.name]
+        return [*fields, True] if self.stops else fields
 
     @classmethod
     def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
@@ -86,17 +86,17 @@ class LetRec(Node):
 
     @cached_property
     def free(self) -> frozenset[int]:
-        """Those of its parts without its own."""
+        """The free variables of its parts, without its own."""
         inner = frozenset[int]().union(*(part.free for part in (*self.bodies, *self.effects)))
         return (inner - {self.depth}).union(*(initial.free for initial in self.initials))
 
     @cached_property
     def schema(self) -> Schema:
-        """Of its first variable."""
+        """The columns of its first variable."""
         return self.initials[0].schema
 
     def describe(self) -> str:
-        """Its name, and how often it goes round if that is said."""
+        """Return its name, and the number of iterations if that is fixed."""
         return f"loop {self.name}" + (f", {self.iterations_max:,} times" if self.stops else "")
 
 
@@ -118,7 +118,7 @@ def _check_variables(parts: tuple[Node, ...], depth: int, initials: tuple[Node, 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeaveLoop(Node):
-    """What variable number `index` of a loop has become when nothing changes any more."""
+    """The final value of variable number `index` of a loop."""
 
     kind: ClassVar[str] = "leave"
     loop: LetRec
@@ -130,7 +130,7 @@ class LeaveLoop(Node):
         return (self.loop,)
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same of another loop."""
+        """The same variable of another loop."""
         (loop,) = children
         assert isinstance(loop, LetRec)
         return self if loop is self.loop else replace(self, loop=loop)
@@ -149,17 +149,17 @@ class LeaveLoop(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        """The variable's."""
+        """The columns of the variable."""
         return self.loop.initials[self.index].schema
 
     def describe(self) -> str:
-        """Of which loop."""
+        """Return which loop it leaves."""
         return f"leave {self.loop.name}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Empty(Leaf):
-    """No rows, ever: what a variable begins as that all comes from its body."""
+    """No rows, ever: the initial value of a variable whose rows all come from its body."""
 
     kind: ClassVar[str] = "empty"
 
@@ -178,10 +178,10 @@ class Empty(Leaf):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ByPriority(Unary):
-    """In the loop of this depth, and in iteration i of it: the rows of `source` whose turn has come.
+    """In each iteration of the loop of this depth: the rows of `source` whose turn has come.
 
-    `source` is of the scope around the loop. Those of the least `priority` come first; which iteration that
-    is, is said in `operators/loops/priority.py`. From then on a row is there.
+    `source` belongs to the scope around the loop. The rows with the least `priority` come first;
+    `operators/loops/priority.py` defines the iteration of each row. From then on the row stays.
     """
 
     kind: ClassVar[str] = "by_priority"
@@ -209,20 +209,20 @@ class ByPriority(Unary):
 
     @cached_property
     def free(self) -> frozenset[int]:
-        """Those of what comes in, and the loop that it comes into."""
+        """The free variables of the source, and the loop that its rows enter."""
         return self.source.free | {self.depth}
 
     @cached_property
     def schema(self) -> Schema:
         """The same columns; raises ExpressionError if the priority is no whole number."""
-        found = self.priority.type_in(self.source.schema)
-        if found.kind != "int" or found.nullable:
+        type_ = self.priority.type_in(self.source.schema)
+        if type_.kind != "int" or type_.nullable:
             raise ExpressionError(
-                f"a priority is a whole number that is never null; {self.priority.describe()} is {found}. "
+                f"a priority is a whole number that is never null; {self.priority.describe()} is {type_}. "
                 "Write priority=col.x, or of one that may be null col.x.fill_null(0)"
             )
         return self.source.schema
 
     def describe(self) -> str:
-        """By what."""
+        """Return the priority by which rows come in."""
         return f"come in by {self.priority.describe()}"

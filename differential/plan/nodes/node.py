@@ -1,16 +1,16 @@
-"""Which operators are there, and when are two of them the same?
+"""The base class of all operators of a plan; defines when two of them are the same.
 
-A node says *what* is computed, of which other nodes; not where, when or by which stage. Nodes are immutable
-and make a graph without cycles: what two operators share is one node, and the way back of a loop is a
-`Variable`.
+A node says *what* is computed from which other nodes; not where, when or by which stage. Nodes are immutable
+and make a graph without cycles: operators that read the same collection share one node, and the way back of a
+loop is a `Variable`.
 
-Every node has a *digest* of its kind, its fields and its children's digests. Two nodes are the same if these
-are equal, which is told without walking through them. Where it was written is not in it (`building.py` keeps
-that): moving a line changes no digest.
+Every node has a *digest* of its kind, its fields and its children's digests. Two nodes are the same if their
+digests are equal, so comparing them does not walk through the graph. The line where a node was written is not
+in its digest (`building.py` stores the lines): moving a line changes no digest.
 
-Variables of loops are told apart by *depth*: 1 is bound by a loop that uses no other variable, 2 by a loop
-that uses one of depth 1, and so on. A node's `free` are the depths that no loop beneath it binds; the deepest
-says in which loop it has to be computed. What uses none is computed outside of all loops.
+*Depth* tells variables of loops apart. A loop that uses no other variable binds depth 1, a loop that uses one
+of depth 1 binds depth 2, and so on. A node's `free` are the depths that no loop beneath it binds; the deepest
+of them is the loop in which the node has to be computed. A node without any is computed outside of all loops.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from ..functions import UserFunction, UserFunctions
 __all__ = ["LOOPS_MAX", "Leaf", "Node", "Unary", "same"]
 
 LOOPS_MAX: Final = 7
-"""Loops in one another: a time has a word for the epoch and a field for each."""
+"""Limit of nesting: a time word has a field for the epoch and one for each loop."""
 
 _DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An operator over `children`; its fields that are no nodes are plain data (`data`).
+    """An operator over `children`; its other fields are plain data (`data`).
 
-    Laws: equal digests mean equal results, whatever the inputs hold · `with_children(children)` is the same
-    node.
+    Laws: equal digests mean equal results, whatever the inputs hold · `with_children(children)`, of its own
+    children, is the same node.
     """
 
     kind: ClassVar[str]
     is_linear: ClassVar[bool] = False
-    """Whether it treats every row by itself, without state, and so costs no stage."""
+    """True if the operator treats every row by itself, without state, so that it costs no stage."""
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """What it is computed of."""
+        """The nodes from which it is computed."""
         return ()
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same operator of others, which must have the columns that it needs."""
+        """The same operator over other children, which must have the columns that it needs."""
         assert not children, self
         return self
 
     def data(self) -> list[object]:
-        """Its fields as msgpack holds them, children aside: the same in every process."""
+        """Its fields without children, as msgpack holds them: the same in every process."""
         return []
 
     @classmethod
     def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
         """Return the node of this kind whose `data()` is `data`, over `children`; None if there is none.
 
-        Raises SchemaError for data that is none, too. Law: `read` of what a node writes is the same node.
-        Nodes that do not travel read nothing.
+        May also raise SchemaError if there is none. Law: `read` of what a node writes is the same node. A
+        kind that does not travel returns None.
         """
         return None
 
@@ -82,12 +82,12 @@ class Node:
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns of what it gives."""
+        """The columns of its rows."""
         raise NotImplementedError
 
     @cached_property
     def digest(self) -> bytes:
-        """Equal for equal nodes, in every process."""
+        """A hash that is equal for equal nodes, in every process."""
         parts = [self.kind, self.data(), [child.digest for child in self.children]]
         packed = cast("bytes", msgpack.packb(parts))
         return blake2b(packed, digest_size=_DIGEST_BYTES).digest()
@@ -98,7 +98,7 @@ class Node:
         return frozenset[int]().union(*(child.free for child in self.children))
 
     def describe(self) -> str:
-        """One line, as the user might have written it; children aside."""
+        """Return one line, as the user might have written it; children aside."""
         return self.kind
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Leaf(Node):
-    """Something that is computed of nothing here; its columns are declared."""
+    """An operator without children; its columns are declared."""
 
     columns: Schema
 
@@ -119,17 +119,17 @@ class Leaf(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Unary(Node):
-    """An operator over one other."""
+    """An operator over one other node."""
 
     source: Node
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The one."""
+        """The source."""
         return (self.source,)
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same of another."""
+        """The same operator over another source."""
         (source,) = children
         return self if source is self.source else replace(self, source=source)
 
@@ -148,5 +148,5 @@ class Unary(Node):
 
 
 def same(left: Iterable[Node], right: Iterable[Node]) -> bool:
-    """Whether these are one by one the same objects."""
+    """Return True if these are, one by one, the same objects."""
     return all(a is b for a, b in zip(left, right, strict=True))

@@ -19,7 +19,7 @@ from .node import Node, Unary
 __all__ = ["ALL_ROWS", "OrderBy", "TopK", "check_order"]
 
 ALL_ROWS: Final = (1 << 62) - 1
-"""A limit that is none."""
+"""The limit of an order without limit."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,24 @@ class OrderBy:
         return Ordering(ColumnRef(self.column), self.turn.descending, self.turn.nulls_last).describe()
 
 
-def check_order(schema: Schema, column: str, asked: str) -> None:
-    """Raise ExpressionError if values of a column cannot be put in order, as what was asked for takes."""
+def check_order(schema: Schema, column: str, operator: str) -> None:
+    """Raise ExpressionError if the values of a column have no order; `operator` says in it who needs one."""
     type_ = schema[column].type
     if not type_.has_order:
         raise ExpressionError(
-            f"{asked}: column {column!r} is {type_}, and its values have no order. Take a column that has "
+            f"{operator}: column {column!r} is {type_}, and its values have no order. Take a column that has "
             "one, or use reduce(fn, …), which sees the values"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopK(Unary):
-    """The first rows of each group of equal `keys`: in the `order`, from place `offset` on, up to `limit`.
+    """The first rows of each group of equal `keys`: in the `order`, from row number `offset` on, up to
+    `limit`.
 
-    Rows that are equal in the order are in that of the words of their other columns. A row of multiplicity 3
-    is three rows, one of a negative multiplicity none. `rank`: a last column with the number of each row in
-    its group, and how that is counted.
+    Rows that are equal in the order come in the order of the words of their other columns. A row of
+    multiplicity 3 is three rows, one of a negative multiplicity none. `rank`: the name of a last column with
+    the number of each row in its group, and the way of counting.
     """
 
     kind: ClassVar[str] = "top_k"
@@ -86,14 +87,14 @@ class TopK(Unary):
 
     @cached_property
     def rows(self) -> Schema:
-        """The columns of `source`: keys, those of the order, all others."""
+        """The columns of `source`: keys, then those of the order, then all others."""
         for each in self.order:
             check_order(self.source.schema, each.column, self.describe())
         return self.source.schema.reordered([*self.keys, *(each.column for each in self.order)])
 
     @cached_property
     def schema(self) -> Schema:
-        """Those columns, and the rank; raises ExpressionError if one of the order has none."""
+        """Those columns, and the rank; raises ExpressionError if a column of the order has no order."""
         ranks = () if self.rank is None else (Column(self.rank[0], integer),)
         return Schema((*self.rows, *ranks))
 

@@ -1,4 +1,4 @@
-"""Joins of many at once."""
+"""Joins of many collections at once, and joins spread over units."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _LOADS: Final = Schema.of("side: int, unit: int, bucket: int, what: int")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Spread(Node):
-    """Pairs of rows with equal keys, as `Join`, made in units whose routing follows `announcements`.
+    """Pairs of rows with equal keys, as `Join`, made in units; `announcements` change the routing of the
+    units.
 
-    What is sealed there in epoch a holds from epoch a + `lead` on.
+    An announcement that is sealed in epoch a holds from epoch a + `lead` on.
     """
 
     kind: ClassVar[str] = "spread"
@@ -40,18 +41,18 @@ class Spread(Node):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """Both sides, and what is announced."""
+        """Both sides, and the announcements."""
         return (self.left, self.right, self.announcements)
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same of others."""
+        """The same join of others."""
         if same(children, self.children):
             return self
         left, right, announcements = children
         return replace(self, left=left, right=right, announcements=announcements)
 
     def data(self) -> list[object]:
-        """The pairs of columns, what null equals, the scheme, and how soon announcements hold."""
+        """The pairs of columns, whether null equals null, the scheme, and the lead."""
         return [[list(pair) for pair in self.on], self.null_safe, self.balance.data(), self.lead]
 
     @classmethod
@@ -69,12 +70,14 @@ class Spread(Node):
 
     @property
     def plain(self) -> Join:
-        """The join that it is."""
+        """The same join without units."""
         return Join(self.left, self.right, self.on, self.null_safe)
 
     @cached_property
     def schema(self) -> Schema:
-        """That of the join; raises SchemaError where that does, and for announcements that are none."""
+        """The columns of the join. Raises SchemaError if the join does, or if the announcements have other
+        columns than `ANNOUNCED`.
+        """
         if self.announcements.schema != ANNOUNCED:
             raise SchemaError(f"announcements are ({ANNOUNCED}), not ({self.announcements.schema})")
         return self.plain.schema
@@ -86,7 +89,7 @@ class Spread(Node):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpreadLoads(Unary):
-    """How much there is in each unit of a join that is spread: (side, unit, bucket, what), as often."""
+    """The load of each unit of a spread join: rows (side, unit, bucket, what), as often as its load says."""
 
     kind: ClassVar[str] = "spread_loads"
 
@@ -104,17 +107,18 @@ class SpreadLoads(Unary):
         return _LOADS
 
     def describe(self) -> str:
-        """What it is."""
+        """Return its fixed text."""
         return "loads of units"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JoinAll(Node):
-    """Rows of all `parts` that agree in the columns that they share, which are `shared`; null equals nothing.
+    """Combinations of a row of each of `parts` that agree in the `shared` columns; null equals nothing.
 
-    `fewest`: where several parts could say what comes next, the one that has the fewest rows for what is
-    there does so, for each row anew, and the others are asked whether they have it.
-    Columns: in the order in which the parts have them first; those that are shared are never null.
+    `fewest`: where several parts could propose values of the next columns, the part with the fewest
+    candidates for a row proposes them, decided for each row anew, and the other parts only say whether they
+    have them.
+    Columns: in the order in which the parts first have them; those that are shared are never null.
     """
 
     kind: ClassVar[str] = "join_all"
@@ -132,7 +136,7 @@ class JoinAll(Node):
         return self if same(children, self.parts) else replace(self, parts=children)
 
     def data(self) -> list[object]:
-        """The columns that are shared, and how it goes on."""
+        """The shared columns, and whether the fewest candidates decide."""
         return [list(self.shared), self.fewest]
 
     @classmethod
@@ -145,27 +149,29 @@ class JoinAll(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        """Raises SchemaError if shared columns differ in type, others have one name, or nothing is shared."""
-        found: dict[str, Column] = {}
+        """The columns. Raises SchemaError if shared columns differ in type, if others have one name, or if
+        the parts are not connected by shared columns.
+        """
+        columns: dict[str, Column] = {}
         for part in self.parts:
             for column in part.schema:
-                before = found.setdefault(column.name, column)
-                if column.name not in self.shared and before is not column:
+                first = columns.setdefault(column.name, column)
+                if column.name not in self.shared and first is not column:
                     raise SchemaError(
                         f"join_all: two collections have a column {column.name!r} that is not named in on=. "
                         "Name it there, or rename one before: "
                         f"select(…, other_{column.name}=col.{column.name})"
                     )
-                if before.type != column.type:
+                if first.type != column.type:
                     raise SchemaError(
-                        f"join_all: {column.name!r} is {before.type} in one collection and {column.type} in "
+                        f"join_all: {column.name!r} is {first.type} in one collection and {column.type} in "
                         "another; cast one of them"
                     )
         self._check_shared(Counter(name for part in self.parts for name in part.schema.names))
         return Schema(
             tuple(
                 Column(name, column.type.not_null()) if name in self.shared else column
-                for name, column in found.items()
+                for name, column in columns.items()
             )
         )
 
@@ -192,7 +198,7 @@ class JoinAll(Node):
 
 
 def _connected(parts: Sequence[Iterable[str]]) -> set[int]:
-    """The parts that share columns with the first one, or with such a part."""
+    """Return the parts that share columns with the first one, or with such a part."""
     reached, columns = {0}, set(parts[0])
     more = True
     while more:

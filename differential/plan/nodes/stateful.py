@@ -1,4 +1,4 @@
-"""Operators that keep what came before: joins, groups, sets."""
+"""Operators that store rows of earlier times: joins, groups, sets."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Consolidate", "Distinct", "HalfJoin", "Join", "Keys", "Pairs", "Redu
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairs(Node):
-    """Pairs of rows whose keys are equal: `on` are pairs of columns, of `left` and of `right`.
+    """Pairs of a row of `left` and a row of `right` whose keys are equal; `on` are the pairs of key columns.
 
-    Columns: the keys under the names they have in `left`, its other columns, the other columns of `right`.
-    A key that is null equals nothing, so that keys of pairs are never null; `null_safe`: null equals null.
+    Columns: the keys under their names in `left`, then the other columns of `left`, then those of `right`. A
+    key that is null equals nothing, so that keys of pairs are never null. With `null_safe`, null equals null.
     """
 
     left: Node
@@ -36,12 +36,12 @@ class Pairs(Node):
         return (self.left, self.right)
 
     def with_children(self, children: tuple[Node, ...]) -> Self:
-        """The same of others."""
+        """The same pairs of others."""
         left, right = children
         return self if left is self.left and right is self.right else replace(self, left=left, right=right)
 
     def data(self) -> list[object]:
-        """The pairs of columns, and what null equals."""
+        """The pairs of columns, and whether null equals null."""
         return [[list(pair) for pair in self.on], self.null_safe]
 
     @classmethod
@@ -54,12 +54,14 @@ class Pairs(Node):
 
     @property
     def keys(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The key columns of either side."""
+        """The key columns of the left, and those of the right."""
         return tuple(left for left, _ in self.on), tuple(right for _, right in self.on)
 
     @cached_property
     def schema(self) -> Schema:
-        """Raises SchemaError if keys differ in type, or two columns beside the keys have one name."""
+        """The columns; raises SchemaError if keys differ in type, or two columns besides the keys have one
+        name.
+        """
         left_keys, right_keys = self.keys
         keys: list[Column] = [self.left.schema[key] for key in left_keys]
         if not self.null_safe:
@@ -82,14 +84,14 @@ class Pairs(Node):
         return Schema((*keys, *others, *more))
 
     def describe(self) -> str:
-        """Its keys."""
+        """Return its keys."""
         condition = " and ".join(f"{a} = {b}" if a != b else a for a, b in self.on)
         return f"{condition or 'nothing'}{', null equals null' if self.null_safe else ''}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Join(Pairs):
-    """All pairs. Both sides are kept by their keys."""
+    """All pairs. Both sides are stored by their keys."""
 
     kind: ClassVar[str] = "join"
 
@@ -100,17 +102,18 @@ class Join(Pairs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HalfJoin(Pairs):
-    """Pairs of updates of which that of the side `probing` comes later, in one order of all of them.
+    """The pairs of updates in which the one of the side `probing` comes later, in one order of all updates.
 
-    0: updates of the left with those of the right up to their time, as integers; 1: updates of the right with
-    those of the left before their time. So the two halves are the join, and each keeps one side only.
+    0: each update of the left pairs with those of the right up to its time, where times compare as integers;
+    1: each update of the right pairs with those of the left before its time. So the two halves together are
+    the join, and each stores one side only.
     """
 
     kind: ClassVar[str] = "half_join"
     probing: int = 0
 
     def data(self) -> list[object]:
-        """As of all pairs, and which side probes."""
+        """The data of all pairs, and the side that probes."""
         return [*super().data(), self.probing]
 
     @classmethod
@@ -124,7 +127,7 @@ class HalfJoin(Pairs):
         return None
 
     def describe(self) -> str:
-        """Its keys, and which side probes."""
+        """Return its keys, and the side that probes."""
         return f"half join on {super().describe()}, the {('left', 'right')[self.probing]} probes"
 
 
@@ -150,7 +153,9 @@ class Reduce(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """Keys, then aggregates; raises SchemaError for one that is no matter of the order of words."""
+        """Keys, then aggregates. Raises SchemaError unless each aggregate is min or max of a column whose
+        words are in the order of its values and never null.
+        """
         over = self.source.schema
         for _, aggregate in self.aggregates:
             if not _is_of_words(aggregate, over):
@@ -160,7 +165,7 @@ class Reduce(Unary):
 
     @property
     def columns_read(self) -> tuple[str, ...]:
-        """The columns that decide of its answers: rows that differ elsewhere count as one."""
+        """The columns that determine the answers: rows that differ only in others count as one."""
         named = [a.column for _, a in self.aggregates if a.column is not None]
         return tuple(dict.fromkeys((*self.keys, *named)))
 
@@ -186,9 +191,10 @@ def _is_of_words(aggregate: Aggregate, over: Schema) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReduceFunction(Unary):
-    """Whatever rows a function of the user gives for each group of equal `keys`.
+    """The rows that a function of the user returns for each group of equal `keys`.
 
-    `collects`: a group on which it fails has a row, too, that says so in columns behind the others.
+    `collects`: a group on which the function fails has a row as well, which describes the error in columns
+    behind the others.
     """
 
     kind: ClassVar[str] = "reduce_function"
@@ -198,7 +204,7 @@ class ReduceFunction(Unary):
     collects: bool = False
 
     def data(self) -> list[object]:
-        """Keys, function, the columns that it gives, and what becomes of errors."""
+        """Keys, function, its columns, and whether it collects errors."""
         return [list(self.keys), self.function.identity, schema_data(self.columns), self.collects]
 
     @classmethod
@@ -211,12 +217,12 @@ class ReduceFunction(Unary):
 
     @cached_property
     def functions(self) -> tuple[UserFunction, ...]:
-        """The one."""
+        """The function."""
         return (self.function,)
 
     @cached_property
     def schema(self) -> Schema:
-        """The keys and the columns of the function."""
+        """The keys, the columns of the function, and those of errors if it collects them."""
         errors = [Column(f"error: {each.name}", each.type) for each in ERRORS if self.collects]
         return Schema((*self.source.schema.picked(self.keys), *self.columns, *errors))
 
@@ -234,9 +240,10 @@ class Distinct(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Keys(Unary):
-    """The values of `keys` of which there are rows (the sum of their multiplicities is positive), each once.
+    """The values of `keys` that have rows (the sum of their multiplicities is positive), each once.
 
-    As `Distinct` of a `Select` of `keys`; but it can read an arrangement by them, whatever else that keeps.
+    As `Distinct` of a `Select` of `keys`; but it can read an arrangement by them, whatever other columns that
+    has.
     """
 
     kind: ClassVar[str] = "keys"
@@ -260,12 +267,12 @@ class Keys(Unary):
         return self.source.schema.picked(self.keys)
 
     def describe(self) -> str:
-        """Which."""
+        """Return its keys."""
         return f"keys {', '.join(self.keys)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consolidate(Unary):
-    """The same collection; the updates of each time are summed before they go on."""
+    """The same collection; the updates of each time are summed before they are sent on."""
 
     kind: ClassVar[str] = "consolidate"

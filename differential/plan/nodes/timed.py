@@ -1,4 +1,4 @@
-"""Operators that look at times: at a column that holds one, or at the epoch of an update."""
+"""Operators that use times: a column that holds one, or the epoch of an update."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ __all__ = ["During", "OnTime", "Slide", "Sweep"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Slide(Unary):
-    """Each row once for each sliding window around its `time`; size, every and origin in units of that."""
+    """Each row once for each sliding window around its `time`; `lengths` (size, every, origin) are in its
+    unit.
+    """
 
     kind: ClassVar[str] = "slide"
     is_linear: ClassVar[bool] = True
@@ -27,7 +29,7 @@ class Slide(Unary):
     names: tuple[str, str]
 
     def data(self) -> list[object]:
-        """The column, the lengths, and the names of what it adds."""
+        """The column, the lengths, and the names of the columns that it adds."""
         return [self.time, list(self.lengths), list(self.names)]
 
     @classmethod
@@ -55,10 +57,10 @@ class Slide(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class During(Unary):
-    """The rows without their last two columns, in the epochs from the one to before the other; null: no
-    bound.
+    """The rows without their last two columns, start and stop, in the epochs from start to before stop.
 
-    Law: accumulated at the epoch e, what has come in by then and has start ≤ e < stop.
+    A bound that is null is none. Law: accumulated at the epoch e, the rows that have come in by then with
+    start ≤ e < stop.
     """
 
     kind: ClassVar[str] = "during"
@@ -75,20 +77,20 @@ class During(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns but the two."""
+        """All columns but the last two."""
         return Schema(self.source.schema.columns[:-2])
 
     def describe(self) -> str:
-        """Which columns say when."""
+        """Return the columns of the bounds."""
         start, stop = self.source.schema.names[-2:]
         return f"during epochs {start} ≤ epoch < {stop}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnTime(Unary):
-    """The updates that come in at an epoch up to that in the last column; or those that come later.
+    """The updates that come in at an epoch up to the one in the last column ("on time"), or later ("late").
 
-    Law: what is on time and what is late are together what comes in, without the last column.
+    Law: the updates on time and the late ones together are all that come in, without the last column.
     """
 
     kind: ClassVar[str] = "on_time"
@@ -110,19 +112,20 @@ class OnTime(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns but the last."""
+        """All columns but the last."""
         return Schema(self.source.schema.columns[:-1])
 
     def describe(self) -> str:
-        """Which, and the column that says when."""
+        """Return which of the two, and the column of the bound."""
         return f"{self.which}: by epoch {self.source.schema.names[-1]}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep(Unary):
-    """What going through each group of equal `keys` in order of a time gives: `columns` beside the keys.
+    """The result of going through each group of equal `keys` in order of a time: the keys, then `columns`.
 
-    Which columns come first beside the keys, and `options`: see `kernels/sweeps/sweep.py`.
+    `kernels/sweeps/sweep.py` says which columns of `source` must come first behind the keys, and what the
+    `options` are.
     """
 
     kind: ClassVar[str] = "sweep"
@@ -132,7 +135,7 @@ class Sweep(Unary):
     columns: Schema
 
     def data(self) -> list[object]:
-        """Keys, rule, options, and the columns that it gives."""
+        """Keys, rule, options, and its columns."""
         return [list(self.keys), self.rule, list(self.options), schema_data(self.columns)]
 
     @classmethod
@@ -144,11 +147,11 @@ class Sweep(Unary):
             ) and all(type(option) is int for option in options):
                 numbers = tuple(cast("list[int]", options))
                 sweep = cls(source, texts_of(keys), rule, numbers, schema_of(columns))
-                return sweep if sweep._reads_what_is_there() else None
+                return sweep if sweep._is_within_words() else None
         return None
 
-    def _reads_what_is_there(self) -> bool:
-        """Whether it reads and writes only words that are there."""
+    def _is_within_words(self) -> bool:
+        """Return True if it reads and writes only words that exist."""
         width = self.source.schema.width - self.source.schema.picked(self.keys).width
         if self.rule == "sessions":
             return not self.options and width > 1 and self.columns.width == width + 2

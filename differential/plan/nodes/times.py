@@ -1,4 +1,4 @@
-"""What moves rows in time, and what is checked at every time."""
+"""Operators that move rows in time, and claims that hold at every time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Delay(Unary):
     function: UserFunction | None = None
 
     def data(self) -> list[object]:
-        """How much later."""
+        """The number of epochs, and the function."""
         return [self.epochs, None if self.function is None else self.function.identity]
 
     @classmethod
@@ -34,7 +34,7 @@ class Delay(Unary):
 
     @cached_property
     def functions(self) -> tuple[UserFunction, ...]:
-        """The one that says how much later, if there is one."""
+        """The function that gives the later epoch, if there is one."""
         return () if self.function is None else (self.function,)
 
     def describe(self) -> str:
@@ -44,9 +44,9 @@ class Delay(Unary):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssertEmpty(Unary):
-    """The same collection; each of its rows is a failure. `what` says what is claimed.
+    """The same collection; each of its rows is a failure. `what` is the text of the claim.
 
-    Rules move nothing past it but what treats rows one by one and drops none.
+    Rules move only operators past it that treat rows one by one and drop none.
     """
 
     kind: ClassVar[str] = "assert_empty"
@@ -54,7 +54,7 @@ class AssertEmpty(Unary):
     what: str
 
     def data(self) -> list[object]:
-        """What is claimed."""
+        """The text of the claim."""
         return [self.what]
 
     @classmethod
@@ -66,5 +66,5 @@ class AssertEmpty(Unary):
         return None
 
     def describe(self) -> str:
-        """What is claimed."""
+        """Return the text of the claim."""
         return self.what

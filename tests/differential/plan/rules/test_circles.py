@@ -30,7 +30,7 @@ from timely.building.dataflow import Dataflow
 
 
 def _improved(plan: Plan) -> Improved:
-    return improve(plan.roots, plan.again, lambda node: plan.sites.get(node.digest, ()))
+    return improve(plan.roots, plan.add_rewritten, lambda node: plan.sites.get(node.digest, ()))
 
 
 def _input(columns: str) -> Node:
@@ -49,7 +49,7 @@ def _after(*roots: Node) -> list[Node]:
     plan = Plan(Dataflow("tested"))
     for node in beneath(roots):
         plan.add_rewritten(node, ())
-    return list(beneath(improve(roots, plan.again, lambda node: ()).roots))
+    return list(beneath(improve(roots, plan.add_rewritten, lambda node: ()).roots))
 
 
 def _joins(*roots: Node) -> list[int]:
