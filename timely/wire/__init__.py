@@ -1,1 +1,1 @@
-"""What workers and clients send one another, how it is checked, and by what it travels."""
+"""The messages between workers and clients, how they are checked, and the transports that carry them."""

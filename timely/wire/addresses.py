@@ -1,6 +1,6 @@
-"""How are hosts and ports written? `host:port`; an address of IPv6 stands in brackets, `[fd00::7]:7401`.
+"""How are hosts and ports written? `host:port`, with an IPv6 address in brackets: `[fd00::7]:7401`.
 
-Everywhere alike: on command lines, in host files, in `connect`, and in what workers print.
+The form is the same on command lines, in host files, in `connect`, and in the output of workers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def host_and_port(text: str, port: int | None = None) -> tuple[str, int]:
-    """The host, without brackets, and the port, which may be left out if there is a usual one.
+    """Return the host, without brackets, and the port. `text` may omit the port if `port` gives a default.
 
-    Raises `MisuseError` that says how to write it.
+    Raises `MisuseError`, which says how to write an address, for any other text.
     """
     form = "host:port" if port is None else "host or host:port"
     host, colon, digits = text.rpartition(":")
@@ -36,12 +36,15 @@ def host_and_port(text: str, port: int | None = None) -> tuple[str, int]:
 
 
 def tcp_address(host: str, port: int) -> str:
-    """As sockets want it, with brackets where they are needed."""
+    """Return the address for a socket: `tcp://host:port`, with brackets around an IPv6 host."""
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
 def socket_address(address: str) -> str:
-    """ "host:port" as an address of a socket; raises `MisuseError` for anything else."""
+    """Return "host:port" as an address for a socket; raises `MisuseError` for anything else.
+
+    A text that is such an address already (tcp, ipc, inproc) is returned as it is.
+    """
     if address.startswith(("tcp://", "ipc://", "inproc://")):
         return address
     try:
@@ -54,22 +57,23 @@ def socket_address(address: str) -> str:
 
 
 def is_tcp(address: str) -> bool:
-    """Whether other hosts may be at the end of it."""
+    """Return True if the other end of `address` may be on another host."""
     return address.startswith("tcp://")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine by one of the names that reach no other: localhost, 127.0.0.1, ::1.
-    What is listened at for any other name can be reached from outside, and wants keys.
+    """Return True if `host` is a name that only this machine can reach: localhost, 127.0.0.1, ::1.
+
+    A socket bound to any other name can be reached from outside, and needs keys.
     """
     return host in _LOOPBACK
 
 
 def wants_ipv6(address: str) -> bool:
-    """Whether a socket reaches `address` only by IPv6: an address in brackets, or a name that has no other
-    kind.
+    """Return True if a socket reaches `address` only by IPv6.
 
-    A name that has both is reached by IPv4, as ever. Cost: for a name, one question to the host's resolver.
+    That holds for an address in brackets, and for a name that resolves to IPv6 addresses only. A name that
+    has both kinds is reached by IPv4. Cost: for a name, one query to the host's resolver.
     """
     if not is_tcp(address):
         return False
@@ -81,7 +85,7 @@ def wants_ipv6(address: str) -> bool:
     try:
         kinds = {kind for kind, *_ in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
     except (OSError, UnicodeError):
-        return False  # nobody knows it yet: the socket asks again
+        return False  # not resolvable yet: the socket resolves the name by itself later
     return socket.AF_INET6 in kinds and socket.AF_INET not in kinds
 
 

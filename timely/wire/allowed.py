@@ -1,10 +1,11 @@
-"""Which clients may come in just now? The list in a cluster's folder of keys, read anew when it changes.
+"""Which clients may connect? Those in the list of the cluster's key folder, reread whenever it changes.
 
     # one client in each line: its name, and the public half of its key
     ada   rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7
 
-A line that is none is passed over and told in the log, so that a slip in one does not keep another from being
-taken away. A list that is not there lets nobody in; one that cannot be read at the moment stays as it was.
+The reader skips a malformed line and logs it, so that a typo in one line does not prevent the removal of
+another client. A missing list admits nobody. If the list cannot be read at the moment, its last contents
+hold.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ _NOT_THERE: Final = (-1, 0, 0)
 
 
 class AllowList:
-    """Clients by their public keys: those that `keys` names, those of its list, and the cluster itself.
+    """The admitted clients, by public key: those in `keys.clients`, those of the list, and the cluster
+    itself.
 
-    `look` may run in one thread while others ask `name_of`.
+    `look` may run in one thread while others call `name_of`.
     """
 
     def __init__(self, keys: ClusterKeys) -> None:
@@ -42,20 +44,20 @@ class AllowList:
         self.look()
 
     def name_of(self, public: str) -> str | None:
-        """The name of a client that is let in; `None` for anybody else. Cost: one look into a dict."""
+        """Return the name of an admitted client; `None` for any other key. Cost: one dict lookup."""
         return self._names.get(public)
 
     def look(self) -> bool:
-        """Read the list if its file has changed since the last look; whether it had. Cost: one `stat`."""
+        """Read the list if its file changed since the last look; return True if it did. Cost: one `stat`."""
         if self._path is None:
             return False
         try:
-            found = self._path.stat()
-            state = (found.st_mtime_ns, found.st_size, found.st_ino)
+            stat = self._path.stat()
+            state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         except FileNotFoundError:
             state = _NOT_THERE
         except OSError as error:
-            self._tell(f"cannot be looked at ({error.strerror}): it holds as it was")
+            self._warn(f"cannot be looked at ({error.strerror}): it holds as it was")
             return False
         if state == self._state:
             return False
@@ -70,45 +72,45 @@ class AllowList:
             try:
                 listed, problems = read_list(path)
             except OSError as error:
-                self._tell(f"cannot be read ({error.strerror}): it holds as it was")
+                self._warn(f"cannot be read ({error.strerror}): it holds as it was")
                 return False
         self._state = state
         for problem in problems:
-            self._tell(problem)
-        # One assignment: who asks meanwhile sees the old list or the new one.
+            self._warn(problem)
+        # One assignment: a concurrent `name_of` sees the old list or the new one, never a mixture.
         self._names = {**{public: name for name, public in listed.items()}, **self._always}
         self.version += 1
         return True
 
-    def _tell(self, what: str) -> None:
-        _log.warning("the list of clients %s %s", self._path, what)
+    def _warn(self, text: str) -> None:
+        _log.warning("the list of clients %s %s", self._path, text)
 
 
 def read_list(path: Path) -> tuple[dict[str, str], list[str]]:
-    """The clients of a list, public keys by name, and what is wrong with it, by line. Raises `OSError`."""
+    """Return the clients of a list (name → public key) and its problems, by line. Raises `OSError`."""
     with path.open("rb") as file:
         data = file.read(CLIENT_LIST_BYTES_MAX + 1)
     problems: list[str] = []
     if len(data) > CLIENT_LIST_BYTES_MAX:
         return {}, [f"has more than {CLIENT_LIST_BYTES_MAX:,} bytes: nobody is let in by it"]
-    found: dict[str, str] = {}
+    clients: dict[str, str] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        if problem := _wrong(words, found):
+        if problem := _line_problem(words, clients):
             problems.append(f"has a line {number} that counts for nothing: {problem}")
         else:
-            found[words[0]] = words[1]
-    return found, problems
+            clients[words[0]] = words[1]
+    return clients, problems
 
 
-def _wrong(words: list[str], found: dict[str, str]) -> str:
+def _line_problem(words: list[str], clients: dict[str, str]) -> str:
     if len(words) != 2:
         return "a line is a name and a public key"
-    if words[0] in found:
+    if words[0] in clients:
         return f"{words[0]!r} is listed before"
-    if len(found) >= CLIENT_KEYS_MAX:
+    if len(clients) >= CLIENT_KEYS_MAX:
         return f"{CLIENT_KEYS_MAX:,} clients are let in at most"
     try:
         check_name(words[0])

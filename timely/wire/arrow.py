@@ -1,11 +1,13 @@
-"""Arrow arrays without pandas, and buffers that Arrow likes.
+"""Arrow arrays without importing pandas, and buffers that Arrow can compute on.
 
-The first `pyarrow.array` of a process imports pandas, to see whether its argument is a series, and so does
-the first `to_numpy`: a third of a second that a first small query would wait for, and each Python process of
-Spark. These go from values to the same arrays, and back, by their buffers; only very many strings are left to
-Arrow. And `pc` is `pyarrow.compute`, loaded when one of its functions is called: it makes some three hundred
-of them when it is imported, a twelfth of the time until a first answer, and tables that name such functions
-would import it for queries that call none.
+The first `pyarrow.array` of a process imports pandas, to check whether its argument is a series, and so does
+the first `to_numpy`. That takes a third of a second, for which a first small query and each Python process of
+Spark would wait. The functions here convert values to the same arrays, and back, through the arrays' buffers;
+they leave only very many strings to Arrow.
+
+`pc` is `pyarrow.compute`, imported at the first call of one of its functions. Importing it creates some three
+hundred functions, which takes a twelfth of the time until a first answer, and modules that merely name such
+functions in tables would import it for queries that call none.
 """
 
 from __future__ import annotations
@@ -49,15 +51,15 @@ class _Function(Protocol):
 
 
 class _Late:
-    """What is asked for is a function that asks the module when it is called."""
+    """Stands for `pyarrow.compute`: each attribute is a function that imports the module when called."""
 
     def __getattr__(self, name: str) -> _Function:
         if name.startswith("__"):
             raise AttributeError(name)
 
         def call(*arguments: object, **options: object) -> object:
-            found: _Function = getattr(import_module("pyarrow.compute"), name)
-            return found(*arguments, **options)
+            function: _Function = getattr(import_module("pyarrow.compute"), name)
+            return function(*arguments, **options)
 
         setattr(self, name, call)
         return call
@@ -68,7 +70,10 @@ if not TYPE_CHECKING:
 
 
 def aligned_buffer(frame: memoryview) -> pa.Buffer:
-    """The bytes of `frame` where Arrow may compute on them; copied only if they came at an odd address."""
+    """Return the bytes of `frame` as a buffer that Arrow may compute on.
+
+    It shares the memory of `frame` if that is aligned to 16 bytes, and is a copy otherwise.
+    """
     buffer = pa.py_buffer(frame)
     if buffer.address % _ALIGNMENT_BYTES == 0:
         return buffer
@@ -78,42 +83,47 @@ def aligned_buffer(frame: memoryview) -> pa.Buffer:
 
 
 def int64_array(values: Sequence[int] | npt.NDArray[np.int64]) -> pa.Array:
-    """The integers as an array without nulls; an int64 array is shared, not copied."""
+    """Return the integers as an array without nulls; an int64 array is shared, not copied."""
     return number_array(np.asarray(values, dtype=np.int64))
 
 
 def int64s_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """The integers of a column of int64 without nulls; of one chunk they are shared, not copied. What is none
-    of int64, or has nulls, is what Arrow makes of it.
+    """Return the integers of an int64 column without nulls; a single chunk is shared, not copied.
+
+    For a column of another type, or with nulls, return the result of its `to_numpy`.
     """
     if column.type != pa.int64() or column.null_count:
         return cast("npt.NDArray[np.int64]", column.to_numpy())
-    found = [numbers_of(chunk, np.int64) for chunk in column.chunks]
-    return found[0] if len(found) == 1 else np.concatenate([_NO_INTEGERS, *found])
+    chunks = [numbers_of(chunk, np.int64) for chunk in column.chunks]
+    return chunks[0] if len(chunks) == 1 else np.concatenate([_NO_INTEGERS, *chunks])
 
 
 def as_int64s(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """The integers of a column of any width, without nulls. Raises `pa.ArrowInvalid` if 64 bits do not hold
-    them. Casting loads `pyarrow.compute`: what is none of int64 alone pays for that.
+    """Return the integers of a column of any width, without nulls.
+
+    Raises `pa.ArrowInvalid` if an integer does not fit into 64 bits. Only a column that is not int64 is cast,
+    which imports `pyarrow.compute`.
     """
     return int64s_of(column if column.type == pa.int64() else column.cast(pa.int64()))
 
 
 def number_array(values: npt.NDArray[_Number], null: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """An array of the numbers or truth values, and of nulls where `null` says so (None: nowhere); numbers are
-    shared, not copied.
+    """Return an array of the numbers or booleans, with nulls where `null` is true (None: no nulls).
+
+    Numbers are shared, not copied.
     """
     is_bool = values.dtype == np.bool_
     bits = values.astype(np.bool_, copy=False) if is_bool else None
-    kept = pa.py_buffer(np.ascontiguousarray(values)) if bits is None else _packed(bits)
+    data = pa.py_buffer(np.ascontiguousarray(values)) if bits is None else _packed(bits)
     valid = None if null is None else _packed(~null)
     kind = pa.bool_() if is_bool else pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [valid, kept])
+    return pa.Array.from_buffers(kind, len(values), [valid, data])
 
 
 def numbers_of(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
-    """The numbers or truth values of an array of this kind; at its nulls anything. Numbers are shared, not
-    copied.
+    """Return the numbers or booleans of an array of this kind; the values at nulls are arbitrary.
+
+    Numbers are shared, not copied.
     """
     buffer = array.buffers()[1]
     if pa.types.is_boolean(array.type):
@@ -126,7 +136,7 @@ def numbers_of(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
 
 
 def write_short_numbers(array: pa.Array, out: npt.NDArray[np.int64]) -> None:
-    """Write the whole numbers of an array, of 8 to 32 bits each, into `out`; at its nulls anything."""
+    """Write the integers of an array, of 8 to 32 bits each, into `out`; the values at nulls are arbitrary."""
     kind = np.dtype(str(array.type))
     buffer = array.buffers()[1]
     assert kind.kind in "iu" and kind.itemsize < out.itemsize, array.type
@@ -135,7 +145,10 @@ def write_short_numbers(array: pa.Array, out: npt.NDArray[np.int64]) -> None:
 
 
 def validity_of(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """Where an array has a value, and no null. Not of types that keep their nulls elsewhere."""
+    """Return for each entry of an array whether it is not null.
+
+    Not for types that keep their nulls outside the validity buffer (unions, run-end encoded arrays).
+    """
     buffer = array.buffers()[0] if array.null_count else None
     return np.ones(len(array), dtype=np.bool_) if buffer is None else _bits(buffer, array.offset, len(array))
 
@@ -153,14 +166,14 @@ def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> npt.NDArray[np.b
 
 
 def binary_array(values: Sequence[bytes]) -> pa.Array:
-    """The byte strings as an array without nulls, of `binary`, or of `large_binary` beyond 2 GiB in all."""
+    """Return the byte strings as an array without nulls: `binary`, or `large_binary` beyond 2 GiB in all."""
     if len(values) >= ARROW_VALUES_MIN and sum(map(len, values)) < _BYTES_MAX:
         return pa.array(values, pa.binary())
     return _of_bytes(values, b"".join(values))
 
 
 def text_array(values: Sequence[str]) -> pa.Array:
-    """The texts as an array without nulls, of `string`, or of `large_string` beyond 2 GiB in all."""
+    """Return the texts as an array without nulls: `string`, or `large_string` beyond 2 GiB in all."""
     if len(values) >= ARROW_VALUES_MIN and 4 * sum(map(len, values)) < _BYTES_MAX:
         return pa.array(values, pa.string())
     together = "".join(values)
@@ -172,7 +185,9 @@ def text_array(values: Sequence[str]) -> pa.Array:
 
 
 def _of_bytes(lengths: Sequence[Sized], together: bytes) -> pa.Array:
-    """The pieces of `together` that are as long as these."""
+    """Return `together`, cut into consecutive pieces as long as the entries of `lengths`, as a binary
+    array.
+    """
     ends = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, lengths), dtype=np.int64, count=len(lengths)), out=ends[1:])
     is_large = int(ends[-1]) > _BYTES_MAX

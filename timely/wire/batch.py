@@ -1,12 +1,10 @@
 """What travels between vertices?
 
-A *message* is one envelope time and one batch. The envelope time is held by progress tracking; the batch is
-opaque to it. Two kinds of batches exist: those without times of their own (`Records`: Python records, all at
-the envelope time) and those whose rows carry times (differential updates). For the latter the envelope is a
-lower bound.
+A *message* is one envelope time and one batch. Progress tracking holds the envelope time and does not look
+into the batch. There are batches without times of their own (`Records`: Python records, all at the envelope
+time) and batches whose rows carry times (differential updates). For the latter the envelope is a lower bound.
 
-Each batch class has a `KIND`, a small integer that names it on the wire; `register` makes it known to the
-decoder.
+Each batch class has a `KIND`, a small integer that names it on the wire; `register` adds it to the decoder.
 """
 
 from __future__ import annotations
@@ -22,19 +20,19 @@ from ..dictionaries import Mark
 from ..own_files import OWN_NAMES
 
 KIND_MAX: Final = (1 << 16) - 1
-"""The largest `KIND`: it has two bytes in the header of a message."""
+"""The largest `KIND`: the header of a message has two bytes for it."""
 
 UNPACK_ERRORS: Final = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
-"""All that msgpack raises for bytes that it cannot read: also a list as a key, a date beyond year 9999."""
+"""All errors that msgpack raises for bytes it cannot read, such as a list as a key or a date beyond 9999."""
 
 Frame = bytes | bytearray | memoryview
 """One frame of a message on the wire."""
 
 
 def bytes_of(frame: Frame) -> memoryview:
-    """The bytes of a frame, in the same memory."""
+    """Return the bytes of a frame, in the same memory."""
     view = memoryview(frame)
-    return view.cast("B") if view.nbytes else _NOTHING  # what is empty by a shape cannot be cast
+    return view.cast("B") if view.nbytes else _NOTHING  # a view with a zero in its shape cannot be cast
 
 
 _NOTHING: Final = memoryview(b"")
@@ -47,93 +45,99 @@ class Batch(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows are in it; an empty batch is never sent."""
+        """The number of rows; an empty batch is never sent."""
         ...
 
     def shifted(self, keep: int, add: int) -> Self:
-        """The same rows after crossing a connector that maps a time word `t` to `(t & keep) + add`.
+        """Return the rows after crossing a connector that maps a time word `t` to `(t & keep) + add`.
 
         Batches whose rows carry no times return themselves.
         """
         ...
 
     def rebased(self, step: int) -> Self:
-        """The same rows for words that count from another epoch: each time later by `step`, which may be
-        below 0.
+        """Return the rows with each time word increased by `step`, which may be negative.
+
+        Used when time words count from another epoch.
 
         Batches whose rows carry no times return themselves.
         """
         ...
 
     def latest(self, shift: int, mask: int) -> int:
-        """The largest value of the counter at `shift` and `mask` in the times of its rows; 0 if they have
-        none.
+        """Return the largest counter at `shift` and `mask` in the times of the rows; 0 if they have no
+        times.
         """
         ...
 
     def until(self, shift: int, mask: int, last: int) -> Self | None:
-        """The rows whose counter at `shift` and `mask` is at most `last`; None if there are none.
+        """Return the rows whose counter at `shift` and `mask` is at most `last`; None if there are none.
 
         Batches whose rows carry no times return themselves.
         """
         ...
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """The batch as frames for worker `peer`; `from_frames` of the same class is the inverse.
+        """Return the batch as frames for worker `peer`; `from_frames` of the same class is the inverse.
 
-        Called when the message leaves. What else the peer has to be told, such as the values of symbols, goes
-        along; it counts as told when `on_sent` is called, so that a send that fails has told nothing.
+        Called when the message leaves. The frames also carry whatever else the peer needs, such as the values
+        of symbols. The sender counts these as known to the peer only after `on_sent`, so that a failed send
+        leaves them unknown.
         """
         ...
 
     def on_sent(self, peer: int) -> None:
-        """The frames that `to_frames(peer)` has just given were handed to the transport."""
+        """Note that the frames last returned by `to_frames(peer)` were handed to the transport."""
         ...
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all arrays in which there may be words that stand for values; too many do no harm.
+        """Pass `mark` all arrays that may hold words which stand for values; extra arrays do no harm.
 
-        Of a class that does not say it nothing is forgotten as long as a batch of it waits somewhere.
+        While a batch of a class without this method waits somewhere, no symbol is forgotten.
         """
         ...
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """The batch that worker `peer` turned into `frames`; raises `PeerError` if they are malformed."""
+        """Return the batch that worker `peer` turned into `frames`; raises `PeerError` if they are
+        malformed.
+        """
         ...
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Take in of a message what concerns this process, and not only the dataflow that it was sent to;
-        returns the frames without it, for `from_frames` later on.
+        """Take in the content of a message that concerns the whole process, not only its dataflow.
 
-        Raises `PeerError` if the frames are malformed. `from_frames` does the same besides giving the batch.
+        Return the frames without that content, for a later `from_frames`. Raises `PeerError` if the frames
+        are malformed. `from_frames` takes in the same content besides returning the batch.
         """
         ...
 
 
 class Large:
-    """A batch that goes to another worker as several messages, so that what is on its way is not as large."""
+    """A batch that is sent to another worker as several messages, so that each of them is small."""
 
     __slots__ = ()
 
     def messages(self) -> Iterator[Batch]:
-        """Its rows, in batches that are sent one after another."""
+        """Yield the rows in batches, to be sent one after another."""
         raise NotImplementedError
 
 
 class Timed:
-    """A batch whose rows carry times, so that rows of several times may go as one."""
+    """A batch whose rows carry times, so that rows of several times may be sent as one batch."""
 
     __slots__ = ()
 
     def with_others(self, others: Sequence[Self]) -> Batch:
-        """All rows, of itself and of others from the same place, as one batch; itself if there are none."""
+        """Return one batch with its own rows and those of `others`, all from the same sender; itself if
+        `others` is empty.
+        """
         raise NotImplementedError
 
 
 Transform = Callable[[Batch], Batch | None]
-"""A stateless step that the sender runs: a batch in, a batch or nothing out."""
+"""A stateless step that the sender runs: it takes a batch and returns a batch or None."""
 
 
 class Composed:
@@ -145,7 +149,7 @@ class Composed:
         self.transforms = tuple(transforms)
 
     def __call__(self, batch: Batch) -> Batch | None:
-        """What the last one gives of what those before have given."""
+        """Apply the transforms in order; None as soon as no rows are left."""
         current: Batch | None = batch
         for transform in self.transforms:
             if current is None or current.rows == 0:
@@ -157,16 +161,20 @@ class Composed:
 B = TypeVar("B", bound=type[Batch])
 _kinds: dict[int, type[Batch]] = {}
 _of_users: set[int] = set()
-"""The kinds whose classes are not ours."""
+"""The kinds whose classes a user wrote."""
 
 
 def register(batch_class: B) -> B:
-    """Make a batch class known to `decode`; used as a class decorator."""
+    """Add a batch class to those that `decode` knows; used as a class decorator.
+
+    Raises `InternalError` if another class has its `KIND`, `MisuseError` if `KIND` is out of range.
+    """
     kind = batch_class.KIND
-    known = _kinds.get(kind)
-    if known is not None and known.__qualname__ != batch_class.__qualname__:
+    registered = _kinds.get(kind)
+    if registered is not None and registered.__qualname__ != batch_class.__qualname__:
         raise InternalError(
-            f"batch kind {kind} is taken by {known.__qualname__}, asked for by {batch_class.__qualname__}"
+            f"batch kind {kind} is taken by {registered.__qualname__}: "
+            f"{batch_class.__qualname__} needs a KIND of its own"
         )
     if type(kind) is not int or not 0 <= kind <= KIND_MAX:
         raise MisuseError(
@@ -180,12 +188,14 @@ def register(batch_class: B) -> B:
 
 
 def frames_of(batch: Batch, peer: int) -> Sequence[Frame]:
-    """`batch` as frames for worker `peer`, which can read them. Raises `MisuseError` for a batch of a class
-    that `decode` does not know there, and for frames that are none.
+    """Return `batch` as frames that worker `peer` can read.
+
+    Raises `MisuseError` if the batch's class is not registered, so that `decode` would not know it there, and
+    if `to_frames` of a user's class returns anything but bytes.
     """
-    known = _kinds.get(batch.KIND)
+    registered = _kinds.get(batch.KIND)
     kind = type(batch)
-    if known is not kind and (known is None or known.__qualname__ != kind.__qualname__):
+    if registered is not kind and (registered is None or registered.__qualname__ != kind.__qualname__):
         raise MisuseError(
             f"a {kind.__qualname__} is sent to another worker, and no worker could read it: give the class a "
             "KIND of its own, and put @register (timely.wire.batch) above it"
@@ -202,12 +212,12 @@ def frames_of(batch: Batch, peer: int) -> Sequence[Frame]:
 
 
 def is_of_user(kind: int) -> bool:
-    """Whether a user wrote the class of batches of this kind."""
+    """Return True if a user wrote the batch class of this kind."""
     return kind in _of_users
 
 
 def decode(kind: int, frames: Sequence[memoryview], peer: int) -> Batch:
-    """The batch of class `kind` that worker `peer` sent as `frames`.
+    """Return the batch of class `kind` that worker `peer` sent as `frames`.
 
     Raises `PeerError` when no class has that kind, and when the frames are malformed.
     """
@@ -215,11 +225,11 @@ def decode(kind: int, frames: Sequence[memoryview], peer: int) -> Batch:
 
 
 def absorb(kind: int, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-    """What `decode` does for the whole process, without the batch: for a message to a dataflow that is not
-    here, because it has ended or has not started yet. Returns the frames that are left to be decoded.
+    """Take in what `decode` takes in for the whole process, but make no batch; return the remaining frames.
 
-    Its sender counts what came with it as told, and will not say it again with the rows of other dataflows.
-    What is taken in is taken in once: later on the sender may have forgotten what it told.
+    For a message to a dataflow that is not here, because it has ended or has not started yet. The sender
+    counts the symbols in the message as known here, and will not send them again with rows of other
+    dataflows. Call this once for a message: the sender may forget those symbols later on.
     """
     return _class_of(kind, peer).absorb(frames, peer)
 
@@ -253,7 +263,7 @@ class Records:
 
     @property
     def rows(self) -> int:
-        """How many records."""
+        """The number of records."""
         return len(self.records)
 
     def shifted(self, keep: int, add: int) -> Self:
@@ -276,7 +286,7 @@ class Records:
         return self
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """One msgpack frame; `MisuseError` for a value that cannot travel."""
+        """Return one msgpack frame; raises `MisuseError` for a value that msgpack cannot hold."""
         del peer
         try:
             return [msgpack.packb(self.records, use_bin_type=True)]
@@ -287,14 +297,14 @@ class Records:
             ) from error
 
     def on_sent(self, peer: int) -> None:
-        """Records tell a peer nothing besides."""
+        """Do nothing: frames of records carry nothing besides the records."""
 
     def symbols(self, mark: Mark) -> None:
-        """Records hold values, not words."""
+        """Do nothing: records hold values, not words."""
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """Records from one msgpack frame."""
+        """Return the records in one msgpack frame; raises `PeerError` if it is malformed."""
         if len(frames) != 1:
             raise PeerError(f"worker {peer} sent records as {len(frames)} frames, not as one")
         try:
@@ -309,6 +319,6 @@ class Records:
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Nothing: records concern their dataflow only."""
+        """Return the frames as they are: records concern their dataflow only."""
         del peer
         return frames

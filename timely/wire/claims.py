@@ -1,9 +1,9 @@
 """Does a message of a stranger hold as much as it claims?
 
-A few bytes can stand for gigabytes: nulls need no bytes at all, one value of a dictionary may be meant a
-billion times, a compressed buffer grows a thousandfold. Who reads such a message must find out before it has
-taken the memory. The rule: a row has one bit at least in the bytes that came in, compressed data are refused,
-and so is every form of column in which a few bytes are many values.
+A few bytes can stand for gigabytes: nulls need no bytes at all, a billion rows may refer to one value of a
+dictionary, a compressed buffer grows a thousandfold. The reader of such a message must find out before it has
+allocated the memory. The rule: each row needs at least one bit of the received bytes; compressed data are
+refused, and so is every form of column in which a few bytes can be many values.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ _NUMBERS = frozenset(
         *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.bool_()),
     }
 )
-"""Types of which a value has bytes, or a bit, of its own: a column has as many as the table has rows."""
+"""Types in which each value has bytes, or a bit, of its own: one value for each row of the table."""
 
-# Where fields stand in the tables of Arrow's messages (format/Message.fbs).
+# Field numbers in the flatbuffers tables of Arrow's messages (format/Message.fbs).
 _HEADER, _DATA, _COMPRESSION = 2, 1, 3
 
 
 def shown(value: object) -> str:
-    """The beginning of `value` for an error message; what is nested deeply has no text."""
+    """Return the beginning of `repr(value)` for an error message; the type if `value` is nested too
+    deeply.
+    """
     try:
         return repr(value)[:_SHOWN_CHARS_MAX]
     except RecursionError:
@@ -41,7 +43,7 @@ def shown(value: object) -> str:
 
 
 def check_uncompressed(stream: pa.Buffer) -> None:
-    """Raise `ValueError` if a part of an Arrow IPC stream is compressed: its size is known too late."""
+    """Raise `ValueError` if a message of an Arrow IPC stream is compressed: it shows its size too late."""
     for message in pa.ipc.MessageReader.open_stream(stream):
         if message.type == "schema":
             continue
@@ -57,12 +59,13 @@ def check_uncompressed(stream: pa.Buffer) -> None:
 def check_table(table: pa.Table, size_bytes: int) -> None:
     """Raise `ValueError` if a table of `size_bytes` claims to be much more than that.
 
-    Requires: `table.validate()`, since Arrow ends the process where a length below zero is worked with.
+    Requires: `table.validate()` has passed, since Arrow ends the process when it works with a negative
+    length.
     """
     if table.num_rows > _ROWS_PER_BYTE_MAX * size_bytes:
         raise ValueError(f"{size_bytes:,} bytes cannot hold {table.num_rows:,} rows")
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.type in _NUMBERS:  # as most are
+        if column.type in _NUMBERS:  # fast path: most columns
             continue
         what = f"the column {name[:_SHOWN_CHARS_MAX]!r}"
         if bad := next(_unclear(column.type, is_inner=False), None):
@@ -77,7 +80,7 @@ def check_table(table: pa.Table, size_bytes: int) -> None:
 
 
 def _field(table: bytes, at: int, number: int) -> int | None:
-    """Where a field of a flatbuffers table at `at` leads to; `None` if it is not there."""
+    """Return the offset that a field of the flatbuffers table at `at` refers to; `None` if it is absent."""
     (back,) = struct.unpack_from("<i", table, at)
     (size,) = struct.unpack_from("<H", table, at - back)
     slot = 4 + 2 * number
@@ -95,14 +98,14 @@ def _is_view(type_: pa.DataType) -> bool:
 
 
 def _viewed(array: pa.Array) -> int:
-    """The bytes that the values of an array of views have together; a view is 16 bytes, its length first."""
+    """Return the total bytes of the values of an array of views; a view has 16 bytes, its length first."""
     words = np.frombuffer(array.buffers()[1] or b"", dtype=np.int32)
     lengths = words[4 * array.offset : 4 * (array.offset + len(array)) : 4]
     return int(lengths.clip(0).sum(dtype=np.int64))
 
 
 def _unclear(type_: pa.DataType, is_inner: bool) -> Iterator[pa.DataType]:
-    """The types in `type_` whose values may share their bytes, where nothing else bounds them."""
+    """Yield the types in `type_` whose values may share their bytes and whose number nothing else bounds."""
     shares = (
         pa.types.is_run_end_encoded(type_)
         or pa.types.is_list_view(type_)
@@ -121,10 +124,10 @@ def _unclear(type_: pa.DataType, is_inner: bool) -> Iterator[pa.DataType]:
 
 
 def _longest(array: pa.Array) -> int:
-    """The largest number of values at any level of `array`."""
+    """Return the largest number of values at any level of `array`."""
     type_ = array.type
     if pa.types.is_struct(type_):
-        return max([len(array), *(_longest(array.field(place)) for place in range(type_.num_fields))])
+        return max([len(array), *(_longest(array.field(number)) for number in range(type_.num_fields))])
     if pa.types.is_map(type_):
         return max(len(array), _longest(array.keys), _longest(array.items))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):

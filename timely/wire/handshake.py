@@ -1,22 +1,23 @@
-"""What do workers say to one another before and beside their data?
+"""What do workers send one another before and beside their data?
 
-    Greeting    once, first of all: protocol version, number of workers, own index, where clients reach it, …
+    Greeting    once, first of all: protocol version, number of workers, own index, client address, …
     Farewell    once, last of all: an orderly end (no reason), or why this worker had to stop
 
     Build       worker 0 to all: build this dataflow
-    Offer       to worker 0: fingerprint and description of what was built, or why it could not be
+    Offer       to worker 0: fingerprint and description of the built dataflow, or why it could not be built
     Verdict     worker 0 to all: start it (no reason), or forget it
 
     Decided     worker 0 to all: these staged deliveries enter, epochs up to this one are complete, and these
                 inputs are closed
     Switched    worker 0 to all: a new version of a dataflow has its inputs from this epoch on
     TakenOver   to worker 0: the new version has its outputs on this worker, too
-    Ended       anybody to all: a dataflow has ended with this error
-    EndHeard    the answer to that, to the worker that said it
+    Ended       any worker to all: a dataflow has ended with this error
+    EndHeard    the answer to `Ended`, to the worker that sent it
 
-Worker 0 decides, the others obey: messages between two workers arrive in order, so all of them carry out the
-same decisions in the same order, and a client that asks worker 0 once has asked all or none. Since it is one
-who decides when something has taken too long, no two workers ever come to different verdicts.
+Worker 0 decides, the others obey. Messages between two workers arrive in order, so all of them carry out the
+same decisions in the same order, and a request that a client sends to worker 0 takes effect on all workers or
+on none. Worker 0 alone decides when something has taken too long, so no two workers ever reach different
+verdicts.
 
 Pure: makes and reads payloads; `installation.py`, `orders.py`, `server.py` and `worker/process.py` send them.
 """
@@ -66,10 +67,9 @@ PROTOCOL_VERSION = 12
 
 @dataclass(frozen=True)
 class Greeting:
-    """Who a worker is, as it introduces itself to its peers: what must be the same everywhere, and its
-    addresses.
+    """The introduction of a worker to its peers: its index and address, and settings that all must share.
 
-    `hashing` says how Python hashes text in this process, and by which seed: `own_hashing`.
+    `hashing` is the result of `own_hashing`: how Python hashes text in this process, and by which seed.
     """
 
     version: int
@@ -84,15 +84,16 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Farewell:
-    """The last word of a worker. An empty reason: it was told to end, and so should its peers."""
+    """The last message of a worker. An empty reason: it ends in order, and its peers should end, too."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Build:
-    """Build `spec`, "module:function", with these arguments (msgpack), as dataflow `dataflow`; `replaces` is
-    the one of which it is a new version, or -1.
+    """Build `spec`, "module:function", with these arguments (msgpack), as dataflow `dataflow`.
+
+    It is a new version of dataflow `replaces`; -1: of none.
     """
 
     dataflow: int
@@ -103,11 +104,13 @@ class Build:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a worker has built for dataflow `dataflow`: `lines` of `Graph.describe`; or the reason why it
-    could not, with the classes of the error, most special first.
+    """The result of building dataflow `dataflow` on a worker.
 
-    imports   what it reads of which dataflows, "number export"
-    since     the first epoch at which this worker can begin with what it reads, which it keeps from now on
+    fingerprint, lines   of the graph; the lines are those of `Graph.describe`
+    failure, classes     why the worker could not build it, and the classes of the error, most special first
+    imports              the exports that it reads of other dataflows, each "number export"
+    since                the first epoch at which this worker can begin with these exports, which it keeps
+                         from then on
     """
 
     dataflow: int
@@ -123,7 +126,7 @@ class Offer:
 class Verdict:
     """Start dataflow `dataflow`, or, with a reason, forget it.
 
-    `as_of`: the epoch with which it begins everywhere, if it imports.
+    `as_of`: the epoch with which it begins on all workers, if it imports.
     """
 
     dataflow: int
@@ -132,16 +135,18 @@ class Verdict:
     as_of: int = 0
 
     def error(self) -> TimelyError:
-        """Why it was refused."""
+        """Return the error that explains why the dataflow was refused."""
         return revive(list(self.classes), self.reason)
 
 
 class Entering(NamedTuple):
-    """What is staged of the delivery (writer, sequence) belongs to `epoch`; -1: drop it, it was taken before.
+    """The staged rows of the delivery (writer, sequence) enter `epoch`; -1: drop them, it was taken before.
 
-    `order` is its place among the calls, where that counts. A batch has `attempts`, of which nothing else
-    enters; their places follow one another. An insertion has None, and `parts`: the parts behind so many
-    were staged under its name by a client that did not come to the end, and are dropped.
+    order      its number among the calls of the input, where the order of calls counts
+    attempts   of a batch: the attempts that enter, with consecutive numbers from `order` on; all others at
+               this batch are dropped. None for an insertion
+    parts      of an insertion: how many of its parts enter. Parts behind these are left over from a client
+               that did not finish, and are dropped
     """
 
     input: str
@@ -155,8 +160,8 @@ class Entering(NamedTuple):
 
 @record(frozen=True)
 class Decided:
-    """These deliveries enter; then all epochs up to `sealed` (-1: none) are complete at all inputs that are
-    not closed; then these inputs are closed.
+    """The deliveries `enter` enter; then all epochs up to `sealed` (-1: none) are complete at all inputs that
+    are not closed; then the inputs `close` are closed.
     """
 
     dataflow: int
@@ -167,7 +172,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Switched:
-    """From `epoch` on the inputs of dataflow `old` are those of its new version `new`."""
+    """From `epoch` on the inputs of dataflow `old` belong to its new version `new`."""
 
     old: int
     new: int
@@ -176,27 +181,27 @@ class Switched:
 
 @dataclass(frozen=True)
 class TakenOver:
-    """This worker has done with the version that `dataflow` replaces."""
+    """This worker has finished with the version that `dataflow` replaces."""
 
     dataflow: int
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A dataflow has ended with this error; its classes, most special first."""
+    """A dataflow has ended with an error: its message and its classes, most special first."""
 
     dataflow: int
     reason: str
     classes: tuple[str, ...]
 
     def error(self) -> TimelyError:
-        """The error that clients are told."""
+        """Return the error for clients."""
         return revive(list(self.classes), self.reason)
 
 
 @dataclass(frozen=True)
 class EndHeard:
-    """This worker has ended a dataflow because the receiver said `Ended`."""
+    """This worker has ended a dataflow because the receiver of this message sent `Ended`."""
 
     dataflow: int
 
@@ -206,8 +211,8 @@ Control = (
 )  # fmt: skip
 
 _KINDS: dict[str, type[Control]] = {
-    known.__name__.lower(): known
-    for known in (
+    message.__name__.lower(): message
+    for message in (
         Greeting, Farewell, Build, Offer, Verdict, Decided, Switched, TakenOver, Ended, EndHeard,
     )
 }  # fmt: skip
@@ -224,32 +229,32 @@ _TEXT_ERRORS = "surrogatepass"
 
 
 def encode_control(control: Control) -> bytes:
-    """One frame; `decode_control` is the inverse."""
+    """Return the message as one frame; `decode_control` is the inverse."""
     values = [getattr(control, declared.name) for declared in fields(control)]
-    # Errors quote what users wrote. Text that is no UTF-8 must not keep them from being told.
+    # Errors quote text of users. Text that is not valid UTF-8 must not prevent their delivery.
     packed: bytes = msgpack.packb([type(control).__name__.lower(), *values], unicode_errors=_TEXT_ERRORS)
     return packed
 
 
 def decode_control(frame: Frame, peer: int) -> Control:
-    """What worker `peer` said; `PeerError` when it is nothing of the above."""
+    """Return the message in a frame of worker `peer`; `PeerError` if it is none of the above."""
     try:
         parts: object = msgpack.unpackb(frame, use_list=False, unicode_errors=_TEXT_ERRORS)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise PeerError(f"worker {peer} sent a control message that is not msgpack: {error}") from error
     kind = parts[0] if isinstance(parts, tuple) and parts else None
-    made = _KINDS.get(kind) if isinstance(kind, str) else None
-    if made is None or not isinstance(parts, tuple):
+    message_class = _KINDS.get(kind) if isinstance(kind, str) else None
+    if message_class is None or not isinstance(parts, tuple):
         raise PeerError(f"worker {peer} sent a control message of no known kind: {shown(parts)}")
-    declared, values = fields(made), parts[1:]
+    declared, values = fields(message_class), parts[1:]
     if len(values) != len(declared) or not all(
-        _fits(value, str(one.type)) for value, one in zip(values, declared, strict=True)
+        _fits(value, str(field.type)) for value, field in zip(values, declared, strict=True)
     ):
         raise PeerError(f"worker {peer} sent a malformed {kind}: {shown(values)}")
-    if made is Decided:
+    if message_class is Decided:
         dataflow, sealed, enter, close = values
-        return Decided(dataflow, sealed, tuple([Entering(*one) for one in enter]), close)
-    return made(*values)
+        return Decided(dataflow, sealed, tuple([Entering(*field) for field in enter]), close)
+    return message_class(*values)
 
 
 def _fits(value: object, declared: str) -> bool:
@@ -273,15 +278,16 @@ def _is_entering(value: object) -> bool:
 
 
 def own_hashing() -> str:
-    """How Python hashes text in this process: the algorithm, PYTHONHASHSEED, and what a text hashes to. Equal
-    in two processes if all texts hash alike.
+    """Return how Python hashes text in this process: the algorithm, PYTHONHASHSEED, and the hash of one text.
+
+    Two processes return the same exactly if all texts hash alike in both.
     """
     algorithm, seed = sys.hash_info.algorithm, os.environ.get("PYTHONHASHSEED", "")
     return f"{algorithm}, {f'PYTHONHASHSEED={seed}' if seed else 'no PYTHONHASHSEED'}: {hash('timely')}"
 
 
 def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
-    """Raise `PeerError` if the worker that connected as `peer` may not work with this one."""
+    """Raise `PeerError` if the worker that connected as `peer` cannot work with this one."""
     assert 0 < mine.workers <= WORKERS_MAX
     who = f"worker {peer} (client address {theirs.client_address})"
     if theirs.version != mine.version:
@@ -326,9 +332,9 @@ def _installs_text(greeting: Greeting) -> str:
 
 
 def first_difference(offers: Mapping[int, Offer]) -> str | None:
-    """Why these offers of what was built, one per worker, cannot work together; `None` if they can.
+    """Return why these offers, one per worker, cannot work together; `None` if they can.
 
-    The first line of the description that differs names the first differing stage.
+    The text quotes the first line in which the descriptions differ, and with it the first differing stage.
     """
     assert offers
     first = min(offers)

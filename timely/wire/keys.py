@@ -1,19 +1,18 @@
-"""What is a key here, who holds which, and how is a secret kept out of what is printed?
+"""What is a key, who holds which key, and how do secrets stay out of all output?
 
-Every key is a pair: a public half, by which others know its holder, and a secret half, which proves it.
-Both are 40 printable characters.
+Every key is a pair: a public half, by which others identify its holder, and a secret half, which proves the
+identity. Both are 40 printable characters.
 
-    ClusterKeys   what the workers of a cluster hold: their pair, one for all, and the list of clients they
-                  let in
-    ClientKeys    what one client holds: its own pair, and the public half of the cluster that it talks to
+    ClusterKeys   held by every worker of a cluster: one pair, the same on all, and the list of admitted
+                  clients
+    ClientKeys    held by one client: its own pair, and the public half of the cluster that it talks to
 
-Workers know each other by the cluster's pair, so whoever holds that can do everything. A client's pair opens
+Workers identify each other by the cluster's pair, so its holder can do everything. A client's pair opens
 connections to this cluster and nothing else.
 
-Nothing here shows a secret: `repr` and `str` of every object leave it out, so that none gets into a log, a
-plan, a traceback or the pages of Spark. Pickled, and by `to_text`, it travels whole: that is how it is
-handed over.
-Pure: files are read by `timely/keys/`, sockets locked by `transport/curve.py`.
+`repr` and `str` of every object leave the secret out, so that it gets into no log, plan, traceback or page of
+Spark. Pickling and `to_text` include it: that is how keys are handed over.
+Pure: `timely/keys/` reads files, `transport/curve.py` secures sockets.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Secret:
-    """The secret half of a pair. Shows itself to nobody who does not ask by `reveal`."""
+    """The secret half of a pair. Only `reveal` shows it."""
 
     __slots__ = ("_text",)
 
@@ -45,7 +44,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The characters."""
+        """Return the 40 characters."""
         return self._text
 
     def __repr__(self) -> str:
@@ -77,9 +76,9 @@ class KeyPair:
 
 @dataclass(frozen=True)
 class ClientKeys:
-    """What client `name` holds: its pair, and the public key of the only cluster that it talks to.
+    """The keys of client `name`: its pair, and the public key of the only cluster that it talks to.
 
-    `of` says where it comes from, for messages: a folder, or what handed it over.
+    `of` says in messages where the keys come from: a folder, or the object that handed them over.
     """
 
     name: str
@@ -97,13 +96,13 @@ class ClientKeys:
         )
 
     def to_text(self) -> str:
-        """One line with the secret in it, for a pipe or a file of one's own; `from_text` is the inverse."""
+        """Return one line, secret included, for a pipe or a private file; `from_text` is the inverse."""
         pair = [self.pair.public, self.pair.secret.reveal()]
         return json.dumps({"name": self.name, "pair": pair, "cluster": self.cluster, "of": self.of})
 
     @classmethod
     def from_text(cls, text: str) -> ClientKeys:
-        """Raises `MisuseError`, which does not repeat the text, if it is none."""
+        """Read the line of `to_text`; for any other text raise `MisuseError`, which does not repeat it."""
         values = _object(text, "client")
         return cls(
             _text(values.get("name")),
@@ -115,11 +114,11 @@ class ClientKeys:
 
 @dataclass(frozen=True)
 class ClusterKeys:
-    """What each worker of a cluster holds.
+    """The keys that each worker of a cluster holds.
 
-    pair         of the cluster
-    clients      public keys that are let in, beside those of `list_file`, by name
-    list_file    the list of clients, which is read anew when it changes; empty: there is none
+    pair         the pair of the cluster
+    clients      public keys by client name; admitted in addition to those of `list_file`
+    list_file    path of the list of clients, reread when it changes; empty: no list
     """
 
     pair: KeyPair
@@ -140,17 +139,17 @@ class ClusterKeys:
         return f"ClusterKeys({shown_key(self.pair.public)}, {len(self.clients)} clients{beside})"
 
     def as_client(self) -> ClientKeys:
-        """The cluster's own pair as that of a client: for programs that have it anyway."""
+        """Return client keys with the cluster's own pair, for programs that hold it anyway."""
         return ClientKeys("cluster", self.pair, self.pair.public, self.list_file)
 
     def to_text(self) -> str:
-        """One line with the secret in it, for the pipe to a worker; `from_text` is the inverse."""
+        """Return one line, secret included, for the pipe to a worker; `from_text` is the inverse."""
         pair = [self.pair.public, self.pair.secret.reveal()]
         return json.dumps({"pair": pair, "clients": dict(self.clients), "list": self.list_file})
 
     @classmethod
     def from_text(cls, text: str) -> ClusterKeys:
-        """Raises `MisuseError`, which does not repeat the text, if it is none."""
+        """Read the line of `to_text`; for any other text raise `MisuseError`, which does not repeat it."""
         values = _object(text, "cluster")
         clients = values.get("clients")
         if not isinstance(clients, dict):
@@ -160,12 +159,12 @@ class ClusterKeys:
 
 
 def shown_key(public: str) -> str:
-    """As much of a public key as tells it from others."""
+    """Return the first 8 characters of a public key, enough to tell it from others."""
     return f"{public[:8]}…"
 
 
 def check_name(name: str) -> None:
-    """Raise `MisuseError` unless a client can be called so: it names a file and a line of a list."""
+    """Raise `MisuseError` unless `name` can name a client: it must serve as a file name and in a list."""
     if not _NAME.fullmatch(name):
         raise MisuseError(
             f"{name!r:.80} is no name of a key: letters, digits, '.', '_' and '-', beginning with a "

@@ -1,8 +1,8 @@
 """How deep may a value be nested?
 
-Whatever walks through a value (msgpack, `repr`, hashing, comparison) does so by recursion, each with an end
-of its own: one raises at 512 levels, another at 1,000, a third ends the process. So values that are nested
-deeper than `NESTING_LEVELS_MAX` are refused where they come in, before anything walks through them.
+All code that walks through a value (msgpack, `repr`, hashing, comparison) recurses, each with a limit of its
+own: one raises at 512 levels, another at 1,000, a third ends the process. So the receiver refuses a value
+that is nested deeper than `NESTING_LEVELS_MAX` before anything else walks through it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _FLAT: Final = frozenset({int, str, float, bool, bytes, type(None)})
 
 
 def is_too_deep(value: object, levels: int = NESTING_LEVELS_MAX) -> bool:
-    """Whether lists, tuples and mappings are nested in `value` more than `levels` deep. One that holds itself
-    is.
+    """Return True if lists, tuples and mappings are nested in `value` more than `levels` deep.
+
+    A container that contains itself is too deep.
     """
-    if type(value) in _FLAT:  # as nearly all are: whether one is a mapping takes longer to find out
+    if type(value) in _FLAT:  # fast path: nearly all values; the check for a mapping takes longer
         return False
     if isinstance(value, (list, tuple)):
         if levels == 0:

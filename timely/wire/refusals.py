@@ -1,11 +1,12 @@
-"""Why two sides do not come together, and what to do: the words for what a socket has seen.
+"""Why was a connection refused, and what can the user do? The messages for what a socket has observed.
 
-    NOT_LISTED     the other side knows itself proved, and does not let this key in
-    KEYS_WANTED    the other side takes only holders of keys, and this one has none
-    KEYS_UNKNOWN   this side has keys, and the other is open and knows none
-    BROKEN_OFF     the other side ends each connection before anything is proved, again and again
+    NOT_LISTED     the other side has proved its identity, and does not admit this key
+    KEYS_WANTED    the other side accepts only holders of keys, and this side has none
+    KEYS_UNKNOWN   this side has keys, and the other side is open and has none
+    BROKEN_OFF     the other side repeatedly ends the connection before either side has proved its identity
 
-Said once, in one line, to whoever has asked first; then the connection is not tried any more.
+The first caller that waits for the connection gets the message, once, in one line; then this side stops
+connecting.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["Refusal", "client_refusal", "taken_away", "worker_refusal"]
 
 
 class Refusal(Enum):
-    """What was seen, as the docstring of the module has it."""
+    """Why a connection was refused; the docstring of the module explains each reason."""
 
     NOT_LISTED = 1
     KEYS_WANTED = 2
@@ -27,7 +28,7 @@ class Refusal(Enum):
 
 
 def client_refusal(refusal: Refusal, address: str, keys: ClientKeys | None) -> str:
-    """For a client that has tried to reach a worker at `address`."""
+    """Return the message for a client that has tried to reach a worker at `address`."""
     match refusal:
         case Refusal.NOT_LISTED:
             return (
@@ -62,7 +63,7 @@ def client_refusal(refusal: Refusal, address: str, keys: ClientKeys | None) -> s
 
 
 def worker_refusal(refusal: Refusal) -> str:
-    """For a worker that has tried to join another one."""
+    """Return the message for a worker that has tried to connect to another one."""
     match refusal:
         case Refusal.KEYS_WANTED:
             return "that one has keys and this one has none: give all hosts the same --keys"
@@ -73,7 +74,7 @@ def worker_refusal(refusal: Refusal) -> str:
 
 
 def taken_away(name: str, public: str) -> str:
-    """For a client whose key is on the list no more."""
+    """Return the message for a connected client whose key was removed from the list."""
     return (
         f"refused: key {name!r} ({shown_key(public)}) is not on the list of clients any more: it was taken "
         "away. The cluster goes on without this client"

@@ -1,8 +1,8 @@
-"""What may a client ask of a worker, and what is it answered?
+"""What may a client request of a worker, and what does the worker answer?
 
 Fields have exactly the types that the classes below declare; anything else is a `RequestError`. Nothing is
-pickled, and nothing that a client sends is executed but the builder that `Install` names. How requests look
-on the wire, and what else one must look like: `frames/messages.py`.
+pickled, and of all that a client sends a worker executes only the builder that `Install` names. For the
+frames of a request, and further limits on it, see `frames/messages.py`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ __all__ = [
 
 
 Value = object
-"""What msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
+"""A value that msgpack holds: None, bool, int, float, str, bytes, lists and dicts of these."""
 
 WRITES_ONCE: Final = "once/"
-"""How the name of a query begins that writes one batch under a name that is made for it, and so is never
-repeated.
+"""Prefix of the name of a query that writes a single batch. The name is created for it, so no other query has
+it.
 """
 
 IN_OPEN: Final = "open"
@@ -60,22 +60,22 @@ BY_COLUMN: Final = "column"
 WHEN_NAMED: Final = "named"
 
 ONE_ATTEMPT: Final = ""
-"""The attempt of a staged delivery that has only this one: an insertion in parts."""
+"""The name of the only attempt of a staged insertion."""
 
 ALL_PARTS: Final = -1
-"""In place of how many parts of an insertion enter: whatever is staged of it."""
+"""As the number of parts of an insertion that enter: all staged ones."""
 
 
 @dataclass(frozen=True)
 class Hello:
-    """Who are you? Values: version, index, workers, addresses of all workers' client ports, dataflows by
-    index.
+    """Ask a worker for its identity. Values: version, index, workers, addresses of all workers' client ports,
+    dataflows by index.
     """
 
 
 @dataclass(frozen=True)
 class Install:
-    """Worker 0: let all workers build and start `spec`, "module:function". Values as of `Describe`."""
+    """Worker 0: let all workers build and start `spec`, "module:function". Values: as for `Describe`."""
 
     spec: str
     arguments: dict[str, Value] = field(default_factory=dict)
@@ -83,8 +83,9 @@ class Install:
 
 @dataclass(frozen=True)
 class Replace:
-    """Worker 0: let all workers build `spec` as the new version of a dataflow, which takes its place once it
-    has caught up; not after this time (seconds < 0: for ever). Values as of `Describe`, of the new version.
+    """Worker 0: let all workers build `spec` as the new version of a dataflow, which takes the place of the
+    old one once it has caught up, within `timeout_seconds` (below 0: at any time). Values: as for `Describe`,
+    of the new version.
     """
 
     dataflow: int
@@ -95,10 +96,9 @@ class Replace:
 
 @dataclass(frozen=True)
 class Describe:
-    """Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name, description, Arrow
-    schema or None, converter or None, whether it takes plain rows], …],
-    outputs [[name, description, Arrow schema or None], …], exports,
-    stages (lines of text).
+    """Describe a dataflow. Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name,
+    description, Arrow schema or None, converter or None, True if it takes plain rows], …], outputs [[name,
+    description, Arrow schema or None], …], exports, stages (lines of text).
     """
 
     dataflow: int
@@ -106,20 +106,20 @@ class Describe:
 
 @record(frozen=True)
 class Deliver:
-    """Take rows of the delivery (`writer`, `sequence`): the table, or, if they count as `IN_OPEN`, a few
-    plain rows (`operators/inputs/plain_rows.py`). `diff` 1 adds them, -1 removes them, 0: the column `diff`
-    says.
+    """Take rows of the delivery (`writer`, `sequence`): the table, or, if `counts` is `IN_OPEN`, a few plain
+    rows (`operators/inputs/plain_rows.py`). `diff` 1 adds the rows, -1 removes them, 0: their column `diff`
+    decides.
 
-    `counts` says when they count, and in which epoch:
+    `counts` says when the rows count, and in which epoch:
 
         IN_OPEN      at once, in `epoch`, or in the open epoch if that is later
         IN_EPOCH     at once, in `epoch`, which must be open. `sequence` -1: the rows have no name
-        BY_COLUMN    as `IN_EPOCH`, each row in the epoch that its column `column` says
-        WHEN_NAMED   once a `Decide` names them: this is part `part` of `attempt` at the delivery, which is
-                     `ONE_ATTEMPT` for an insertion; other attempts are at a batch of the query `writer`
+        BY_COLUMN    as `IN_EPOCH`, each row in the epoch in its column `column`
+        WHEN_NAMED   once a `Decide` names them: the rows are part `part` of `attempt` at the delivery. That
+                     is `ONE_ATTEMPT` for an insertion; other attempts are at a batch of the query `writer`
 
-    Values: is_new (False: it was taken before); of the first, third and last also epoch: the epoch that they
-    have entered, or that is open.
+    Values: is_new (False: the delivery was taken before); for IN_OPEN, BY_COLUMN and WHEN_NAMED also epoch:
+    the epoch that the rows have entered, or that is open.
     """
 
     dataflow: int
@@ -137,23 +137,25 @@ class Deliver:
 
 @record(frozen=True)
 class Decide:
-    """Worker 0: what belongs to which epoch, for all workers. All of it is decided, or nothing.
+    """Worker 0: decide for all workers which staged rows enter which epoch, and which epochs and inputs end.
+    Worker 0 decides all of a request, or nothing of it.
 
-    after    deliveries [input, writer, sequence] to worker 0 that must have been taken; if it is not known
-             that all were, nothing is decided
-    enter    staged deliveries [input, writer, sequence, parts], each of which has all its parts by now, or
-             batches [input, query, batch, attempts, stream, may_skip, looked]: each enters `epoch`, or the
-             open epoch if that is later. Parts behind the first `parts` are left over from a client that was
-             lost, or gave up, with more under the same name: they are dropped. Without a number all enter.
-             Nothing but these attempts enters of a batch. It is refused if batches before
-             it are missing or were those of another `stream` (empty: of none), unless `may_skip`; if a later
-             one is committed; and if so much time has passed since `looked`, by the `seconds` of worker 0,
-             that some worker may have dropped what was found there
-    seals    complete all epochs up to `epoch`, and up to those that are entered by `enter` and `after`
-    close    inputs of which the open epoch is complete, and to which no other follows
+    after    deliveries [input, writer, sequence] to worker 0 that must have been taken. If worker 0 does not
+             know that all were, it decides nothing
+    enter    staged insertions [input, writer, sequence, parts], each with all its parts staged by now, or
+             batches [input, query, batch, attempts, stream, may_skip, looked]. Each enters `epoch`, or the
+             open epoch if that is later. Of an insertion the first `parts` parts enter, or all if the number
+             is left out; workers drop the parts behind them, left over from a client that was lost, or gave
+             up, with more parts under the same name. Of a batch only `attempts` enter. Worker 0 refuses a
+             batch if batches before it are missing or came from another `stream` (empty: of none), unless
+             `may_skip`; if a later batch is committed; and if so much time has passed since `looked`, by the
+             `seconds` of worker 0, that some worker may have dropped an attempt that `Missing` had found
+             there
+    seals    complete all epochs up to `epoch`, and up to those that `enter` and `after` have entered
+    close    inputs whose open epoch is complete, and to which no other epoch follows
 
     Values: entered, [is_new, epoch] for each of `enter`; open, the epoch that is open now; sealed, the last
-    epoch that is complete by this; -1: none.
+    epoch that this request completes; -1: none.
     """
 
     dataflow: int
@@ -166,13 +168,13 @@ class Decide:
 
 @dataclass(frozen=True)
 class Missing:
-    """Which of these deliveries does this worker not have: appends to `epoch` [input, writer, sequence], and
-    attempts with so many parts [input, query, batch, attempt, parts]? Attempts that are here stay until they
-    are decided about, or dropped by name.
+    """Ask which of these deliveries this worker does not have. `names` holds appends to `epoch` [input,
+    writer, sequence], and attempts with their number of parts [input, query, batch, attempt, parts]. The
+    worker keeps the attempts that it has until a `Decide` about them, or a `Drop` by name.
 
-    Values: missing, as in `names`; queries, [last, last_rows, open, seconds] for each [input, query] of
-    `queries`: its last batch that is committed (-1: none), how many rows of it have entered here, the open
-    epoch of the input, and what the clock of this worker says.
+    Values: missing, entries of `names`; queries, [last, last_rows, open, seconds] for each [input, query] of
+    `queries`: the last committed batch (-1: none), the number of its rows that have entered here, the open
+    epoch of the input, and the clock of this worker.
     """
 
     dataflow: int
@@ -183,8 +185,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class Drop:
-    """Drop what is staged of attempts [input, writer, sequence, attempt], which no `Decide` will name; or, of
-    batches [input, query, batch], all attempts that no `Missing` has found.
+    """Drop the staged rows of attempts [input, writer, sequence, attempt], which no `Decide` will name; or,
+    of batches [input, query, batch], those of all attempts that no `Missing` has found.
     """
 
     dataflow: int
@@ -193,9 +195,9 @@ class Drop:
 
 @dataclass(frozen=True)
 class Uninstall:
-    """Worker 0: this dataflow ends on all workers, for all clients; what it kept is given back.
+    """Worker 0: end this dataflow on all workers, for all clients, and free its memory.
 
-    With `cascade` those that import from it end, too; otherwise it is refused as long as there are any.
+    With `cascade` the dataflows that import from it end, too; otherwise worker 0 refuses while there are any.
     """
 
     dataflow: int
@@ -204,23 +206,24 @@ class Uninstall:
 
 @record(frozen=True)
 class Progress:
-    """How far is `output`, or, if that is empty, the whole dataflow? Answered once epoch `beyond` is complete
-    there, at once if that is -1; after `timeout_seconds` (below 0: never) with a `WaitTimeoutError`, whose
-    message counts the `waited_seconds` before the request, too.
+    """Ask how far `output`, or, if that is empty, the whole dataflow is. The worker answers once epoch
+    `beyond` is complete there, at once if that is -1; after `timeout_seconds` (below 0: never) it answers
+    with a `WaitTimeoutError`, whose message counts the `waited_seconds` before the request, too.
 
-    reader        moves the place of this reader; empty: of nobody
-    keep_from     the first epoch that the reader may still ask for; -1: it leaves, and holds nothing back
-    keep_seconds  how long its place is kept if nothing is heard of it
-    drops         instead of being held against what is kept, drop changes before `keep_from` that no reader
-                  needs; an epoch that is not complete keeps its place
-    extent        answer what the output has, also, and that after `timeout_seconds` in any case
+    reader        move the position of this reader; empty: of none
+    keep_from     the first epoch that the reader may still request; -1: the reader leaves, and holds nothing
+    keep_seconds  how long the worker keeps the reader's position without hearing of the reader
+    drops         drop the changes before `keep_from`, or before the first epoch that is not complete if that
+                  is earlier, that no reader needs. Without it the worker refuses a reader whose changes from
+                  `keep_from` on are gone
+    extent        answer also what the output has, and do so after `timeout_seconds` in any case
 
     Values: complete (the first epoch that is not complete); with `drops` also kept (the first epoch whose
     changes are still there); with `extent` kept, last (the epoch behind the last one that has changes),
-    without ([first epoch, the one behind the last] for each stretch of complete epochs from `keep_from` on
-    that have no answer), why (what an error says of the last of them), origin (where this output began, on
-    this worker. One of a dataflow that is installed again has another; one that goes on where its dataflow is
-    replaced has the same).
+    without ([first epoch, the one behind the last] for each run of complete epochs from `keep_from` on
+    without an answer), why (the text of the error for the last of them), origin (identifies where this output
+    began, on this worker: an output of a dataflow that is installed again has another origin; one that
+    continues where its dataflow is replaced has the same).
     """
 
     dataflow: int
@@ -237,27 +240,29 @@ class Progress:
 
 @record(frozen=True)
 class Read:
-    """Rows of an output, once they are complete: the changes of epochs `start` ≤ epoch < `stop`, or, with
-    `start` -1, the collection as of `stop` - 1. Not complete after `timeout_seconds` (below 0: never), the
-    answer is a `WaitTimeoutError`.
+    """Read rows of an output, once they are complete: the changes of epochs `start` ≤ epoch < `stop`, or,
+    with `start` -1, the collection as of `stop` - 1. If they are not complete after `timeout_seconds` (below
+    0: never), the answer is a `WaitTimeoutError`.
 
-    reader          has its place at `start` from now on; of a piece: was heard of. Empty: nobody
-    is_open_ended   also the changes of epochs from `stop` on that are complete by then
-    with_failures   say which of the epochs have no answer. Otherwise the reply is that error, if the last of
-                    them has none. If `start` is `stop`: whether the epoch before has one
+    reader          set the position of this reader to `start`; for a piece, only note that it is alive.
+    Empty:
+                    no reader
+    is_open_ended   read also the changes of epochs from `stop` on that are complete by then
+    with_failures   list the epochs without an answer; if `start` equals `stop`, check the epoch before them.
+                    If False, the reply is the error of the last epoch if that has no answer
 
-    first     the row that a piece begins at, which has as many rows as fit; the order of rows is the same
-              whenever it is asked. -1: all rows are read, and what follows means nothing
-    part      only rows of this share of `parts`: equal rows are in the same one, on all workers
-    columns   which columns of a piece, in which order; `epoch` and `diff` are such, too
-    filters   only rows for which all of these hold, [column, what, value]; see `operators/conditions.py`
-    origin    as of `Progress`: a piece of an output that began elsewhere is refused. Empty: of any
+    first     read a piece: as many rows as fit, from this row on; the order of rows is the same for every
+              request. -1: read all rows, and ignore the fields below
+    part      read only rows of this share of `parts`; equal rows are in the same share, on all workers
+    columns   the columns of a piece, in this order; they may include `epoch` and `diff`
+    filters   read only rows for which all of these hold, [column, what, value]; see `operators/conditions.py`
+    origin    as in `Progress`: the worker refuses a piece of an output with another origin. Empty: any
 
-    Values: complete, of all rows; with failures also failed: (first epoch, the one behind the last, from
-    which epoch on this holds, names of the error's classes, its message) for each stretch of epochs without
-    an answer. Of a piece: next (the first row behind it; -1: there is none), rows (of all pieces, shares and
-    filters aside), is_negative (whether some multiplicity of the collection is below zero), is_one (all diffs
-    of this piece are 1, and `diff` is left out). Table: columns, epoch, diff; of a piece: `columns`.
+    Values: complete, of all rows; with failures also failed: (first epoch, the one behind the last, the epoch
+    from which on this holds, names of the error's classes, its message) for each run of epochs without an
+    answer. For a piece: next (the first row behind it; -1: none), rows (of all pieces, not counting shares
+    and filters), is_negative (True if some multiplicity of the collection is below zero), is_one (True if all
+    diffs of this piece are 1, and `diff` is left out). Table: columns, epoch, diff; of a piece: `columns`.
     """
 
     dataflow: int
@@ -278,12 +283,12 @@ class Read:
 
 @dataclass(frozen=True)
 class Stats:
-    """Values: counters of the worker and of its dataflows, as of now."""
+    """Ask for counters. Values: the current counters of the worker and of its dataflows."""
 
 
 @dataclass(frozen=True)
 class Shutdown:
-    """End, and with it the whole cluster."""
+    """End this worker, and with it the whole cluster."""
 
 
 Request = (
@@ -293,40 +298,40 @@ Request = (
 
 
 def waits_for_epoch(request: Request) -> bool:
-    """Whether a request is answered once an epoch is complete."""
+    """Return True if the worker answers the request only once an epoch is complete."""
     return isinstance(request, Read) or (isinstance(request, Progress) and request.beyond >= 0)
 
 
 @record(frozen=True)
 class Reply:
-    """What a worker answers: named values, and a table where one was asked for."""
+    """The answer of a worker: named values, and a table if the request was for one."""
 
     values: dict[str, Value] = field(default_factory=dict)
     table: pa.Table | None = None
 
     def integer(self, name: str) -> int:
-        """The value `name`, an integer; `PeerError` if the worker sent something else."""
+        """Return the value `name`, an integer; `PeerError` if the worker sent something else."""
         value = self.values.get(name)
         if not isinstance(value, int):
             raise PeerError(f"a reply says {name} = {shown(value)} where an integer belongs")
         return value
 
     def text(self, name: str) -> str:
-        """The value `name`, a string; `PeerError` if the worker sent something else."""
+        """Return the value `name`, a string; `PeerError` if the worker sent something else."""
         value = self.values.get(name)
         if not isinstance(value, str):
             raise PeerError(f"a reply says {name} = {shown(value)} where a text belongs")
         return value
 
     def items(self, name: str) -> list[Value]:
-        """The value `name`, a list; `PeerError` if the worker sent something else."""
+        """Return the value `name`, a list; `PeerError` if the worker sent something else."""
         value = self.values.get(name)
         if not isinstance(value, list):
             raise PeerError(f"a reply says {name} = {shown(value)} where a list belongs")
         return value
 
     def columns(self) -> pa.Table:
-        """The table; `PeerError` if there is none."""
+        """Return the table; `PeerError` if there is none."""
         if self.table is None:
-            raise PeerError("a reply came without the table that was asked for")
+            raise PeerError("a worker's reply lacks the table that the request was for")
         return self.table

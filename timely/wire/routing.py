@@ -1,11 +1,11 @@
 """Which worker has which keys, and from which epoch on?
 
 Keys are hashed to `BUCKETS` buckets, and a *routing* says which worker owns each bucket. It has *versions*:
-each holds from the first time of an epoch on, until the next one does. So what a row's worker is depends on
-the row, on its time, and on nothing else: not on who sends it, nor on when.
+each holds from the first time of an epoch on, until the next one does. So the worker of a row depends on the
+row and its time alone, not on the sender or on when it is sent.
 
 A routing is immutable. The default has one version, in which bucket b belongs to worker b modulo the number
-of workers. Who wants another one says so epochs before it holds: `operators/router.py`.
+of workers. A program announces another version some epochs before it holds: `operators/router.py`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Routing:
     """Owners of buckets, by version.
 
     Args:
-        workers: how many there are. starts: the time word from which each version holds, ascending from 0.
-        owners: a row of `BUCKETS` workers for each version.
+        workers: the number of workers.
+        starts: the time word from which each version holds, ascending from 0.
+        owners: the worker of each bucket in each version, of shape (versions, `BUCKETS`).
     """
 
     def __init__(self, workers: int, starts: Int64s, owners: Int64s) -> None:
@@ -45,34 +46,35 @@ class Routing:
     @staticmethod
     @cache
     def default(workers: int) -> Routing:
-        """One version for ever: bucket b at worker b modulo `workers`."""
+        """Return the routing of a single version: bucket b at worker b modulo `workers`."""
         owners = (np.arange(BUCKETS, dtype=np.int64) % workers).reshape(1, BUCKETS)
         return Routing(workers, np.zeros(1, np.int64), owners)
 
     @property
     def versions(self) -> int:
-        """How many versions are known."""
+        """The number of versions in this routing."""
         return len(self._lists)
 
     def owners_at(self, word: int) -> list[int]:
-        """The worker of each bucket at the time `word`."""
+        """Return the worker of each bucket at the time `word`."""
         if len(self._lists) == 1:
             return self._lists[0]
         return self._lists[bisect_right(self.starts.tolist(), word) - 1]
 
     def changed(self, start: int, changes: Mapping[int, int]) -> Routing:
-        """From the time word `start` on buckets have other owners; all versions so far begin before it, or
-        the last one begins there and is replaced.
+        """Return a routing in which, from the time word `start` on, the buckets of `changes` have new owners.
+
+        All versions so far begin before `start`, or the last one begins there and is replaced.
         """
         owners = self.owners[-1].copy()
         for bucket, worker in changes.items():
             owners[bucket] = worker
-        kept = self.versions if start > self.starts[-1] else self.versions - 1
-        starts = np.append(self.starts[:kept], np.int64(start))
-        return Routing(self.workers, starts, np.vstack((self.owners[:kept], owners[np.newaxis])))
+        version_count = self.versions if start > self.starts[-1] else self.versions - 1
+        starts = np.append(self.starts[:version_count], np.int64(start))
+        return Routing(self.workers, starts, np.vstack((self.owners[:version_count], owners[np.newaxis])))
 
     def since(self, word: int) -> Routing:
-        """Without the versions that no time from `word` on can see."""
+        """Return the routing without the versions that no time from `word` on can use."""
         first = bisect_right(self.starts.tolist(), word) - 1
         if first == 0:
             return self
@@ -81,11 +83,13 @@ class Routing:
         return Routing(self.workers, starts, self.owners[first:].copy())
 
     def rebased(self, by: Rebase) -> Routing:
-        """The same for words that count from a later epoch: the versions that times from there on can see."""
-        kept = self.since(by.step)
-        starts = kept.starts.copy()
+        """Return the routing for words that count from a later epoch, without the versions that no time from
+        there on can use.
+        """
+        later = self.since(by.step)
+        starts = later.starts.copy()
         starts[1:] = by.words(starts[1:])
-        return Routing(self.workers, starts, kept.owners)
+        return Routing(self.workers, starts, later.owners)
 
     @cached_property
     def _lists(self) -> list[list[int]]:

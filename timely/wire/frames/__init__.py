@@ -1,1 +1,1 @@
-"""How requests, their answers, and tables look as frames of a message."""
+"""The frames of requests, replies and tables."""

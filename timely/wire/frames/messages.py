@@ -1,17 +1,18 @@
-"""How does what a client asks of a worker look on the wire, and what it is answered?
+"""What are the frames of a client's request, and of the worker's reply?
 
     request   frame 0: msgpack [protocol version, number of the request, its name, its fields]
               frame 1: the table of a delivery, as an Arrow IPC stream
     reply     frame 0: msgpack [protocol version, number of the request, "ok", values] or
                        [protocol version, number of the request, "error", [class names, message]] or the same
-                       with "ended": an error that has ended the dataflow, and answers all that follows
-              frame 1: a table, if one was asked for
+                       with "ended": an error that has ended the dataflow, and answers all later requests to
+                       it
+              frame 1: a table, if the request was for one
 
-An error with the number `FAREWELL` answers nothing: it is the last word of a worker to those who have asked
-it before.
+An error with the number `FAREWELL` answers no request: it is the last message of a worker to all clients that
+have sent it one.
 
-A field that has its default is left out. What is none of these, or has fields of other types than its class
-declares (`requests.py`), is refused.
+A field with its default value is left out. The receiver refuses a message of any other form, or with fields
+of other types than its class declares (`requests.py`).
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ __all__ = [
 ]
 
 Head: TypeAlias = tuple[Value, Value, Value, Value]
-"""What the first frame of a message says, nothing of it checked: version, number, name, fields."""
+"""The content of the first frame, unchecked: version, number, name, fields."""
 
 FAREWELL: Final = 0
 """No request has this number."""
 
-_REQUESTS: dict[str, type[Request]] = {known.__name__.lower(): known for known in get_args(Request)}
+_REQUESTS: dict[str, type[Request]] = {request.__name__.lower(): request for request in get_args(Request)}
 _TYPES: dict[str, type] = {
     "int": int,
     "bool": bool,
@@ -68,7 +69,7 @@ _TYPES: dict[str, type] = {
     "list[Value]": list,
 }
 _NEEDED: Final = object()
-"""Stands for the default of a field that has none."""
+"""Stands for the default of a field without one."""
 
 
 def _default_of(one: Field[object]) -> object:
@@ -77,15 +78,15 @@ def _default_of(one: Field[object]) -> object:
     return _NEEDED if one.default is MISSING else one.default
 
 
-_DEFAULTS = {made: [(one.name, _default_of(one)) for one in fields(made)] for made in _REQUESTS.values()}
-_FIELDS = {made: {one.name: _TYPES[str(one.type)] for one in fields(made)} for made in _REQUESTS.values()}
+_DEFAULTS = {kind: [(one.name, _default_of(one)) for one in fields(kind)] for kind in _REQUESTS.values()}
+_FIELDS = {kind: {one.name: _TYPES[str(one.type)] for one in fields(kind)} for kind in _REQUESTS.values()}
 _NEEDED_FIELDS = {
-    made: [name for name, default in named if default is _NEEDED] for made, named in _DEFAULTS.items()
+    kind: [name for name, default in defaults if default is _NEEDED] for kind, defaults in _DEFAULTS.items()
 }
 
 
 def encode_request(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
-    """Frames of a request; raises `RequestError` for an argument that msgpack does not hold."""
+    """Return the frames of a request; raises `RequestError` for an argument that msgpack cannot hold."""
     values = {
         name: value
         for name, default in _DEFAULTS[type(request)]
@@ -102,8 +103,9 @@ def encode_request(number: int, request: Request, table: pa.Table | None = None)
 
 
 def check_size(frames: list[Frame]) -> list[Frame]:
-    """The frames of a request, unless one is too large to be taken. What a worker cannot read it cannot
-    answer.
+    """Return the frames of a request; raises `MisuseError` if one is larger than a worker accepts.
+
+    The client must check this, since a worker cannot answer a request that it cannot read.
     """
     if memoryview(frames[0]).nbytes > HEADER_BYTES_MAX:
         raise MisuseError(
@@ -120,8 +122,9 @@ def check_size(frames: list[Frame]) -> list[Frame]:
 
 
 def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tuple[Request, pa.Table | None]:
-    """The request in `frames`, of which `head` may have been read before; `RequestError` says what is wrong
-    with it.
+    """Return the request in `frames`, and its table if it has one; `RequestError` if it is malformed.
+
+    A caller that has read the first frame already passes it as `head`.
     """
     version, _, name, values = _header(frames) if head is None else head
     if version != PROTOCOL_VERSION:
@@ -129,13 +132,13 @@ def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tu
             f"the client speaks protocol version {shown(version)}, this worker {PROTOCOL_VERSION}: use "
             "the same release"
         )
-    made = _REQUESTS.get(name) if isinstance(name, str) else None
-    if made is None:
+    request_class = _REQUESTS.get(name) if isinstance(name, str) else None
+    if request_class is None:
         raise RequestError(f"there is no request {shown(name)}: there are {', '.join(sorted(_REQUESTS))}")
     if not isinstance(values, dict):
         raise RequestError(f"the fields of {name!r} come as a map, not as {type(values).__name__}")
-    declared = _FIELDS[made]
-    for one in _NEEDED_FIELDS[made]:
+    declared = _FIELDS[request_class]
+    for one in _NEEDED_FIELDS[request_class]:
         if one not in values:
             raise RequestError(f"{name!r} has the fields {sorted(declared)}, not {shown(list(values))}")
     for one, value in values.items():
@@ -154,12 +157,13 @@ def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tu
             raise RequestError(
                 f"{name!r}: the field {one!r} is nested more than {NESTING_LEVELS_MAX} levels deep"
             )
-    return made(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
+    return request_class(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
 
 
 def number_of(frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX) -> int:
-    """The number of a request or reply, 0 if none can be read: the answer must name it even to a malformed
-    request.
+    """Return the number of a request or reply; 0 if it cannot be read.
+
+    The answer needs the number even if the request is malformed.
     """
     return head_of(frames, header_bytes_max)[0]
 
@@ -167,7 +171,9 @@ def number_of(frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES
 def head_of(
     frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX
 ) -> tuple[int, Head | None]:
-    """The same, and what else the first frame says, for `decode_request`, if it says anything."""
+    """Return the number as `number_of` does, and the content of the first frame, for `decode_request`; None
+    if the frame cannot be read.
+    """
     try:
         head = _header(frames, header_bytes_max)
     except RequestError:
@@ -177,13 +183,13 @@ def head_of(
 
 
 def encode_reply(number: int, reply: Reply) -> list[Frame]:
-    """Frames of a reply."""
+    """Return the frames of a reply."""
     header: Frame = msgpack.packb([PROTOCOL_VERSION, number, "ok", reply.values])
     return [header] if reply.table is None else [header, table_to_frame(reply.table)]
 
 
 def encode_error(number: int, error: TimelyError) -> list[Frame]:
-    """Frames of a reply that raises `error` on the client."""
+    """Return the frames of a reply that raises `error` on the client."""
     message = story_of(error)[:_MESSAGE_CHARS_MAX]  # the user's code may have added any number of notes
     kind = "ended" if error.ends_dataflow else "error"
     return [msgpack.packb([PROTOCOL_VERSION, number, kind, [class_names(error), message]])]
@@ -193,8 +199,9 @@ _MESSAGE_CHARS_MAX = 65_536
 
 
 def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Reply | TimelyError:
-    """A worker's answer, or the error that it reports; `PeerError` for frames that are neither. `head` may
-    have been read before.
+    """Return a worker's reply, or the error that it reports; `PeerError` for frames that are neither.
+
+    A caller that has read the first frame already passes it as `head`.
     """
     try:
         version, _, kind, body = _header(frames, FRAME_BYTES_MAX) if head is None else head
@@ -214,9 +221,9 @@ def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Repl
             raise PeerError(f"a worker's answer cannot be read: {error}") from error
     match body:
         case [list(names), str(message)] if kind in ("error", "ended"):
-            told = revive([name for name in names if isinstance(name, str)], message)
-            told.ends_dataflow = kind == "ended"
-            return told
+            error_of_worker = revive([name for name in names if isinstance(name, str)], message)
+            error_of_worker.ends_dataflow = kind == "ended"
+            return error_of_worker
     raise PeerError(f"a worker's answer is neither a reply nor an error: {shown(kind)}")
 
 

@@ -1,6 +1,6 @@
-"""Tables and schemas of Arrow as bytes, and back.
+"""Convert tables and schemas of Arrow to bytes, and back.
 
-What comes in is checked in full: a table may be that of a stranger (`claims.py`).
+`frame_to_table` checks its input in full, since a table may come from a stranger (`claims.py`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ..claims import check_table, check_uncompressed
 __all__ = ["frame_to_table", "schema_from_bytes", "schema_to_bytes", "table_to_frame"]
 
 _SIZED_BYTES_MIN: Final = 1 << 18
-"""The size of a larger table is found before it is written."""
+"""From this size on `table_to_frame` computes the size of the stream before it writes the stream."""
 
 
 def table_to_frame(table: pa.Table) -> Frame:
-    """The table as one Arrow IPC stream."""
+    """Return the table as one Arrow IPC stream."""
     if table.nbytes < _SIZED_BYTES_MIN:
         sink = pa.BufferOutputStream()
         _write(table, sink)
         return memoryview(sink.getvalue())
-    # A stream that grows takes up to three times as much on its way.
+    # A buffer that grows needs up to three times as much memory meanwhile.
     size = pa.MockOutputStream()
     _write(table, size)
     buffer = pa.allocate_buffer(size.size())
@@ -40,12 +40,12 @@ def _write(table: pa.Table, sink: pa.NativeFile) -> None:
 
 
 def frame_to_table(frame: memoryview) -> pa.Table:
-    """The table in an Arrow IPC stream, checked in full; `RequestError` if it is none."""
+    """Return the table in an Arrow IPC stream, checked in full; `RequestError` if it is malformed."""
     try:
         stream = aligned_buffer(frame)
         check_uncompressed(stream)
         table = pa.ipc.open_stream(stream).read_all()
-        table.validate()  # a length below zero would end the process in what comes next
+        table.validate()  # a negative length would end the process in `check_table`
         check_table(table, stream.size)
         table.validate(full=True)
     except Exception as error:  # damaged bytes make Arrow raise more than its own errors
@@ -54,12 +54,12 @@ def frame_to_table(frame: memoryview) -> pa.Table:
 
 
 def schema_to_bytes(schema: pa.Schema) -> bytes:
-    """An Arrow schema as bytes, for `Describe`."""
+    """Return an Arrow schema as bytes, for `Describe`."""
     return bytes(schema.serialize())
 
 
 def schema_from_bytes(packed: bytes) -> pa.Schema:
-    """The inverse of `schema_to_bytes`; `PeerError` for bytes that are no schema."""
+    """Return the schema in `packed`; the inverse of `schema_to_bytes`. `PeerError` for other bytes."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(packed))
     except Exception as error:  # damaged bytes make Arrow raise more than its own errors

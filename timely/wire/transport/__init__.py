@@ -1,8 +1,8 @@
-"""How frames get from worker to worker: one protocol, three forms.
+"""How do frames get from worker to worker? By one protocol with three implementations.
 
 `memory` is for several workers that take turns in one process (embedded use, tests, simulation); `zeromq` for
-processes and hosts; `client/embedded/thread_transport.py` for threads of one process. All deliver what one
-worker sends to another in the order in which it was sent.
+processes and hosts; `client/embedded/thread_transport.py` for threads of one process. All of them deliver the
+messages of one worker to another in the order in which it sent them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ __all__ = ["Lent", "Transport"]
 
 
 class Lent(NamedTuple):
-    """Shared memory of a worker and all others, in which messages may be read and written by a kernel.
+    """Shared memory between a worker and all its peers, in which a kernel may read and write messages.
 
     lines       int64[peers, LINE]: see `ring.py`
-    looks_out   takes a number that grows with each message that was waited for; lets others have the core for
-                a moment, and says whether to look once more for what has not come: soon it pays to sleep
-    looks       how often a kernel looks for a message before that is asked, some tens of nanoseconds each
+    looks_out   called by a kernel that waits in vain, with a number that grows with each message it waits
+                for: yields the core for a moment; returns True if the kernel should look for the message once
+                more, False if it pays to sleep
+    looks       how often a kernel looks for a message before it calls `looks_out`; a look takes some tens of
+                nanoseconds
     """
 
     lines: Int64s
@@ -31,21 +33,21 @@ class Lent(NamedTuple):
     looks: int
 
     def without_looking_out(self) -> Lent:
-        """For who has other things to do than to wait."""
+        """Return the same memory for a caller that must not wait: its `looks_out` is always False."""
         return Lent(self.lines, lambda number: False, self.looks)
 
 
 class Transport(Protocol):
-    """One worker's door to the others."""
+    """The connection of one worker to the others."""
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Hand a message over; it will arrive after all that was sent to `peer` before. Never blocks for
-        long.
-        """
+        """Send a message; it arrives after all earlier messages to `peer`. Never blocks for long."""
         ...
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
-        """All messages that have arrived, as (peer, frames); raises `PeerError` when a peer is lost."""
+        """Return the messages that have arrived, as (peer, frames); raises `PeerError` when a peer is
+        lost.
+        """
         ...
 
     def wait(self, timeout_seconds: float) -> None:
@@ -53,13 +55,15 @@ class Transport(Protocol):
         ...
 
     def lend(self) -> Lent | None:
-        """What somebody else may read and write instead of this until `take_back`; `None`: nothing now."""
+        """Return shared memory that a kernel reads and writes in place of this object until `take_back`;
+        `None` if that is not possible now.
+        """
         ...
 
     def take_back(self) -> tuple[int, int]:
-        """The inverse of `lend`: how many messages were sent and taken in between."""
+        """End a `lend`; return how many messages the kernel has sent and taken meanwhile."""
         ...
 
     def close(self) -> None:
-        """Let go of all resources."""
+        """Release all resources."""
         ...

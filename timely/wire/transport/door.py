@@ -1,21 +1,22 @@
-"""Where does a socket listen, who comes in where it is locked, and how much may those cost who do not?
+"""Listen at addresses. Which connections does a locked socket admit, and how much may the others cost?
 
-`listen_all` begins to listen, and locks what others than this host can reach.
+`listen_all` binds a socket, and locks the addresses that other hosts can reach.
+
 
 A connection is *at the door* from the moment the host accepts it until both sides have proved their keys. A
 `SocketGuard` is a thread beside one locked socket that
 
-    judges     whom the list of clients (`AllowList`) names is let in, under the public key as user id;
-    bounds     so many may be at the door at once, and so many bytes may each have sent: who is beyond is
-               hung up on, the oldest of the host that has most of them there, so that one host's flood is
-               its own;
-    follows    the list of clients, which others ask whether somebody is still on it.
+    judges     it admits the clients on the list (`AllowList`), with the public key as user id;
+    bounds     it limits the number of connections at the door, and the bytes that each may have sent. If
+               there are too many, it hangs up on the oldest connection of the host that has most of them at
+               the door, so that a flood from one host hurts that host alone;
+    follows    it keeps the list of clients up to date, which others query.
 
-What it sees comes from the socket's monitor, from its requests for authentication (ZAP), and from what the
-host counts for each connection: who has taken more bytes than a stranger is ever sent has been let in. (A
-host that does not count as Linux does has no bounds at the door.) It hangs up by shutting down a connection
-that it has first made sure of: the number of a file descriptor may mean another connection by then, its
-addresses cannot.
+It learns of connections from the socket's monitor, from requests for authentication (ZAP), and from the
+host's counters for each connection: if the other side has acknowledged more bytes than are ever sent to a
+stranger, it has been admitted. (Hosts without the counters of Linux have no bounds at the door.) It hangs up
+by shutting down a connection, after checking address and port: the number of a file descriptor may belong to
+another connection by then, address and port cannot.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ _log = logging.getLogger("timely")
 _ZAP: Final = "inproc://zeromq.zap.01"
 _EVENTS: Final = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
 _LOOK_SECONDS: Final = 0.05
-"""While somebody is at the door, bytes are counted so often."""
-_TELL_SECONDS: Final = 60.0
-"""Who is turned away is told in the log at most so often."""
+"""How often the guard checks the bytes of connections while any is at the door."""
+_LOG_SECONDS: Final = 60.0
+"""The least time between two lines in the log about refused clients."""
 _WELCOME_BYTES: Final = 64 + 170
-"""What a socket says to a caller whose key it does not know yet: greeting and WELCOME, as ZMTP 3 has them."""
+"""Bytes that a socket sends to a caller whose key it does not know yet: greeting and WELCOME of ZMTP 3."""
 _EVENT: Final = struct.Struct("=HI")
 _numbers = count()
 
@@ -69,15 +70,15 @@ class _Caller:
 
     host: str
     peer: object
-    """Address and port of the other side: of no two connections at a time the same."""
+    """Address and port of the other side: no two connections have the same at a time."""
 
 
 class SocketGuard:
     """Guards `socket`, which must be locked (`curve.lock_server`) and not be bound yet.
 
     Args:
-        context: of the socket; it has one door.
-        allowed: who is let in.
+        context: of the socket; a context can have one guard.
+        allowed: the admitted clients.
     """
 
     def __init__(
@@ -86,9 +87,9 @@ class SocketGuard:
         self.allowed = allowed
         self.hung_up = 0
         self._callers: dict[int, _Caller] = {}
-        self._by_host: dict[str, dict[int, None]] = {}  # the same, the oldest first
-        self._turned_away = 0
-        self._told_at = -_TELL_SECONDS
+        self._by_host: dict[str, dict[int, None]] = {}  # the keys of `_callers` by host, the oldest first
+        self._refused = 0
+        self._logged_at = -_LOG_SECONDS
         self._zap = context.socket(zmq.REP)
         self._zap.bind(_ZAP)
         self._socket = socket
@@ -98,17 +99,18 @@ class SocketGuard:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, and with it what only it may touch. Call before the context is destroyed, from the
-        thread to which the socket belongs: from then on nobody new comes in.
+        """End the thread, which closes its sockets. From then on no new client is admitted.
+
+        Call this before the context is destroyed, from the thread to which the socket belongs.
         """
-        self._socket.disable_monitor()  # whatever it still told would find no listener, and wait for one
+        self._socket.disable_monitor()  # a further event would wait for a reader for ever
         self._bell_in.close()
         self._thread.join()
         self._bell_out.close()
 
     @property
     def at_door(self) -> int:
-        """Connections that have not proved a key yet."""
+        """The number of connections that have not proved a key yet."""
         return len(self._callers)
 
     def _run(self) -> None:
@@ -135,7 +137,7 @@ class SocketGuard:
             self._monitor.close(linger=0)
 
     def _follow(self) -> None:
-        """Take in who has come and who has gone."""
+        """Take in the connections that have come and gone."""
         while has_come(self._monitor):
             event, number = _EVENT.unpack(self._monitor.recv_multipart(zmq.NOBLOCK)[0])
             if event == zmq.EVENT_ACCEPTED:
@@ -146,7 +148,7 @@ class SocketGuard:
     def _come(self, number: int) -> None:
         peer = peer_of(number)
         if peer is None:
-            return  # gone already, or of this host's own folder
+            return  # gone already, or an ipc connection
         self._forget(number)
         caller = _Caller(_host_of(peer), peer)
         self._callers[number] = caller
@@ -155,7 +157,7 @@ class SocketGuard:
             self._look_at(self._one_too_many(), is_one_too_many=True)
 
     def _one_too_many(self) -> int:
-        """The oldest caller of the host that has most of them at the door. Cost: one look at each host."""
+        """Return the oldest caller of the host with most callers at the door. Cost: one look at each host."""
         crowded = max(self._by_host, key=lambda host: len(self._by_host[host]))
         return next(iter(self._by_host[crowded]))
 
@@ -168,10 +170,12 @@ class SocketGuard:
                 del self._by_host[caller.host]
 
     def _look_at(self, number: int, *, is_one_too_many: bool = False) -> None:
-        """Forget a caller who is let in or gone; hang up on one who talks too much, or is one too many."""
+        """Forget a caller that was admitted or is gone; hang up on one that has sent too much, or is one too
+        many.
+        """
         peer = self._callers[number].peer
         seen = traffic(number, peer)
-        if seen is None or seen.taken > _WELCOME_BYTES + 1:  # one for the connection itself
+        if seen is None or seen.taken > _WELCOME_BYTES + 1:  # tcp counts one more, for the connection itself
             self._forget(number)
         elif is_one_too_many or seen.received > AT_DOOR_BYTES_MAX:
             self._forget(number)
@@ -184,19 +188,19 @@ class SocketGuard:
             public = z85.encode(credentials[0]).decode() if mechanism == b"CURVE" and credentials else ""
             name = self.allowed.name_of(public)
             if name is None:
-                self._tell_turned_away(address.decode(errors="replace"), public)
+                self._log_refused(address.decode(errors="replace"), public)
                 self._zap.send_multipart([version, request, b"400", b"not on the list", b"", b""])
             else:
                 self._zap.send_multipart([version, request, b"200", b"", public.encode(), b""])
 
-    def _tell_turned_away(self, address: str, public: str) -> None:
-        self._turned_away += 1
-        if time.monotonic() - self._told_at >= _TELL_SECONDS:
+    def _log_refused(self, address: str, public: str) -> None:
+        self._refused += 1
+        if time.monotonic() - self._logged_at >= _LOG_SECONDS:
             _log.warning(
                 "refused: key %s from %s is not on the list of clients (%d refused since the last such line)",
-                shown_key(public), address, self._turned_away,
+                shown_key(public), address, self._refused,
             )  # fmt: skip
-            self._told_at, self._turned_away = time.monotonic(), 0
+            self._logged_at, self._refused = time.monotonic(), 0
 
 
 def listen_all(
@@ -207,31 +211,33 @@ def listen_all(
     keys: ClusterKeys | None,
     silence_seconds: float = SILENCE_SECONDS_DEFAULT,
 ) -> tuple[list[str], SocketGuard | None]:
-    """Listen at `addresses`, of which port 0 is any that is free; behind a door at those of tcp, if there are
-    keys, which is to be closed before the context. Returns what is listened at, in that order, with its port.
-    Raises `MisuseError` if one is taken, saying `mend`.
+    """Listen at `addresses`; port 0 takes any free port.
+
+    Return the addresses with their ports, in the same order, and the guard of the tcp addresses; None without
+    `keys` or tcp addresses. Close the guard before the context. Raises `MisuseError`, with the advice `mend`,
+    if an address is in use or cannot be bound.
     """
     bound: dict[str, str] = {}
-    # Options hold for what is bound after them: first what stays open.
+    # Options hold for addresses bound after them, so those that stay open come first.
     for address in addresses:
         if keys is None or not is_tcp(address):
             bound[address] = _listen(socket, address, mend, silence_seconds)
     locked = [address for address in addresses if address not in bound]
-    door = None
+    guard = None
     if keys is not None and locked:
         lock_server(socket, keys)
-        door = SocketGuard(context, socket, AllowList(keys))
+        guard = SocketGuard(context, socket, AllowList(keys))
     try:
         bound |= {address: _listen(socket, address, mend, silence_seconds) for address in locked}
     except BaseException:
-        if door is not None:
-            door.close()
+        if guard is not None:
+            guard.close()
         raise
-    return [bound[address] for address in addresses], door
+    return [bound[address] for address in addresses], guard
 
 
 def _host_of(peer: object) -> str:
-    """What counts as one host: an address of IPv4, or the 64 bits of IPv6 that one host may fill."""
+    """Return what counts as one host: an IPv4 address, or an IPv6 /64 network, which one host may fill."""
     text = str(peer[0]) if isinstance(peer, tuple) and peer else ""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -243,7 +249,9 @@ def _host_of(peer: object) -> str:
 
 
 def _monitor(context: zmq.Context[zmq.Socket[bytes]], socket: zmq.Socket[bytes]) -> zmq.Socket[bytes]:
-    """What happens to connections of `socket`; nothing is dropped: a caller unseen would never leave."""
+    """Return a socket with the events of `socket`'s connections. It has no high-water mark: a caller whose
+    departure was dropped would stay at the door for ever.
+    """
     address = f"inproc://door-{next(_numbers)}"
     socket.monitor(address, _EVENTS)
     monitor = context.socket(zmq.PAIR)
@@ -267,7 +275,7 @@ def _listen(socket: zmq.Socket[bytes], address: str, mend: str, silence_seconds:
 
 
 def _listen_everywhere(socket: zmq.Socket[bytes], address: str) -> None:
-    """At all interfaces, by both kinds of addresses; on a host without IPv6 by the other kind only."""
+    """Listen at all interfaces, by IPv6 and IPv4; on a host without IPv6 by IPv4 only."""
     try:
         socket.set(zmq.IPV6, True)
         socket.bind(address)

@@ -1,7 +1,7 @@
-"""Workers in one process: messages wait in lists.
+"""The transport between workers that take turns in one process: messages wait in queues.
 
-`MemoryNetwork` may delay messages by a seeded choice, FIFO between each pair: the simulated network of the
-tests.
+As the simulated network of the tests, `MemoryNetwork` delays messages by a seeded choice, FIFO between each
+pair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import Lent
 
 
 class MemoryNetwork:
-    """Connects `workers` workers; with a `seed`, messages are held back at random."""
+    """Connects `workers` workers; with a `seed` it delays messages at random."""
 
     def __init__(self, workers: int, seed: int | None = None) -> None:
         self.workers = workers
@@ -28,25 +28,25 @@ class MemoryNetwork:
         }
 
     def transport(self, worker: int) -> MemoryTransport:
-        """The door of one worker."""
+        """Return the transport of one worker."""
         return MemoryTransport(self, worker)
 
     def in_flight(self) -> int:
-        """Messages sent and not yet received."""
+        """Return the number of messages sent and not yet received."""
         return sum(map(len, self._queues.values()))
 
     def waiting(self, source: int, target: int) -> list[list[memoryview]]:
-        """What `source` has sent and `target` not received, oldest first; to look at, not to take."""
+        """Return the messages that `source` has sent and `target` not received, oldest first; they stay
+        queued.
+        """
         return list(self._queues[source, target])
 
     def put(self, source: int, target: int, frames: Sequence[Frame]) -> None:
-        """A message starts its way. Frames are copied, as a socket would: sender and receiver share no
-        memory.
-        """
+        """Queue a message. Frames are copied, as by a socket: sender and receiver share no memory."""
         self._queues[source, target].append([memoryview(bytes(frame)) for frame in frames])
 
     def take(self, target: int) -> list[tuple[int, list[memoryview]]]:
-        """What has arrived at `target`."""
+        """Remove and return the messages that have arrived at `target`, as (source, frames)."""
         arrived: list[tuple[int, list[memoryview]]] = []
         for source in range(self.workers):
             if source == target:
@@ -57,45 +57,45 @@ class MemoryNetwork:
         return arrived
 
     def take_one(self, source: int, target: int) -> list[memoryview]:
-        """The oldest message of `source` to `target`, whatever the delays."""
+        """Remove and return the oldest message of `source` to `target`, without delay."""
         return self._queues[source, target].popleft()
 
 
 class MemoryTransport:
-    """One worker's door to a `MemoryNetwork`."""
+    """The `Transport` of one worker over a `MemoryNetwork`."""
 
     def __init__(self, network: MemoryNetwork, worker: int) -> None:
         self._network = network
         self._worker = worker
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Into the peer's queue."""
+        """Queue a message for a peer."""
         self._network.put(self._worker, peer, frames)
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
-        """What the network lets through."""
+        """Remove and return the messages that have arrived."""
         return self._network.take(self._worker)
 
     def heard(self) -> list[int]:
-        """The peers of which a message waits, ascending."""
+        """Return the peers with a message waiting here, ascending."""
         peers = (peer for peer in range(self._network.workers) if peer != self._worker)
         return [peer for peer in peers if self._network.waiting(peer, self._worker)]
 
     def recv_one(self, peer: int) -> list[memoryview]:
-        """The oldest message of a peer of which one waits."""
+        """Remove and return the oldest message of a peer; there must be one."""
         return self._network.take_one(peer, self._worker)
 
     def wait(self, timeout_seconds: float) -> None:
-        """Returns at once: in one process nobody else runs meanwhile."""
+        """Return at once: in one process no other worker runs meanwhile."""
         del timeout_seconds
 
     def lend(self) -> Lent | None:
-        """Nothing: messages are lists."""
+        """Return None: messages are not in shared memory."""
         return None
 
     def take_back(self) -> tuple[int, int]:
-        """See `lend`."""
+        """Return (0, 0): nothing is ever lent."""
         return 0, 0
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no resources."""

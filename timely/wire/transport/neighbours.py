@@ -1,15 +1,15 @@
-"""Peers on this host: what is small goes through shared memory, the rest through sockets, and order is kept.
+"""Peers on this host: small messages go through shared memory, the others through sockets, all in order.
 
-Each message to a neighbour has a number, whichever way it goes; who reads takes them in the order of these.
-So nothing ever waits for room: a message that is large, or comes when a ring is full or not yet known of,
-goes through the socket, as all did before, and those behind it may be read later than they are there, never
-earlier.
+Each message to a neighbour has a number, by whichever of the two it goes, and the reader takes messages in
+the order of their numbers. So the writer never waits for room: a message that is large, or is sent while the
+ring is full or not open yet, goes through the socket. The reader may then take later messages after they have
+arrived, never before their turn.
 
-Between two workers: each makes the ring that it reads and offers it through the socket, first of all. Who can
-open it writes there from then on. Who cannot, and on hosts without (`ring.IS_POSSIBLE`), goes on with the
-socket.
+Each worker makes the rings that it reads, one for each neighbour, and offers them through the sockets, before
+any other message. A neighbour that can open its ring writes there from then on. A neighbour that cannot, and
+all neighbours on hosts without shared memory (`ring.IS_POSSIBLE`), go on with the socket.
 
-That a neighbour is gone its socket tells; what it had written to the ring by then is read before.
+The socket reports the loss of a neighbour; the reader takes what that had written to the ring before.
 """
 
 from __future__ import annotations
@@ -51,18 +51,20 @@ __all__ = ["Neighbours"]
 
 _NUMBER: Final = struct.Struct("<q")
 _OFFER: Final = -1
-"""In place of a number: the second frame is an offer."""
+"""In place of a message number: the second frame is the offer of a ring."""
 _RING_BYTES_MIN: Final = 1 << 16
 _WAKES: Final = 4096
 _LENT: Final = struct.Struct(f"<{LINE}q")
-"""A line that is lent, in the order of `ring.py`."""
+"""A lent line, with its fields in the order of `ring.py`."""
 _IN_VAIN_MAX: Final = 4
 _TRIES_APART: Final = 16
 _DESCRIPTORS: Final = 4
-"""That the rings of a pair take on each side."""
+"""File descriptors that the rings between two neighbours take on each side."""
 
 _yield_core = ctypes.CDLL(None).sched_yield if IS_POSSIBLE else os.sched_yield
-"""That of `os` keeps the interpreter's lock, for which a neighbour in this process may wait."""
+"""Yields the core. `os.sched_yield` keeps the interpreter's lock, for which a neighbour in this process
+may wait.
+"""
 
 _log = logging.getLogger("timely")
 
@@ -72,8 +74,8 @@ class Neighbours:
 
     Args:
         by_socket: sends a message to a peer through its socket.
-        sharing: how many workers share what this process may have.
-        wake: wakes a peer that sleeps, a thread of this process; `None`: by a pipe.
+        sharing: the number of workers that share the limits of this process (memory, file descriptors).
+        wake: wakes a sleeping peer that is a thread of this process; `None`: wake peers by a pipe.
     """
 
     def __init__(
@@ -93,11 +95,11 @@ class Neighbours:
         self._wake: tuple[int, int] | None = None
         self._has_heard = False
         self.spins = False
-        """Whether each worker has a core of its own, so that who looks out is in nobody's way."""
+        """True if each worker has a core of its own, so that a worker that busy-waits delays no other."""
         self._awaited = -1
         self._awaited_since = 0.0
         self._in_vain = 0
-        """How often in a row was nothing taken for all looking out."""
+        """How many times in a row busy-waiting has ended without a message."""
         self._lent: Int64s = np.zeros((0, LINE), np.int64)
 
     def __contains__(self, peer: int) -> bool:
@@ -105,11 +107,13 @@ class Neighbours:
 
     @property
     def wake_descriptor(self) -> int | None:
-        """Becomes readable when a neighbour has written while this worker slept; `None` if none will."""
+        """Becomes readable when a neighbour has written while this worker slept; `None` if there is no
+        pipe.
+        """
         return None if self._wake is None else self._wake[0]
 
     def join(self, peers: Sequence[int]) -> None:
-        """Number messages to these, too, and offer them rings; before the first message to them."""
+        """Add these peers and offer them rings; call this before the first message to them."""
         lines = {peer: _Line(peer) for peer in peers}
         self._lines.update(lines)
         self._order = list(self._lines)
@@ -137,14 +141,14 @@ class Neighbours:
                 self._by_socket(peer, [_NUMBER.pack(_OFFER), line.ring.offer])
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Through the ring if it can be, else the socket."""
+        """Send a message through the ring if it has room, else through the socket."""
         line = self._lines[peer]
         if line.out is None or not line.out.put(line.sent, frames):
             self._by_socket(peer, [_NUMBER.pack(line.sent), *frames])
-        line.sent += 1  # not if it could not be sent: who reads would wait for it for ever
+        line.sent += 1  # not after an error in sending: the reader would wait for that number for ever
 
     def by_socket(self, peer: int, frames: list[memoryview]) -> None:
-        """What came in from a neighbour through its socket."""
+        """Take in a message, or an offer, that a neighbour has sent through its socket."""
         line = self._lines[peer]
         if not frames or len(frames[0]) != _NUMBER.size:
             raise PeerError(f"worker {peer} has sent a message without a number")
@@ -155,20 +159,22 @@ class Neighbours:
             line.waiting.append((number, frames[1:]))
 
     def take(self, count: int, size: int) -> list[tuple[int, list[memoryview]]]:
-        """Messages whose turn it is, about so many or of so many bytes at most; `PeerError` for what no
-        worker sends. Whom there was no more room for is asked first the next time: else those behind one
-        that sends without a pause would never be heard.
+        """Return the messages whose turn it is, as (peer, frames): `count` of them or `size` bytes at most,
+        or slightly more. Raises `PeerError` for data that no worker sends.
+
+        The next call begins with the peers that this one did not reach: otherwise those after a peer that
+        sends without a pause would never get a turn.
         """
         arrived: list[tuple[int, list[memoryview]]] = []
         peers = self._order
-        for place, peer in enumerate(peers):
+        for position, peer in enumerate(peers):
             line = self._lines[peer]
             while count > 0 and size > 0 and (frames := line.next()) is not None:
                 arrived.append((peer, frames))
                 count -= 1
                 size -= sum(map(len, frames))
             if count <= 0 or size <= 0:
-                self._order = peers[place + 1 :] + peers[: place + 1]
+                self._order = peers[position + 1 :] + peers[: position + 1]
                 break
         if arrived:
             self._has_heard = True
@@ -176,12 +182,12 @@ class Neighbours:
 
     @property
     def peers(self) -> int:
-        """How many there are."""
+        """The number of neighbours."""
         return len(self._lines)
 
     def looks_out(self, number: int) -> bool:
-        """See `Lent`. Two that share a core, though there are others, would keep each other from what both
-        wait for if neither let go of it. Where it was in vain some times, it is tried once in a while.
+        """See `Lent`. Yields the core, since two workers that happen to share one would otherwise keep each
+        other from sending what both wait for. After some waits in vain it returns True only once in a while.
         """
         is_in_vain = self._in_vain >= _IN_VAIN_MAX and self._in_vain % _TRIES_APART
         if self.spins and not is_in_vain:
@@ -195,24 +201,26 @@ class Neighbours:
         return False
 
     def lend(self) -> Int64s | None:
-        """A line for each peer, by index, for who reads and writes rings instead of this until `take_back`;
-        `None` where that would not do: with a peer one goes through sockets, or something has come by one.
+        """Return a line for each peer, by index, with which a kernel reads and writes the rings until
+        `take_back`; `None` if some peer has no ring, or has sent a message by its socket that waits.
         """
         lines = self._lines
         self._awaited = -1
         if self._lent.shape[0] != len(lines):
             self._lent = np.zeros((len(lines), LINE), np.int64)
-        for place, peer in enumerate(sorted(lines)):
+        for position, peer in enumerate(sorted(lines)):
             line = lines[peer]
             ring, out = line.ring, line.out
             if ring is None or out is None or line.waiting:
                 return None
-            at = place * _LENT.size
+            at = position * _LENT.size
             _LENT.pack_into(self._lent.data, at, peer, *ring.lent(), line.taken, *out.lent(), line.sent, 0)
         return self._lent
 
     def take_back(self) -> tuple[int, int]:
-        """What was lent is used no more; wakes who has to be woken. How many messages were sent and taken."""
+        """Note that the kernel no longer uses the lines; wake the peers that have to be woken. Return how
+        many messages the kernel has sent and taken.
+        """
         sent = taken = 0
         for lent in _LENT.iter_unpack(self._lent.data):
             line = self._lines[lent[L_PEER]]
@@ -228,16 +236,18 @@ class Neighbours:
         return sent, taken
 
     def has_more(self) -> bool:
-        """Whether `take` would find something."""
+        """Return True if `take` would return a message."""
         for line in self._lines.values():
             if line.has_next():
                 return True
         return False
 
     def spin(self) -> bool:
-        """Look for a moment whether something comes, if something has come since the last time: who is at
-        work on an answer is not slept over. Returns whether it has. A client that waits for this core
-        has it meanwhile.
+        """Busy-wait for a moment for a message, if any has come since the last call; return True if one
+        comes.
+
+        A neighbour that has just sent something is often working on the next message, and sleeping would take
+        longer. The loop yields the core, so that a client that waits for it gets it meanwhile.
         """
         if not (self.spins and self._has_heard):
             return False
@@ -251,31 +261,32 @@ class Neighbours:
         return False
 
     def has_any(self) -> bool:
-        """Whether something has come, be it its turn or not. Of any thread: nothing is changed, and nothing
-        is read that somebody else may be taking.
+        """Return True if some message has come, be it its turn or not.
+
+        Any thread may call this: it changes nothing, and reads nothing that another thread may be taking.
         """
         return any(line.has_any() for line in self._lines.values())
 
     def ask_to_be_woken(self) -> None:
-        """Whoever writes from now on wakes this worker; who sleeps looks once more before."""
+        """Let writers wake this worker from now on. Check once more for messages before sleeping."""
         for ring in self._rings:
-            ring.say_asleep(True)
+            ring.set_asleep(True)
         fence()
 
     def fall_asleep(self) -> bool:
-        """Ask to be woken; returns whether to sleep, since nothing has come in between."""
+        """Ask to be woken; return True if the worker may sleep, since no message has come in between."""
         self.ask_to_be_woken()
         return not self.has_more()
 
     def wake_up(self, was_woken: bool) -> None:
-        """Ask no more; `was_woken`: the descriptor is readable."""
+        """Ask no longer to be woken; `was_woken`: the descriptor is readable."""
         for ring in self._rings:
-            ring.say_asleep(False)
+            ring.set_asleep(False)
         if was_woken and self._wake is not None:
             os.read(self._wake[0], _WAKES)
 
     def close(self) -> None:
-        """Let go of all memory. Twice is once."""
+        """Release all memory. May be called twice."""
         for line in self._lines.values():
             line.close()
         self._rings = []
@@ -296,17 +307,17 @@ class Neighbours:
 
 
 def _has_descriptors(count: int) -> bool:
-    """Whether so many are no more than a quarter of those that this process may have: sockets and files need
-    the others.
+    """Return True if `count` is at most a quarter of this process's limit of file descriptors: sockets and
+    files need the others.
     """
-    import resource  # there is none on some systems, which have no rings either
+    import resource  # missing on some systems, which have no rings either
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return limit == resource.RLIM_INFINITY or 4 * count <= limit
 
 
 class _Line:
-    """Both ways between this worker and one neighbour."""
+    """Both directions between this worker and one neighbour."""
 
     __slots__ = ("_peer", "out", "ring", "sent", "taken", "waiting")
 
@@ -314,12 +325,12 @@ class _Line:
         self._peer = peer
         self.out: OutboundRing | None = None
         self.ring: InboundRing | None = None
-        self.waiting: deque[tuple[int, list[memoryview]]] = deque()  # through the socket
+        self.waiting: deque[tuple[int, list[memoryview]]] = deque()  # messages from the socket
         self.sent = 0
         self.taken = 0
 
     def next(self) -> list[memoryview] | None:
-        """The message whose turn it is, if it is here."""
+        """Remove and return the message whose turn it is, if it is here."""
         frames = None if self.ring is None else self.ring.take(self.taken)
         if frames is None and self.waiting:
             number, frames = self.waiting[0]
@@ -332,8 +343,8 @@ class _Line:
         return frames
 
     def _check(self, number: int) -> None:
-        """Raise `PeerError` if the message whose turn it is can never come: what comes first through the
-        socket is behind it, and so is what comes first through the ring, or it is an old one.
+        """Raise `PeerError` if `number`, the first from the socket, is an old number, or if the message whose
+        turn it is can never come: the first ones from the socket and from the ring are both later ones.
         """
         in_ring = -1 if self.ring is None else self.ring.number()
         if number < self.taken or in_ring > self.taken:
@@ -343,17 +354,17 @@ class _Line:
             )
 
     def has_next(self) -> bool:
-        """Whether it is."""
+        """Return True if the message whose turn it is is here."""
         if self.ring is not None and self.ring.has_more() and self.ring.number() == self.taken:
             return True
         return bool(self.waiting) and self.waiting[0][0] == self.taken
 
     def has_any(self) -> bool:
-        """Whether there is one at all."""
+        """Return True if any message is here."""
         return bool(self.waiting) or (self.ring is not None and self.ring.has_more())
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         for ring in (self.out, self.ring):
             if ring is not None:
                 ring.close()

@@ -1,22 +1,22 @@
-"""Memory that two processes of one host share: messages from one to the other, in a ring.
+"""A ring of messages from one process to another, in memory that the two processes of one host share.
 
-    InboundRing    made by who reads; says where it is by an `offer`
-    OutboundRing   opened from an offer by who writes
+    InboundRing    created by the reader, which describes it to the writer by an `offer`
+    OutboundRing   opened by the writer from an offer
 
-One writes, one reads. Each message is a record: its length, its number, how many frames, their sizes, the
-frames. What has been written is counted in `tail`, what has been read in `head`; both only grow. A record is
-there once tail says so, whole, also if its writer was killed since. Who reads says before it sleeps that it
-does; who writes wakes it then by a byte in a pipe.
+A ring has one writer and one reader. Each message is a record: its length, its number, its number of frames,
+their sizes, the frames. `tail` counts the bytes written, `head` the bytes read; both only grow. The writer
+moves `tail` once a record is complete, so the reader sees whole records only, also if the writer is killed.
+The reader sets a flag before it sleeps; the writer then wakes it by a byte in a pipe.
 
-The memory and the pipe have no names: the other side opens them through /proc. So nothing is left behind by
-whoever is killed when, and nobody else comes in than who may look into these processes anyhow.
+The memory and the pipe have no names: the writer opens them through /proc. So a process that is killed leaves
+nothing behind, and only users that may look into these processes anyhow can open them.
 
-Only on Linux on x86-64, where stores are seen in the order in which they were made. Where that is not enough,
-for a store that has to be seen before a load of one's own, there is a fence.
+Rings exist only on Linux on x86-64, where other cores see stores in the order in which they were made. A
+store that others must see before a later load of the same thread needs a fence.
 
-A kernel may do the same with the same memory (`differential/kernels/compiled_loops/rings.py`): it is lent a
-*line* for each pair of rings, which says where they are and how far it has been read and written, and no
-object here is used until that is taken back.
+A kernel may read and write the same memory (`differential/kernels/compiled_loops/rings.py`). It gets a *line*
+for each pair of rings, with their addresses and how far they have been read and written, and no object here
+is used until `take_back`.
 """
 
 from __future__ import annotations
@@ -65,43 +65,43 @@ __all__ = [
 IS_POSSIBLE: Final = (
     sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
 )
-"""Whether this host has what rings need: a Python that was built for old systems knows of no memory without
-a name.
-"""
+"""True if this host has what rings need. (A Python that was built for old systems lacks `memfd_create`.)"""
 
 TAIL: Final = 0
-"""Where things are, in words of eight bytes: each in a cache line of its own."""
+"""Offsets of the counters and flags, in words of 8 bytes: each has a cache line of its own."""
 HEAD: Final = 8
 ASLEEP: Final = 16
 _COOKIE: Final = 24
 DATA: Final = 32
 _WORD: Final = 8
 RECORD_PARTS: Final = 8
-"""A record takes at most one of so many parts of a ring, so that none has to wait until all is read."""
+"""A record takes at most 1 / `RECORD_PARTS` of a ring, so that none has to wait until the ring is empty."""
 _FRAMES_MAX: Final = 4096
 _HEADER: Final = struct.Struct("<qqq")
-"""Of a record: its bytes, its number, how many frames. A negative first word: so many bytes up to the end are
-skipped.
+"""The header of a record: its bytes, its number, its number of frames. A negative first word -n: the n bytes
+up to the end of the ring are skipped.
 """
 _OFFER: Final = struct.Struct("<qqqqq")
 
-# a line
+# The fields of a line.
 L_PEER: Final = 0
 L_IN: Final = 1
-"""Address of the words of the ring that is read; then its bytes, how many have been read, and the number of
-the message that is next.
+"""Address of the inbound ring's words; then its size in bytes, the bytes read so far, and the number of the
+next message.
 """
 L_IN_SIZE: Final = 2
 L_READ: Final = 3
 L_TAKEN: Final = 4
 L_OUT: Final = 5
-"""The same of the one that is written, and how many were known to be read there."""
+"""Address of the outbound ring's words; then its size in bytes, the bytes written so far, the bytes that the
+peer had read when the writer last looked, and the number of the next message.
+"""
 L_OUT_SIZE: Final = 6
 L_WRITTEN: Final = 7
 L_KNOWN_READ: Final = 8
 L_SENT: Final = 9
 L_SLEEPS: Final = 10
-"""Whether who reads was asleep when something was written, and has not been woken."""
+"""1 if the peer was asleep when the kernel wrote something, and has not been woken."""
 LINE: Final = 11
 
 
@@ -109,23 +109,24 @@ _lock = threading.Lock()
 
 
 def fence() -> None:
-    """What this thread has stored is seen by others before it loads anything more: taking a lock is an atomic
-    read-modify-write, which waits for that on x86-64.
+    """Let other threads see all stores of this thread before it loads anything more.
+
+    Taking a lock is an atomic read-modify-write, which waits for that on x86-64.
     """
     with _lock:
         pass
 
 
 class InboundRing:
-    """Made by who reads.
+    """The reader's end of a ring, which creates its memory.
 
     Args:
-        size: bytes, a power of two. Memory is taken at once: what is missing later would kill the process.
-        writer: who it is read from, for errors.
-        wake: the descriptor of the end of a pipe to which is written if the reader sleeps; -1: who writes has
-            another way to wake it.
+        size: bytes, a power of two. They are allocated at once: a page missing later would kill the process.
+        writer: the name of the writer, for errors.
+        wake: the descriptor of the end of a pipe to which the writer writes if the reader sleeps; -1: the
+            writer has another way to wake it.
 
-    Raises `OSError` if the host gives no memory.
+    Raises `OSError` if the host has no memory.
     """
 
     def __init__(self, size: int, writer: str, wake: int) -> None:
@@ -149,28 +150,30 @@ class InboundRing:
 
     @property
     def offer(self) -> bytes:
-        """Where who writes finds it."""
+        """The bytes from which the writer opens this ring."""
         return _OFFER.pack(os.getpid(), self._descriptor, self._wake, self._size, self._cookie)
 
     def has_more(self) -> bool:
-        """Whether a record is there."""
+        """Return True if a record is there."""
         return self._words[TAIL] != self._head
 
     def number(self) -> int:
-        """That of the next record; -1 if there is none."""
+        """Return the number of the next record; -1 if there is none."""
         return self._header()[1] if self.has_more() else -1
 
     def take(self, number: int) -> list[memoryview] | None:
-        """The frames of the next record, if it is there and has this number, and no lower one. They are
-        copied: the ring's memory is free again when this returns.
+        """Return the frames of the next record; None if there is no record, or it has a higher number.
+
+        Raises `PeerError` if it has a lower number. The frames are copies: the record's memory is free when
+        this returns.
         """
         if self._words[TAIL] == self._head:
             return None
-        length, found, count = self._header()
-        if found > number:
+        length, record_number, count = self._header()
+        if record_number > number:
             return None
-        if found < number:  # it would stand before all others for ever
-            raise self._broken(f"message {found}, where {number} is next")
+        if record_number < number:  # it would block all others for ever
+            raise self._broken(f"message {record_number}, where {number} is next")
         at = self._head & (self._size - 1)
         record = memoryview(bytes(self._bytes[at : at + length]))
         sizes = struct.unpack_from(f"<{count}q", record, _HEADER.size)
@@ -186,26 +189,26 @@ class InboundRing:
         return frames
 
     def lent(self) -> tuple[int, int, int]:
-        """What a line says of it: where it is, and how far it has been read."""
+        """Return its fields of a line: address, size, and bytes read."""
         return self._address, self._size, self._head
 
     def take_back(self, read: int) -> None:
-        """It has been read so far by now."""
+        """Set how many bytes have been read."""
         self._head = read
 
-    def say_asleep(self, is_asleep: bool) -> None:
-        """Ask for a byte in the pipe with the next record, or for none."""
+    def set_asleep(self, is_asleep: bool) -> None:
+        """Ask the writer to wake this reader with the next record, or not to."""
         self._words[ASLEEP] = is_asleep
 
     def close(self) -> None:
-        """Let go of the memory. Twice is once."""
+        """Release the memory. May be called twice."""
         if self._descriptor >= 0:
             _release(self._map, self._bytes, self._words)
             os.close(self._descriptor)
             self._descriptor = -1
 
     def _header(self) -> tuple[int, int, int]:
-        """Of the next record, behind what is to be skipped."""
+        """Return the header of the next record, after skipping unused bytes at the end of the ring."""
         written = self._words[TAIL] - self._head
         at = self._head & (self._size - 1)
         length = self._words[DATA + at // _WORD]
@@ -230,11 +233,13 @@ class InboundRing:
 
 
 class OutboundRing:
-    """Opened from an offer by who writes. Raises `OSError` if there is nothing of the kind where it points
-    to, as where processes do not see each other, and `ValueError` if it is no offer.
+    """The writer's end of a ring, opened from an offer.
+
+    Raises `OSError` if the offer points to no such memory, as it does if the processes cannot see each other,
+    and `ValueError` if `offer` is malformed.
 
     Args:
-        wake: wakes who reads, in place of a byte in the pipe.
+        wake: wakes the reader, in place of a byte in the pipe.
     """
 
     def __init__(self, offer: bytes | memoryview, wake: Callable[[], None] | None = None) -> None:
@@ -245,10 +250,10 @@ class OutboundRing:
         self._size = size
         self._tail = 0
         self._head = 0
-        with _opened(process, descriptor, os.O_RDWR) as found:
-            if os.fstat(found).st_size != _WORD * DATA + size:
+        with _opened(process, descriptor, os.O_RDWR) as opened:
+            if os.fstat(opened).st_size != _WORD * DATA + size:
                 raise OSError("another file is there")
-            self._map = mmap.mmap(found, _WORD * DATA + size)
+            self._map = mmap.mmap(opened, _WORD * DATA + size)
         self._bytes = memoryview(self._map)[_WORD * DATA :]
         self._words = memoryview(self._map).cast("q")
         self._is_closed = False
@@ -258,18 +263,20 @@ class OutboundRing:
             if self._words[_COOKIE] != cookie:
                 raise OSError("the memory of somebody else is there")
             if wake is None:
-                with _opened(process, pipe, os.O_WRONLY | os.O_NONBLOCK) as found:
-                    if not stat.S_ISFIFO(os.fstat(found).st_mode):
+                with _opened(process, pipe, os.O_WRONLY | os.O_NONBLOCK) as opened:
+                    if not stat.S_ISFIFO(os.fstat(opened).st_mode):
                         raise OSError("another file is there")
-                    self._pipe = os.dup(found)
+                    self._pipe = os.dup(opened)
         except BaseException:
             _release(self._map, self._bytes, self._words)
             raise
         self._address = _address_of(self._map)
 
     def put(self, number: int, frames: Sequence[Frame]) -> bool:
-        """Write a record, if there is room for it now, and wake who sleeps; whether there was."""
-        # Asked for each message: no calls for what is bytes, as nearly all are, and no generators.
+        """Write a record if there is room for it now, and wake a sleeping reader; return True if it was
+        written.
+        """
+        # Fast path, run for each message: no call for frames that are bytes (nearly all), and no generators.
         views = [frame if type(frame) is bytes else bytes_of(frame) for frame in frames]
         sizes = [len(view) for view in views]
         length = _HEADER.size + _WORD * len(sizes)
@@ -299,17 +306,17 @@ class OutboundRing:
         return True
 
     def lent(self) -> tuple[int, int, int, int]:
-        """What a line says of it: where it is, how far it has been written, and was known to be read."""
+        """Return its fields of a line: address, size, bytes written, and bytes last seen as read."""
         return self._address, self._size, self._tail, self._head
 
     def take_back(self, written: int, known_read: int, sleeps: int) -> None:
-        """It has been written so far by now; `sleeps`: who reads it slept then."""
+        """Set how many bytes have been written, and seen as read; `sleeps`: the reader was asleep then."""
         self._tail, self._head = written, known_read
         if sleeps and self._words[ASLEEP]:
             self._wake_sleeper()
 
     def close(self) -> None:
-        """Let go of the memory. Twice is once."""
+        """Release the memory. May be called twice."""
         if not self._is_closed:
             self._is_closed = True
             _release(self._map, self._bytes, self._words)
@@ -317,26 +324,27 @@ class OutboundRing:
                 os.close(self._pipe)
 
     def _wake_sleeper(self) -> None:
-        self._words[ASLEEP] = 0  # before it is woken: who said it once more since then is woken by this
+        # Clear the flag before the wake-up, which wakes also a reader that has set the flag anew in between.
+        self._words[ASLEEP] = 0
         self._wake()
 
     def _write_to_pipe(self) -> None:
         try:
             os.write(self._pipe, b"!")
         except BlockingIOError:
-            pass  # full of such bytes: it will wake up
+            pass  # the pipe is full of such bytes: the reader will wake up
         except BrokenPipeError:
-            pass  # it has ended, which its connection tells
+            pass  # the reader has ended, which its connection reports
 
 
 @contextmanager
 def _opened(process: int, descriptor: int, flags: int) -> Iterator[int]:
-    """A file of another process, by its number there."""
-    found = os.open(f"/proc/{process}/fd/{descriptor}", flags | os.O_CLOEXEC)
+    """Open a file of another process by its descriptor there, and yield the descriptor here."""
+    opened = os.open(f"/proc/{process}/fd/{descriptor}", flags | os.O_CLOEXEC)
     try:
-        yield found
+        yield opened
     finally:
-        os.close(found)
+        os.close(opened)
 
 
 def _address_of(mapped: mmap.mmap) -> int:

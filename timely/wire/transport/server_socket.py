@@ -1,8 +1,8 @@
-"""Where clients reach a worker, and, where there are keys, which client holds which.
+"""The socket at which clients reach a worker, and, in a cluster with keys, which key each client holds.
 
-A connection has proved its key before the first message of it comes in, and is the same client as long as it
-lasts. So a key that is taken away later is looked for here: its clients are named, may be told, and are
-hung up on a moment later; what they ask meanwhile is for the caller to refuse.
+A connection has proved its key before its first message comes in, and stays the same client as long as it
+lasts. If a key is taken away later, `taken_away` names its clients, so that the caller can notify them, and
+this module hangs up on them a moment later. The caller must refuse their requests meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger("timely")
 
 @dataclass(frozen=True)
 class _Holder:
-    """Who a client is: its key, the name of that, and its connection."""
+    """The identity of a client: its key, the name of the key, and its connection."""
 
     public: str
     name: str
@@ -47,13 +47,13 @@ class _Holder:
 
 
 class ServerSocket:
-    """Where clients reach a worker.
+    """The socket at which clients reach a worker.
 
     Args:
-        address: where to listen; port 0 takes any that is free.
-        mend: what to tell the user if the address is taken.
-        keys: of the cluster; without them whoever reaches the address is a client.
-        silence_seconds: how long a client may be silent before it is hung up on.
+        address: where to listen; port 0 takes any free port.
+        mend: advice for the user if the address is in use.
+        keys: of the cluster; without them every program that reaches the address is a client.
+        silence_seconds: how long a client may be silent before the worker hangs up on it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ServerSocket:
     ) -> None:
         self._door: SocketGuard | None = None
         self._direct: DirectDoor | None = None
-        self._holders: OrderedDict[bytes, _Holder] = OrderedDict()  # those that were heard of last
+        self._holders: OrderedDict[bytes, _Holder] = OrderedDict()  # the `CALLERS_MAX` newest clients
         self._hang_up_at: dict[bytes, float] = {}
         self._version = 0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -83,11 +83,13 @@ class ServerSocket:
 
     @property
     def sources(self) -> list[zmq.Socket[bytes] | int]:
-        """What becomes readable when there is something to receive."""
+        """The sockets and descriptors that become readable when there is something to receive."""
         return [self.socket] if self._direct is None else [self.socket, self._direct.descriptor]
 
     def recv_nowait(self) -> list[tuple[bytes, list[memoryview]]]:
-        """Requests that have come in, as (who asks, frames), up to a limit; the next call goes on."""
+        """Return requests that have come in, as (client, frames), up to a limit; the next call returns
+        more.
+        """
         arrived: list[tuple[bytes, list[memoryview]]] = []
         left = RECV_BYTES_MAX
         while left > 0 and len(arrived) < RECV_COUNT_MAX and has_come(self.socket):
@@ -101,15 +103,17 @@ class ServerSocket:
         return arrived
 
     def refusal(self, client: bytes) -> str:
-        """Why this client may ask nothing any more; empty while it may."""
+        """Return why this client may send no more requests; empty while it may."""
         holder = self._holders.get(client)
         if self._door is None or holder is None or self._door.allowed.name_of(holder.public) is not None:
             return ""
         return taken_away(holder.name, holder.public)
 
     def taken_away(self) -> list[bytes]:
-        """Clients whose key was taken away since the last call. A moment from now they are hung up on.
-        Cost: one comparison while the list is as it was.
+        """Return the clients whose key was taken away since the last call. They are hung up on a moment
+        later.
+
+        Cost: one comparison while the list is unchanged.
         """
         if self._hang_up_at:
             self._hang_up()
@@ -122,21 +126,21 @@ class ServerSocket:
 
     @property
     def patience(self) -> float:
-        """So many seconds from now at most `taken_away` wants to be called again."""
+        """The number of seconds within which `taken_away` must be called again."""
         return TAKEN_AWAY_SECONDS_MAX if self._hang_up_at else float("inf")
 
     @property
     def at_door(self) -> int:
-        """Connections that have not proved a key yet."""
+        """The number of connections that have not proved a key yet."""
         return 0 if self._door is None else self._door.at_door
 
     @property
     def hung_up(self) -> int:
-        """Such connections that were hung up on so far, for being too many or for talking too much."""
+        """The number of such connections ended so far, because they were too many or had sent too much."""
         return 0 if self._door is None else self._door.hung_up
 
     def send(self, client: bytes, *answers: Sequence[Frame]) -> None:
-        """Answer; a client that has gone is no error."""
+        """Send answers to a client; ignored if the client has gone."""
         if self._direct is not None and client in self._direct:
             self._direct.send(client, *answers)
         else:
@@ -145,11 +149,13 @@ class ServerSocket:
 
     @property
     def is_sending(self) -> bool:
-        """Whether a part of an answer is still here, as far as this knows: ZeroMQ does not say."""
+        """True if part of an answer on a direct line is still unsent; ZeroMQ does not report this."""
         return self._direct is not None and self._direct.is_sending
 
     def close(self) -> None:
-        """Send what is queued, for a quarter of a second at most, and let go of the socket. Twice is once."""
+        """Send what is queued, for a quarter of a second at most, and close the socket. May be called
+        twice.
+        """
         if self._door is not None:
             self._door.close()
             self._door = None
@@ -158,15 +164,17 @@ class ServerSocket:
         self._context.destroy(linger=LINGER_MS)
 
     def _note(self, door: SocketGuard, client: zmq.Frame) -> None:
-        """Remember which key the client has; it is asked at the first message of a connection only."""
-        known = client.bytes
-        if known in self._holders:
+        """Remember which key the client has; look it up at the first message of a connection only."""
+        identity = client.bytes
+        if identity in self._holders:
             return
         public = str(client.get("User-Id"))
         number = client.get(zmq.SRCFD)
-        self._holders[known] = _Holder(public, door.allowed.name_of(public) or "?", number, peer_of(number))
-        if self.refusal(known):  # taken away between its connection and its first word
-            self._hang_up_at[known] = time.monotonic() + TAKEN_AWAY_SECONDS_MAX
+        self._holders[identity] = _Holder(
+            public, door.allowed.name_of(public) or "?", number, peer_of(number)
+        )
+        if self.refusal(identity):  # its key was taken away between its connection and its first message
+            self._hang_up_at[identity] = time.monotonic() + TAKEN_AWAY_SECONDS_MAX
         if len(self._holders) > CALLERS_MAX:
             self._holders.popitem(last=False)
 
@@ -180,12 +188,14 @@ class ServerSocket:
 
 
 def _direct_door(address: str) -> DirectDoor | None:
-    """The door beside an address, if there can be one; without it clients come by ZeroMQ alone."""
+    """Return the door for direct lines beside an address; None if there can be none: then all clients use
+    ZeroMQ.
+    """
     path = direct_path(address)
     if path is None:
         return None
     try:
         return DirectDoor(path)
-    except OSError as error:  # the path is a little longer
+    except OSError as error:  # this path is a little longer than that of the address, perhaps too long
         _log.info("no direct connections of clients at %s: %s", path, error)
         return None

@@ -1,6 +1,4 @@
-"""What all sockets have in common: their options, what waits for them, whether something has come, how they
-send.
-"""
+"""The options, polling, readiness and sending that all sockets share."""
 
 from __future__ import annotations
 
@@ -19,18 +17,21 @@ __all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "has_come", "
 
 LINGER_MS: Final = 250
 LOCK_BYTES: Final = 64
-"""By so much a frame may grow when it is encrypted."""
+"""Upper bound on how much encryption lengthens a frame."""
 _READABLE: Final = int(zmq.POLLIN)
-"""A plain integer: `&` with a member of an enumeration makes another one, which takes longer than asking."""
+"""A plain integer: `&` with an enumeration member creates another member, which takes longer than the query
+of the socket.
+"""
 _RECONNECT_MS: Final = 20
 _UNACKNOWLEDGED_SECONDS_MIN: Final = 15.0
-"""The host breaks a connection off after so long without an acknowledgement, or after twice the silence that
-is borne: it counts the time, too, for which the other side takes nothing more, as one that is stopped does.
+"""The host breaks a connection off after this time without an acknowledgement, or after twice the tolerated
+silence if that is longer. The time also runs while the other side accepts no more data, as when it is
+stopped.
 """
 
 
 class Poller:
-    """Waits for sockets and file descriptors; knows which were readable at the last look."""
+    """Waits until one of several sockets and file descriptors is readable."""
 
     def __init__(self) -> None:
         self._poller = zmq.Poller()
@@ -39,11 +40,11 @@ class Poller:
         return source in self._poller
 
     def add(self, source: zmq.Socket[bytes] | int) -> None:
-        """Wait for this one, too."""
+        """Wait for this source, too, until it is readable."""
         self._poller.register(source, zmq.POLLIN)
 
     def add_both_ways(self, source: int) -> None:
-        """Wait for this one until it can be read or written; once more: as by `add`, until it can be read."""
+        """Wait for this descriptor until it is readable or writable. A later `add` waits for reading only."""
         self._poller.register(source, zmq.POLLIN | zmq.POLLOUT)
 
     def remove(self, source: zmq.Socket[bytes] | int) -> None:
@@ -51,20 +52,22 @@ class Poller:
         self._poller.unregister(source)
 
     def wait(self, timeout_seconds: float) -> list[zmq.Socket[bytes] | int]:
-        """Until one is readable; returns those that are. Milliseconds are counted up: who comes back too
-        early asks again and again until the last one is over.
+        """Block until a source is ready, at most `timeout_seconds`; return the sources that are.
+
+        The timeout is rounded up to milliseconds: a caller woken too early would poll in a loop until its
+        last millisecond is over.
         """
-        found = self._poller.poll(max(0, math.ceil(timeout_seconds * 1000)))
-        return [source for source, _ in found]
+        ready = self._poller.poll(max(0, math.ceil(timeout_seconds * 1000)))
+        return [source for source, _ in ready]
 
 
 def has_come(socket: zmq.Socket[bytes]) -> bool:
-    """Whether a message can be received without waiting."""
+    """Return True if a message can be received without waiting."""
     return cast(int, socket.get(zmq.EVENTS)) & _READABLE != 0
 
 
 def prepare(socket: zmq.Socket[bytes]) -> None:
-    """Set what all sockets share, before they are bound or connected."""
+    """Set the options that all sockets share, before they are bound or connected."""
     socket.set(zmq.SNDHWM, 0)
     socket.set(zmq.RCVHWM, 0)
     socket.set(zmq.LINGER, LINGER_MS)
@@ -76,13 +79,12 @@ def prepare(socket: zmq.Socket[bytes]) -> None:
 def address_options(
     socket: zmq.Socket[bytes], address: str, silence_seconds: float = SILENCE_SECONDS_DEFAULT
 ) -> None:
-    """Set what depends on where a socket is bound or connected next, and on how long the other side may be
-    silent.
+    """Set the options that depend on the next address to bind or connect to, and on the tolerated silence.
 
-    A probe is answered behind what is being sent, one large frame perhaps, for which a slow link may take
-    minutes. So by tcp its lateness says nothing: what counts is whether any bytes come (`tcp.traffic`), and
-    that the host's own packets are acknowledged. Where that is not counted, and by ipc, which is never slow,
-    the probe's answer has to come in time.
+    The other side answers a probe (heartbeat) after the frame that it is sending, which may be large and take
+    minutes on a slow link. So by tcp a late answer says nothing: there it counts whether any bytes come
+    (`tcp.traffic`), and whether the other host acknowledges our packets. On hosts without these counters, and
+    by ipc, which is never slow, the answer to the probe has to come in time.
     """
     is_counted = is_tcp(address) and IS_COUNTED
     socket.set(zmq.IPV6, wants_ipv6(address))
@@ -92,8 +94,9 @@ def address_options(
 
 
 def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
-    """Queue a message. To where no connection will ever come, since this side was refused, it is dropped:
-    queues have no other bound, and who receives is told of the refusal.
+    """Queue a message; drop it if this side was refused, so that no connection will ever carry it.
+
+    Queues have no other bound, and a call that receives from there raises the refusal.
     """
     try:
         socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
@@ -102,8 +105,9 @@ def send(socket: zmq.Socket[bytes], frames: Sequence[Frame]) -> None:
     except zmq.ZMQError:
         raise
     except BaseException:
-        # Interrupted (Ctrl-C) between two frames: this ends the message, which nobody waits for any more.
-        # Else the next one would be read as the rest of it. By itself it is none that anybody waits for.
+        # Interrupted (Ctrl-C) between two frames: an empty last frame ends the message, which nobody waits
+        # for any more. Otherwise the receiver would read the next message as its rest. If no frame of the
+        # message was sent, nobody waits for the empty one either.
         if len(frames) > 1:
             socket.send(b"", zmq.NOBLOCK)
         raise

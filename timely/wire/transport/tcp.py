@@ -1,8 +1,8 @@
-"""What does the host know of a connection of ours? Asked by a file descriptor that another thread may close.
+"""What does the host know of one of our connections, given a descriptor that another thread may close?
 
-libzmq tells the number of a connection's descriptor and closes it when it likes; then the number may mean
-another connection. So each question goes to a copy of the descriptor, which stays the same connection, and
-names the other side that it is about: address and port, of which no two connections have the same at a time.
+libzmq reports the number of a connection's file descriptor and may close it at any time; then the number may
+belong to another connection. So each function here duplicates the descriptor, which pins the connection, and
+compares the other side's address and port with the expected ones: no two connections have the same at a time.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Final, NamedTuple
 __all__ = ["IS_COUNTED", "Traffic", "hang_up", "peer_of", "traffic"]
 
 IS_COUNTED: Final = sys.platform == "linux"
-"""Whether the host counts what `traffic` tells."""
+"""True if the host keeps the counters that `traffic` returns."""
 
 _SILENCE: Final = struct.Struct("=I")
 _SILENCE_AT: Final = 52
 _BYTES: Final = struct.Struct("=QQ")
 _BYTES_AT: Final = 120
-"""Where Linux's `struct tcp_info` has milliseconds since the last data, bytes taken by the other side, and
-bytes that came from it.
+"""Offsets in Linux's `struct tcp_info`: milliseconds since data last came (`_SILENCE_AT`); bytes that the
+other side has acknowledged, then bytes received from it (`_BYTES_AT`).
 """
 
 
 class Traffic(NamedTuple):
-    """What has passed by a connection: bytes that the other side has taken, bytes that came from it, and for
-    how many milliseconds none did.
+    """The traffic of a connection: bytes that the other side has acknowledged, bytes received from it, and
+    milliseconds since the last of them.
     """
 
     taken: int
@@ -40,25 +40,27 @@ class Traffic(NamedTuple):
 
 
 def traffic(number: int, peer: object) -> Traffic | None:
-    """Of the connection with `peer`; `None` if it is gone, or this host does not count."""
+    """Return the traffic of the connection with `peer`; `None` if it is gone, or the host does not count."""
     size = _BYTES_AT + _BYTES.size
     if not IS_COUNTED:
         return None
-    with _held(number) as connection:
+    with _duplicate(number) as connection:
         if connection is None or _peer_of(connection) != peer:
             return None
         try:
-            told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, size)
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, size)
         except OSError:
             return None
-    if len(told) < size:
+    if len(info) < size:
         return None
-    return Traffic(*_BYTES.unpack_from(told, _BYTES_AT), *_SILENCE.unpack_from(told, _SILENCE_AT))
+    return Traffic(*_BYTES.unpack_from(info, _BYTES_AT), *_SILENCE.unpack_from(info, _SILENCE_AT))
 
 
 def hang_up(number: int, peer: object) -> bool:
-    """Shut the connection of a file descriptor down if it is still the one with `peer`; whether it was."""
-    with _held(number) as connection:
+    """Shut down the connection of a file descriptor if it is still the one with `peer`; return True if it was
+    shut down.
+    """
+    with _duplicate(number) as connection:
         if connection is None or _peer_of(connection) != peer:
             return False
         try:
@@ -69,15 +71,17 @@ def hang_up(number: int, peer: object) -> bool:
 
 
 def peer_of(number: int) -> object:
-    """Address and port of the other side of a connection; `None` if there is none, or it has none."""
-    with _held(number) as connection:
+    """Return address and port of the other side of a connection; `None` if the connection is gone, or its
+    other side has no address.
+    """
+    with _duplicate(number) as connection:
         return None if connection is None else _peer_of(connection)
 
 
 @contextmanager
-def _held(number: int) -> Iterator[socket.socket | None]:
-    """The connection behind a file descriptor of another thread, which may close it at any moment: a copy,
-    which stays the same connection.
+def _duplicate(number: int) -> Iterator[socket.socket | None]:
+    """Duplicate a file descriptor that another thread may close at any moment, and yield its connection,
+    which stays the same connection; None if there is none any more.
     """
     try:
         copy = os.dup(number)
@@ -86,7 +90,7 @@ def _held(number: int) -> Iterator[socket.socket | None]:
         return
     try:
         connection = socket.socket(fileno=copy)
-    except OSError:  # a file has the number by now
+    except OSError:  # by now the number belongs to a file
         os.close(copy)
         yield None
         return

@@ -1,23 +1,24 @@
-"""Sockets: between workers, and between workers and clients. Only this folder imports zmq.
+"""The sockets between workers, and between workers and clients. Only this folder imports zmq.
 
-    WorkerMesh     one worker's door to the others: a `Transport`
-    ClientSockets  a client's doors to all workers of a cluster
+    WorkerMesh     a worker's connections to the others: a `Transport`
+    ClientSockets  a client's connections to all workers of a cluster
 
-A worker's door for clients is in `server_socket.py`.
+The socket at which a worker accepts clients is in `server_socket.py`.
 
-Each worker listens at one socket (ROUTER) and has one connection out to each peer (DEALER), so that what one
-worker sends another arrives in order; between those of one host, what is small goes through shared memory
-(`neighbours.py`). Nothing is dropped: queues have no high-water mark (a slow peer costs
-memory, never messages). Frames above `COPIED_BYTES_MAX` are sent from where they lie: their sender must not
-change them afterwards.
+Each worker listens at one socket (ROUTER) and has one outgoing connection to each peer (DEALER), so that the
+messages of one worker to another arrive in order. Between workers of one host small messages go through
+shared memory (`neighbours.py`). Nothing is dropped: queues have no high-water mark, so a slow peer costs
+memory, never messages. Frames above `COPIED_BYTES_MAX` are sent without a copy: the sender must not change
+them afterwards.
 
-A peer is lost when the connection out to it breaks: at once if its process ends, after `silence_seconds` if
-it falls silent. Since its last words come by another connection, they get `LOST_SECONDS_MAX` to arrive. By
-then it is known, too, which of the two it was: what is only silent lets a new connection begin and says
-nothing on it. By tcp silence is that no bytes come, probes or others: a large frame over a slow link is none.
+A peer is lost when the outgoing connection to it breaks: at once if its process ends, after `silence_seconds`
+if it falls silent. Its last messages come by another connection, and get `LOST_SECONDS_MAX` to arrive. By
+then this side can also tell the two cases apart: a peer that is only silent lets a new connection begin, and
+sends nothing on it. By tcp, silence means that no bytes come, of probes or others: a large frame over a slow
+link is not silence.
 
-With keys all that goes by tcp is encrypted, and both sides have proved who they are before anything is said
-(`curve.py`, `door.py`). What goes by ipc needs none: it stays in a folder that is private.
+With keys all tcp traffic is encrypted, and both sides have proved their identity before the first message
+(`curve.py`, `door.py`). Ipc needs no keys: its sockets lie in a private folder.
 """
 
 from __future__ import annotations
@@ -58,13 +59,15 @@ __all__ = ["ClientSockets", "WorkerMesh"]
 _NAME: Final = b"naiad-worker-"
 _JUST_NOW_SECONDS: Final = 1e-3
 _ROUND_LOOKS: Final = 100
-"""Before others may have the core: see `Lent`."""
+"""The `looks` of `Lent`: how often a kernel looks for a message before it yields the core."""
 _LOOKS: Final = 64
-"""While messages keep coming, connections are looked at once in so many times."""
+"""While messages keep coming, one in this many calls of `recv_nowait` checks the connections."""
 _SOCKET_LOOKS: Final = 8
-"""And the socket that is for what does not go through shared memory."""
+"""While messages keep coming, one in this many calls of `recv_nowait` checks the socket."""
 _CHECK_SECONDS: Final = 0.01
-"""While none come, connections are looked at no more often, unless something is told of them."""
+"""While no messages come, the least time between two checks of the connections, unless there is news of
+one.
+"""
 _FAILED: Final = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -72,21 +75,25 @@ _FAILED: Final = (
 )
 _EVENTS: Final = zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | _FAILED
 _LISTEN_SECONDS: Final = 0.1
-"""A connection is asked at most so often whether anything comes by it."""
+"""The least time between two checks for silence on a connection."""
 _DOUBT_SECONDS: Final = 2.0
-"""After so long in which every connection was ended before it had begun a client gives up."""
+"""A client gives up after this time in which the other side has ended every connection before it had
+begun.
+"""
 _DOUBT_OF_PEERS_SECONDS: Final = 10.0
 """The same between workers, which may be started by hand."""
 
 
 class _Connection:
-    """What the monitor of one connection has told: whether it broke, whether it came back, or why it never
-    begins.
+    """The state of one connection, from the events of its monitor: whether it broke, whether it came back, or
+    why it never begins.
 
     Args:
-        socket: not connected yet. has_keys: whether it proves a key. doubt_seconds: if the other side ends
-        every connection before it has begun, for so long, it never will do otherwise. silence_seconds: how
-        long it may be silent before it counts as lost.
+        socket: not connected yet.
+        has_keys: True if this side proves a key.
+        doubt_seconds: after this time in which the other side has ended every connection before it had begun,
+            it counts as refusing them all.
+        silence_seconds: how long the other side may be silent before it counts as lost.
     """
 
     def __init__(
@@ -110,7 +117,7 @@ class _Connection:
         self._looked_at = 0.0
 
     def look(self) -> None:
-        """Take in what has happened since the last look."""
+        """Take in the events since the last look."""
         self._looked_at = time.monotonic()
         while has_come(self.monitor):
             news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
@@ -122,7 +129,7 @@ class _Connection:
                 self._is_up = self._is_back = True
                 self._failures, self.failing_since = 0, None
             elif event == zmq.EVENT_DISCONNECTED:
-                if self._is_up:  # else it has not begun: that is no loss, and tried again
+                if self._is_up:  # otherwise it had not begun: not a loss, and zmq tries again
                     self.lost_since = self.lost_since or time.monotonic()
                     self._is_begun_anew = self._is_back = False
                 self._is_up = self._is_silent = False
@@ -132,8 +139,10 @@ class _Connection:
             self._listen()
 
     def _listen(self) -> None:
-        """Whether anything comes by a connection of tcp: probes at least, as long as the other side runs.
-        What comes after a silence ends it, unless that was told.
+        """Check whether any bytes come by a tcp connection: at least probes do, as long as the other side
+        runs.
+
+        Bytes that come after a silence end it, unless the loss was reported already.
         """
         self._listen_at = time.monotonic() + _LISTEN_SECONDS
         heard = traffic(self._number, self._peer)
@@ -157,7 +166,7 @@ class _Connection:
                 self.refusal = Refusal.BROKEN_OFF
 
     def loss(self) -> str:
-        """Why the other side counts as lost; empty while it does not."""
+        """Return why the other side counts as lost; empty while it does not."""
         if self._is_given_up():
             return "each connection to it ends before it has begun. Its process has ended, or is about to"
         if self.lost_since is None or time.monotonic() - self.lost_since < LOST_SECONDS_MAX:
@@ -170,21 +179,24 @@ class _Connection:
         return "its process ended, or its host cannot be reached"
 
     def _is_given_up(self) -> bool:
-        """Whether it has been ended before it had begun, and has not come up since: it need not be ended once
-        more, for where a process has ended in between nobody listens.
+        """Return True if the other side has ended a connection before it had begun, and none has begun for
+        long enough since. One such end suffices: if the process has ended in between, nobody listens any more
+        to end another connection.
         """
         since = self.failing_since
         return since is not None and time.monotonic() - since >= self._doubt_seconds + LOST_SECONDS_MAX
 
     @property
     def is_joined(self) -> bool:
-        """Whether the other side has taken it, and it did not break since."""
+        """True if the other side has accepted the connection, and it has not broken since."""
         self.look()
         return self._is_back
 
     def forgive(self) -> None:
-        """A connection that broke and came back while nothing was under way is as good as new. Both takes
-        longer than so little time as nobody need look again in.
+        """Forget that the connection broke if it has come back; for a time when no request is outstanding.
+
+        Without a new look if the last one was less than `_JUST_NOW_SECONDS` ago: breaking and coming back
+        takes longer than that.
         """
         if time.monotonic() - self._looked_at > _JUST_NOW_SECONDS:
             self.look()
@@ -193,17 +205,17 @@ class _Connection:
 
 
 class WorkerMesh:
-    """Joins worker `index` with its peers.
+    """Connects worker `index` with its peers.
 
     Args:
         index: of this worker.
-        listen: where it listens, such as "ipc:///tmp/x/mesh-0" or "tcp://*:7301"; several are possible.
-        peers: where each other worker listens; `join` may name them later, once all ports are known.
-        mend: what to tell the user if an address of `listen` is taken.
-        keys: of the cluster; without them whoever reaches an address of `listen` can talk to it.
+        listen: addresses at which it listens, such as "ipc:///tmp/x/mesh-0" or "tcp://*:7301".
+        peers: the address of each other worker; `join` may add them later, once all ports are known.
+        mend: advice for the user if an address of `listen` is in use.
+        keys: of the cluster; without them every program that reaches an address of `listen` can talk to it.
         silence_seconds: how long a peer may be silent before it counts as lost.
 
-    Raises `MisuseError` when it cannot listen there.
+    Raises `MisuseError` if it cannot listen at one of the addresses.
     """
 
     def __init__(
@@ -226,7 +238,7 @@ class WorkerMesh:
         self._looks = 0
         self._check_at = 0.0
         self.has_other_news = False
-        """Whether the last `wait` has found anything but what comes through shared memory."""
+        """True if the last `wait` ended for anything but a message through shared memory."""
         self._inbound = self._context.socket(zmq.ROUTER)
         self._outbound: dict[int, zmq.Socket[bytes]] = {}
         self._connections: dict[int, _Connection] = {}
@@ -236,7 +248,7 @@ class WorkerMesh:
             self._inbound.set(zmq.MAXMSGSIZE, FRAME_BYTES_MAX + LOCK_BYTES)
             prepare(self._inbound)
             if keys is not None:
-                keys = ClusterKeys(keys.pair)  # of workers only: no client comes in here
+                keys = ClusterKeys(keys.pair)  # admits workers only: clients use another socket
             self.addresses, self._door = listen_all(
                 self._context, self._inbound, listen, mend, keys, silence_seconds
             )
@@ -247,7 +259,7 @@ class WorkerMesh:
         self.join(peers)
 
     def join(self, peers: Mapping[int, str]) -> None:
-        """Connect to these workers, too; before the first message."""
+        """Connect to these workers, too; call this before the first message to them."""
         self._peers.update(peers)
         self._names.update({_NAME + str(peer).encode(): peer for peer in peers})
         for peer, address in peers.items():
@@ -257,8 +269,9 @@ class WorkerMesh:
             self._poller.add(wake)
 
     def send(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large. That a peer is lost
-        is told by `recv_nowait`.
+        """Queue a message for `peer`; raises `MisuseError` for a frame that is too large.
+
+        If the peer is lost, `recv_nowait` raises the error.
         """
         for frame in frames:
             if len(frame) > COPIED_BYTES_MAX and memoryview(frame).nbytes > FRAME_BYTES_MAX:
@@ -275,14 +288,17 @@ class WorkerMesh:
         send(self._outbound[peer], frames)
 
     def recv_nowait(self) -> list[tuple[int, list[memoryview]]]:
-        """What has come in, in order for each peer, up to a limit, so that vertices and clients have their
-        turn; the next call goes on. `PeerError` when a peer is lost.
+        """Return the messages that have come in, in order for each peer. Raises `PeerError` when a peer is
+        lost.
+
+        It returns them up to a limit, so that vertices and clients get their turn; the next call returns
+        more.
         """
         neighbours = self._neighbours
         arrived = neighbours.take(RECV_COUNT_MAX, RECV_BYTES_MAX)
         self._looks += 1
-        # A socket is asked in vain, as a rule, where all share memory; and of what comes by it nothing that
-        # follows it by memory is handed out before.
+        # If all peers share memory, a socket rarely has a message, so it is checked less often. Order holds
+        # all the same: no later message from shared memory is returned before one that waits in the socket.
         if not arrived or self._looks % _SOCKET_LOOKS == 0 or neighbours.peers < len(self._outbound):
             self._recv_by_socket(arrived)
         if self._looks % _LOOKS == 0 or (not arrived and time.monotonic() >= self._check_at):
@@ -290,14 +306,14 @@ class WorkerMesh:
         return arrived
 
     def _recv_by_socket(self, arrived: list[tuple[int, list[memoryview]]]) -> None:
-        """Add what has come in by the socket, and what may be handed out behind that."""
+        """Add the messages from the socket, and those from shared memory whose turn it is after them."""
         inbound, had_neighbours = self._inbound, False
         left, count = RECV_BYTES_MAX, RECV_COUNT_MAX - len(arrived)
         while left > 0 and count > 0 and has_come(inbound):
             name, *frames = inbound.recv_multipart(zmq.NOBLOCK, copy=False)
             peer = self._names.get(name.bytes)
             count -= 1
-            # Not one of ours: another program that found the port. Its talk is not read.
+            # Without a peer the sender is no worker, but another program that found the port: ignore it.
             if peer is not None:
                 left -= sum(map(len, frames))
                 buffers = [frame.buffer for frame in frames]
@@ -310,18 +326,18 @@ class WorkerMesh:
             arrived += self._neighbours.take(RECV_COUNT_MAX - len(arrived), RECV_BYTES_MAX)
 
     def wait(self, timeout_seconds: float) -> None:
-        """Block until a message, an event of a connection, or anything that is `watch`ed has come in."""
+        """Block until a message or an event of a connection comes in, or a `watch`ed source is readable."""
         self.has_other_news = False
         is_losing = any(connection.lost_since is not None for connection in self._connections.values())
         seconds = min(timeout_seconds, LOST_SECONDS_MAX) if is_losing else timeout_seconds
         if seconds > 0 and self._neighbours.spin():
             return
-        found = self._poller.wait(seconds if self._neighbours.fall_asleep() else 0.0)
-        was_woken = self._neighbours.wake_descriptor in found
+        ready = self._poller.wait(seconds if self._neighbours.fall_asleep() else 0.0)
+        was_woken = self._neighbours.wake_descriptor in ready
         self._neighbours.wake_up(was_woken)
-        if len(found) > was_woken:
+        if len(ready) > was_woken:
             self.has_other_news = True
-            self._check_at = 0.0  # it may be what is told of a connection, which would be told again
+            self._check_at = 0.0  # perhaps an event of a connection: until read, it would end each `wait`
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
@@ -334,12 +350,12 @@ class WorkerMesh:
         return self._neighbours.take_back()
 
     def watch(self, source: ServerSocket | int) -> None:
-        """Let `wait` return also when this socket or file descriptor becomes readable."""
+        """Let `wait` also return when this socket or file descriptor becomes readable."""
         for each in [source] if isinstance(source, int) else source.sources:
             self._poller.add(each)
 
     def close(self) -> None:
-        """Send what is queued, for a quarter of a second at most, and let go of all. Twice is once."""
+        """Send what is queued, for a quarter of a second at most, and release all. May be called twice."""
         if self._context.closed:
             return
         for socket in self._outbound.values():
@@ -359,7 +375,7 @@ class WorkerMesh:
         is_locked = self._keys is not None and is_tcp(address)
         if self._keys is not None and is_locked:
             lock_client(socket, self._keys.as_client())
-        # Between hosts that are started by hand: who has no keys waits for whoever may come yet.
+        # Without keys a worker keeps trying: hosts are started by hand, and the peer may come later.
         doubt = _DOUBT_OF_PEERS_SECONDS if is_locked else float("inf")
         connection = _Connection(
             socket, has_keys=is_locked, doubt_seconds=doubt, silence_seconds=self._silence_seconds
@@ -384,10 +400,10 @@ class WorkerMesh:
 
 
 class ClientSockets:
-    """Connections to some workers, which may be silent for so long; connecting happens in the background.
+    """Connections to some workers, each silent for `silence_seconds` at most; they connect in the background.
 
-    When it is dropped without `close`, sockets are closed before their context, which would otherwise wait
-    for them for ever, in whatever line of the program the collector runs.
+    If the object is dropped without `close`, a finalizer closes the sockets before their context. Otherwise
+    the context would wait for them for ever, in whatever line of the program the garbage collector runs.
     """
 
     def __init__(
@@ -422,19 +438,21 @@ class ClientSockets:
             send(self._sockets[worker], frames)
 
     def has_unsent(self, worker: int) -> bool:
-        """Whether something waits here for room on the shorter way to a worker. What goes by the other way
-        is sent by a thread of its own.
+        """Return True if part of a request waits here for room on the direct line to a worker. Requests by
+        ZeroMQ are sent by a thread of its own.
         """
         return self._direct.has_unsent(worker)
 
     def choose(self, worker: int) -> None:
-        """Find out whether there is a shorter way to a worker, to be taken from now on; to be called while
-        nothing is outstanding, since what goes by different ways may arrive in another order.
+        """Use the direct line to a worker from now on, if there is one.
+
+        Call this while no request is outstanding, since requests by different connections may arrive in
+        another order.
         """
         self._direct.choose(worker)
 
     def recv_nowait(self, worker: int) -> list[memoryview] | None:
-        """The next message of a worker, if one has come in."""
+        """Return the next message of a worker, if one has come in."""
         if (message := self._direct.recv_nowait(worker)) is not None:
             return message
         socket = self._sockets[worker]
@@ -443,33 +461,40 @@ class ClientSockets:
         try:
             return [frame.buffer for frame in socket.recv_multipart(zmq.NOBLOCK, copy=False)]
         except BaseException:
-            # Interrupted (Ctrl-C) between two frames: the rest would be taken for the next message.
+            # Interrupted (Ctrl-C) between two frames: drop the rest, which would pass for the next message.
             while socket.get(zmq.RCVMORE):
                 socket.recv(zmq.NOBLOCK)
             raise
 
     def has_arrived(self) -> bool:
-        """Whether a message of any worker has been read, and not been asked for."""
+        """Return True if a message of any worker has been read and not been returned yet."""
         return self._direct.has_arrived()
 
     def heard(self, worker: int) -> list[list[memoryview]]:
-        """The messages of a worker that `wait` has told of."""
+        """Return the messages of a worker that `wait` has returned."""
         return self._direct.take(worker)
 
     def loss(self, worker: int) -> str:
-        """Why no answer of a worker can come any more, since its connection broke; empty while one can. A
-        connection that is refused is no loss, it is tried again.
+        """Return why no answer of a worker can come any more, since its connection broke; empty while one
+        can.
+
+        A refused connection is not a loss: it is tried again.
         """
         connection = self._connections[worker]
         connection.look()
         return connection.loss()
 
     def is_joined(self, worker: int) -> bool:
-        """Whether a worker is reached. It need not be free to answer for that."""
+        """Return True if the connection to a worker stands. The worker need not be free to answer for
+        that.
+        """
         return self._connections[worker].is_joined
 
     def refusal(self, worker: int) -> str:
-        """Why a worker never talks with this client; empty while it may. Then it is not tried again."""
+        """Return why a worker never talks to this client; empty while it may.
+
+        If there is a reason, the connection is not tried again.
+        """
         connection = self._connections[worker]
         connection.look()
         if connection.refusal is None:
@@ -480,8 +505,8 @@ class ClientSockets:
         return client_refusal(connection.refusal, self.addresses[worker], self._keys)
 
     def is_losing(self) -> bool:
-        """Whether some connection has broken, or fails to begin: `loss` or `refusal` will say more of it
-        within a moment.
+        """Return True if some connection has broken, or fails to begin: `loss` or `refusal` returns the
+        reason soon.
         """
         return any(
             connection.lost_since is not None or connection.failing_since is not None
@@ -489,20 +514,20 @@ class ClientSockets:
         )
 
     def forgive(self, worker: int) -> None:
-        """Before a request: what broke before, and has come back since, is of no interest."""
+        """Forget that the connection to a worker broke if it has come back; call this before a request."""
         self._connections[worker].forgive()
 
     def wait(self, timeout_seconds: float) -> list[int] | None:
-        """Block until a message or an event of a connection comes in. Returns the workers that have said
-        something, or, if anything else has happened or may have, None.
+        """Block until a message or an event of a connection comes in.
 
-        Events are taken in here, whoever is asked next: one that is left is a reason to return for every
-        later call, and a client that waits would not rest any more.
+        Return the workers that have sent messages on direct lines, or None if anything else has happened, or
+        may have. Takes in the events of all connections: one that is left would end every later call at once,
+        and a client that waits would use its core all the time.
         """
-        found = self._poller.wait(timeout_seconds)
+        ready = self._poller.wait(timeout_seconds)
         speakers = self._direct.speakers
-        heard = [speakers[source] for source in found if isinstance(source, int) and source in speakers]
-        if found and len(heard) == len(found) and not self._direct.is_full:
+        heard = [speakers[source] for source in ready if isinstance(source, int) and source in speakers]
+        if ready and len(heard) == len(ready) and not self._direct.is_full:
             return heard
         self._direct.flush()
         for connection in self._connections:
@@ -510,7 +535,7 @@ class ClientSockets:
         return None
 
     def watch(self, descriptor: int) -> None:
-        """Let `wait` return also when this file descriptor becomes readable."""
+        """Let `wait` also return when this file descriptor becomes readable."""
         self._poller.add(descriptor)
 
     def unwatch(self, descriptor: int) -> None:
@@ -518,7 +543,7 @@ class ClientSockets:
         self._poller.remove(descriptor)
 
     def close(self) -> None:
-        """Let go of all sockets; requests that have not left are forgotten. Twice is once."""
+        """Close all sockets and drop unsent requests. May be called twice."""
         self._let_go()
 
     def _connect(self, address: str) -> None:
