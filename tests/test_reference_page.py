@@ -193,7 +193,7 @@ def test_written_costs_are_in_words_that_the_page_explains() -> None:
 
 def test_written_every_family_says_where_to_read_more() -> None:
     for section in re.split(r"^##+ ", PAGE, flags=re.MULTILINE)[1:]:
-        if "\n| here " in section and "builds operators" not in section:
+        if "\n| here " in section and "builders of operators" not in section:
             assert "](" in section, section.splitlines()[0]
 
 

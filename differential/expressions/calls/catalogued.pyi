@@ -114,7 +114,9 @@ def concat(*values: ExprLike) -> Expr:
     """The texts one after another; null if one of them is."""
 
 def round(x: ExprLike, digits: int | None = None) -> Expr:
-    """To so many digits behind the point (0; negative: before it), halves away from zero, as printed."""
+    """Rounded to `digits` digits behind the point (0; negative: before it), halves away from zero, as
+    printed.
+    """
 
 def floor(x: ExprLike) -> Expr:
     """The next whole number below; an int for a decimal."""

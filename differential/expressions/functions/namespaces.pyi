@@ -13,7 +13,9 @@ class NumberMethods:
     """Functions of numbers, and others that are methods of the expression itself: base of expressions."""
 
     def round(self, digits: int | None = None) -> Expr:
-        """To so many digits behind the point (0; negative: before it), halves away from zero, as printed."""
+        """Rounded to `digits` digits behind the point (0; negative: before it), halves away from zero, as
+        printed.
+        """
 
     def floor(self) -> Expr:
         """The next whole number below; an int for a decimal."""

@@ -156,8 +156,8 @@ NUMERIC: Final = (
     Function(name="round", family="numbers", accessor="",
              params=(_X, Param("digits", ("int",), is_constant=True, is_optional=True)), numpy=_round,
              gives=lambda types: types[0], may_lack=True, failure="leaves the digits that its type has",
-             says="To so many digits behind the point (0; negative: before it), halves away from zero, as "
-             "printed.",
+             says="Rounded to `digits` digits behind the point (0; negative: before it), halves away from "
+             "zero, as printed.",
              spark="round", polars="round"),
     Function(name="floor", family="numbers", accessor="", params=(_X,), gives=_whole_type,
     numpy=_whole(False),
