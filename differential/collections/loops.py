@@ -93,7 +93,7 @@ class LoopOperators(Handle):
         def with_start(variables: Mapping[str, Self], loop: OpenLoop) -> Mapping[str, Self]:
             start = self.within(loop.around)
             entering = self.plan.add(ByPriority(start.node, by, loop.depth))
-            return {"": body(variables[""], replace(start, node=entering, place=loop.place))}
+            return {"": body(variables[""], replace(start, node=entering, place=loop.loop_path))}
 
         _check_takes(name, body, ("found", "begun"), ())
         limit = min(iterations_max, ITERATIONS_MAX) + ITERATIONS_TO_COME_IN
@@ -226,13 +226,13 @@ def _loop(
     around = plan.open_loops()
     given = [value for value in (like, *starts.values()) if isinstance(value, Handle)]
     places = [value.place for value in given]
-    place = max([*places, around[-1].place if around else ()], key=len)
+    place = max([*places, around[-1].loop_path if around else ()], key=len)
     initials = [_initial(plan, value, place) for value in starts.values()]
     while True:
         before = plan.mark()
         with plan.opened(name, place) as loop:
             variables = {
-                key: replace(like, node=plan.add(Variable(begun.schema, loop.depth, index)), place=loop.place)
+                key: replace(like, node=plan.add(Variable(begun.schema, loop.depth, index)), place=loop.loop_path)
                 for index, (key, begun) in enumerate(zip(starts, initials, strict=True))
             }
             found = body(variables, loop)
@@ -249,7 +249,7 @@ def _loop(
     # Out of the loops around it that it does not depend on: there it is computed once.
     needed = max(closed.free, default=0)
     by_hand = tuple(each for each in place if isinstance(each, Loop))
-    inside = next((each.place for each in reversed(around) if each.depth == needed), by_hand)
+    inside = next((each.loop_path for each in reversed(around) if each.depth == needed), by_hand)
     return {
         key: replace(like, node=plan.add(LeaveLoop(closed, index)), place=inside)
         for index, key in enumerate(starts)
@@ -285,4 +285,4 @@ def _body(result: object, schema: Schema, loop: OpenLoop, who: str, key: str) ->
     of = f" for {key!r}" if key else ""
     if not isinstance(result, Handle):
         raise GraphError(f"{who} must return a collection{of}; it returned {type(result).__name__}")
-    return result.within(loop.place).conformed(schema, who + of).node
+    return result.within(loop.loop_path).conformed(schema, who + of).node

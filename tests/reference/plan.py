@@ -194,7 +194,7 @@ class _Interpreter:
 
 def _top_k(node: n.TopK, rows: Rows) -> Rows:
     """Rows that are equal in the order come in that of their other columns."""
-    turns = [each.turn for each in node.order]
+    turns = [each.direction for each in node.order]
     turns += [SortDirection()] * (len(node.rows) - len(node.keys) - len(turns))
 
     def order(row: Row) -> list[tuple[int, int]]:

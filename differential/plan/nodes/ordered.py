@@ -27,11 +27,13 @@ class OrderBy:
     """A column of an order."""
 
     column: str
-    turn: SortDirection = SortDirection()
+    direction: SortDirection = SortDirection()
 
     def describe(self) -> str:
         """As it would be written."""
-        return Ordering(ColumnRef(self.column), self.turn.descending, self.turn.nulls_last).describe()
+        return Ordering(
+            ColumnRef(self.column), self.direction.descending, self.direction.nulls_last
+        ).describe()
 
 
 def check_order(schema: Schema, column: str, operator: str) -> None:
@@ -63,7 +65,7 @@ class TopK(Unary):
 
     def data(self) -> list[object]:
         """Keys, order, limit, offset, rank."""
-        order = [[each.column, each.turn.descending, each.turn.nulls_last] for each in self.order]
+        order = [[each.column, each.direction.descending, each.direction.nulls_last] for each in self.order]
         rank = None if self.rank is None else list(self.rank)
         return [list(self.keys), order, self.limit, self.offset, rank]
 

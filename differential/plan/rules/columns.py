@@ -1,12 +1,12 @@
-"""Columns that nobody reads are dropped before an operator with state keeps them.
+"""Drop columns that nobody reads before an operator with state stores them.
 
-First it is worked out, from the roots down, which columns of each node its readers need, all readers
-together; then every join, arrangement and consolidation is given no others. Selecting costs no stage.
+First, from the roots down, the rule finds the columns of each node that its readers need, all readers
+together. Then every join, arrangement and consolidation gets only those. Selecting costs no stage.
 
-All columns are needed: of what is put out or looked at; by functions of the user, who see whole rows; below
-distinct, where rows that differ in one column only are two; where rows are placed by all that they are; of
-variables of loops, whose columns are those of what goes round. What a reduce reads decides which rows count
-as one, and stays.
+All columns are needed of outputs and of observed collections; by functions of the user, which see whole rows;
+below distinct, where rows that differ in one column only are two; where rows are placed by all their columns;
+of variables of loops, which have the columns of what goes round. The columns that a reduce reads decide which
+rows count as one, and stay.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Needs = dict[bytes, frozenset[str]]
 
 
 def needed_columns(roots: Sequence[Node]) -> _Needs:
-    """What is read of each node beneath `roots`."""
+    """Return the columns that are read of each node beneath `roots`."""
     needs: _Needs = {root.digest: frozenset(root.schema.names) for root in roots}
     for node in reversed(list(beneath(roots))):
         needed = needs.setdefault(node.digest, frozenset())
@@ -49,7 +49,7 @@ def needed_columns(roots: Sequence[Node]) -> _Needs:
 
 
 def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> Node:
-    """`node` over children of which some columns may be gone by now, keeping no more than is needed of it."""
+    """Return `node` over children that may have lost columns; it stores no more than its readers need."""
     needed = needs[node.digest]
     if isinstance(node, Select):
         columns = tuple((name, expr) for name, expr in node.columns if name in needed)
@@ -62,24 +62,24 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
         return NotNull(children[0], left) if left else children[0]
     if isinstance(node, Pairs):
         sides = zip(children, _of_children(node, needed), strict=True)
-        return node.with_children(tuple(_only(child, _columns_left(child, kept)) for child, kept in sides))
+        return node.with_children(tuple(_only(child, _columns_left(child, names)) for child, names in sides))
     if isinstance(node, JoinAll):
         parts = zip(children, _of_children(node, needed), strict=True)
-        return node.with_children(tuple(_only(child, _columns_left(child, kept)) for child, kept in parts))
+        return node.with_children(tuple(_only(child, _columns_left(child, names)) for child, names in parts))
     if isinstance(node, Consolidate | Arrange):
-        (kept,) = _of_children(node, needed)
-        return node.with_children((_only(children[0], _columns_left(children[0], kept)),))
+        (names,) = _of_children(node, needed)
+        return node.with_children((_only(children[0], _columns_left(children[0], names)),))
     if isinstance(node, Filter | Negate | Accumulate | Reduce | Keys | Weigh):
         return node.with_children(children)
-    # Whoever needs all columns has them, in the order in which they were: nothing was dropped beneath it.
+    # A reader that needs all columns has them, in the original order: nothing was dropped beneath it.
     return node.with_children(children)
 
 
 def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ...]:
-    """Which columns of each child `node` reads, if `needed` is needed of it."""
+    """Return which columns of each child `node` reads, if its own readers need `needed`."""
     if isinstance(node, Select):
-        kept = [expr for name, expr in node.columns if name in needed] or [node.columns[0][1]]
-        return (frozenset[str]().union(*(expr.columns() for expr in kept)),)
+        exprs = [expr for name, expr in node.columns if name in needed] or [node.columns[0][1]]
+        return (frozenset[str]().union(*(expr.columns() for expr in exprs)),)
     if isinstance(node, Filter):
         return (needed | node.condition.columns(),)
     if isinstance(node, Negate | NotNull | Consolidate):
@@ -93,10 +93,10 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
     if isinstance(node, Keys):
         return (frozenset(node.keys),)
     if isinstance(node, Weigh):
-        # One column at least, so that there is a row whose multiplicity it is.
+        # At least one column, so that there is a row to carry the multiplicity.
         return ((needed or frozenset(node.schema.names[:1])) | {node.by},)
     if isinstance(node, Accumulate):
-        # Of rows alone nothing is read; a collection has some column nevertheless.
+        # A count of rows reads no column; but every collection has one.
         read = (
             node.columns_read(index) or source.schema.names[:1] for index, source in enumerate(node.sources)
         )
@@ -107,18 +107,18 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
         right = (needed & frozenset(node.right.schema.names) - frozenset(left_keys)) | frozenset(right_keys)
         return (left, right)
     if isinstance(node, JoinAll):
-        wanted = needed | frozenset(node.shared)
-        return tuple(wanted & frozenset(part.schema.names) for part in node.parts)
+        needed_names = needed | frozenset(node.shared)
+        return tuple(needed_names & frozenset(part.schema.names) for part in node.parts)
     return tuple(frozenset(child.schema.names) for child in node.children)
 
 
-def _columns_left(child: Node, kept: frozenset[str]) -> list[str]:
-    """Return the columns `kept` in the order in which `child` has them.
+def _columns_left(child: Node, names: frozenset[str]) -> list[str]:
+    """Return the columns `names` in the order in which `child` has them.
 
-    If a reader needs no column, as a cross join may, it takes the first one that `child` has left. Which one
-    that is, the other readers of the child decide.
+    If a reader needs no column, as a cross join may, it takes the first one that `child` has left. The other
+    readers of the child decide which one that is.
     """
-    return [name for name in child.schema.names if name in kept] or list(child.schema.names[:1])
+    return [name for name in child.schema.names if name in names] or list(child.schema.names[:1])
 
 
 def _only(node: Node, names: Sequence[str]) -> Node:

@@ -60,10 +60,12 @@ def joined_results(roots: Sequence[Node]) -> frozenset[bytes]:
     return frozenset(results)
 
 
-def consolidated_result(node: Node, made: Node, results: frozenset[bytes]) -> Node:
-    """Return `made`, which `node` has become: consolidated if `node` is one of `results`, and never twice."""
+def consolidated_result(node: Node, rewritten: Node, results: frozenset[bytes]) -> Node:
+    """Return `rewritten`, the new form of `node`: consolidated if `node` is one of `results`, and never
+    twice.
+    """
     if node.digest in results:
-        return Consolidate(made)
-    if isinstance(made, Consolidate) and isinstance(made.source, Consolidate):
-        return made.source
-    return made
+        return Consolidate(rewritten)
+    if isinstance(rewritten, Consolidate) and isinstance(rewritten.source, Consolidate):
+        return rewritten.source
+    return rewritten

@@ -1,17 +1,17 @@
-"""In which order does a join of many look up its parts, and how are these kept for it?
+"""Choose the order in which a join of many looks up its parts, and how the parts are arranged for that.
 
-There is a *way* for each part: its changes look up the other parts, one step after another, each by the
-columns that are known by then (`half_join.py` says why the ways together are the join). A step asks one part,
-or, if the fewest candidates are to decide, all parts that would make the same columns known.
+Each part has a *way*: its changes look up the other parts, one step after another, each by the columns that
+are bound by then (`half_join.py` says why the ways together are the join). A step asks one part; or, if the
+fewest candidates are to decide, all parts that would bind the same columns.
 
-    next       of the parts that have a known column: one of which all columns are known, since it can only
-               make rows fewer; else the one with the most known columns. Of these one behind the part whose
-               way it is, the first one: it is met as it was before the change, and so, when all are loaded at
-               once, there is nothing to meet, and only the way of the last part has work
-    kept       a part that is looked up by some columns may be kept by any of these, as long as the others
+    next       of the parts that have a bound column: one whose columns are all bound, since it can only make
+               rows fewer; else the one with the most bound columns. Ties go to the first part behind the part
+               whose way it is: it is met as it was before the change. So, when all parts are loaded at once,
+               there is nothing to meet, and only the way of the last part has work
+    stored     a part that is looked up by some columns may be arranged by any of these, as long as the others
                come next in its rows, which are sorted: edges by `src` are found by `src` and by `src, dst`
-    together   what only moves columns is looked through: three parts that are one collection of edges under
-               three pairs of names want two arrangements of it, not six
+    together   nodes that only move columns are looked through: three parts that are one collection of edges
+               under three pairs of names need two arrangements of it, not six
 """
 
 from __future__ import annotations
@@ -23,135 +23,142 @@ from dataclasses import dataclass
 from ..nodes import JoinAll, Node
 from .sharing import SharedArrangement, collection_of
 
-__all__ = ["JoinLookup", "JoinPosition", "LookupStep", "layouts", "places_of", "way"]
+__all__ = ["JoinLookup", "JoinPosition", "LookupStep", "layouts", "positions_of", "way"]
 
 
 @dataclass(frozen=True)
 class JoinLookup:
-    """Part number `part` is looked up by its columns `known`, and makes `adds` known."""
+    """A lookup of part number `part` by its columns `by`; it binds the columns `adds`."""
 
     part: int
-    known: tuple[str, ...]
+    by: tuple[str, ...]
     adds: tuple[str, ...]
 
 
 LookupStep = tuple[JoinLookup, ...]
-"""Looks of which one adds columns, and the others are asked whether they have them."""
+"""Lookups of one step: one of them adds columns, and the others check whether they have them."""
 
 
 @dataclass(frozen=True)
 class JoinPosition:
-    """Where a part is found by some columns.
+    """How a part is looked up by some columns.
 
-    looked    these columns, in the order of the arrangement; the first `routed` of them are its keys
-    columns   by name in the part, the column of the arrangement
+    lookup_names   these columns, in the order of the arrangement; the first `routed` of them are its keys
+    columns        by name in the part, the column of the arrangement
     """
 
-    kept: SharedArrangement
-    looked: tuple[str, ...]
+    arrangement: SharedArrangement
+    lookup_names: tuple[str, ...]
     routed: int
     columns: dict[str, str]
 
 
 def way(parts: Sequence[Sequence[str]], first: int, *, fewest: bool = False) -> tuple[LookupStep, ...]:
-    """The steps of the changes of part `first`, where `parts` are the columns of each.
+    """Return the steps for the changes of part `first`; `parts` are the columns of each part.
 
-    Requires: all are connected by columns that they share.
+    Requires: the parts are connected by columns that they share.
     """
-    known = set(parts[first])
+    bound = set(parts[first])
     left = [number for number in range(len(parts)) if number != first]
     steps: list[LookupStep] = []
     while left:
-        looks = [_look(parts, number, known) for number in left]
-        looks = [look for look in looks if look.known]
-        best = min(looks, key=lambda look: (bool(look.adds), -len(look.known), look.part < first, look.part))
+        looks = [_look(parts, number, bound) for number in left]
+        looks = [look for look in looks if look.by]
+        best = min(looks, key=lambda look: (bool(look.adds), -len(look.by), look.part < first, look.part))
         step: LookupStep = (best,)
         if fewest and best.adds:
             step = tuple(look for look in looks if set(look.adds) == set(best.adds))
         steps.append(step)
         left = [number for number in left if number not in {look.part for look in step}]
-        known |= set(best.adds)
+        bound |= set(best.adds)
     return tuple(steps)
 
 
-def _look(parts: Sequence[Sequence[str]], number: int, known: set[str]) -> JoinLookup:
+def _look(parts: Sequence[Sequence[str]], number: int, bound: set[str]) -> JoinLookup:
     columns = parts[number]
     return JoinLookup(
-        number, tuple(c for c in columns if c in known), tuple(c for c in columns if c not in known)
+        number, tuple(c for c in columns if c in bound), tuple(c for c in columns if c not in bound)
     )
 
 
 def _looks_of(node: JoinAll) -> list[tuple[int, frozenset[str]]]:
-    """All (part, columns) by which some way looks up; where the fewest decide, whole rows as well."""
+    """Return all (part, columns) by which some way looks up; if the fewest decide, also with the added
+    columns.
+    """
     names = [part.schema.names for part in node.parts]
-    found: dict[tuple[int, frozenset[str]], None] = {}
+    lookups: dict[tuple[int, frozenset[str]], None] = {}
     for first in range(len(names)):
         for step in way(names, first, fewest=node.fewest):
             for look in step:
-                found[look.part, frozenset(look.known)] = None
+                lookups[look.part, frozenset(look.by)] = None
                 if len(step) > 1:
-                    found[look.part, frozenset((*look.known, *look.adds))] = None
-    return list(found)
+                    lookups[look.part, frozenset((*look.by, *look.adds))] = None
+    return list(lookups)
 
 
-def places_of(node: JoinAll) -> dict[tuple[int, frozenset[str]], JoinPosition]:
-    """Where each part is found by each set of columns by which it is looked up."""
+def positions_of(node: JoinAll) -> dict[tuple[int, frozenset[str]], JoinPosition]:
+    """Return how each part is looked up, for each set of columns by which some way does so."""
     readings = [_read(part) for part in node.parts]
-    wanted: defaultdict[bytes, list[frozenset[str]]] = defaultdict(list)
+    column_sets: defaultdict[bytes, list[frozenset[str]]] = defaultdict(list)
     used: defaultdict[bytes, set[str]] = defaultdict(set)
     looks = _looks_of(node)
-    for part, known in looks:
+    for part, by in looks:
         base, columns = readings[part]
-        wanted[base.digest].append(frozenset(columns[name] for name in known))
+        column_sets[base.digest].append(frozenset(columns[name] for name in by))
         used[base.digest].update(columns.values())
-    made = {
-        base.digest: layouts(wanted[base.digest], [n for n in base.schema.names if n in used[base.digest]])
+    layouts_by_base = {
+        base.digest: layouts(
+            column_sets[base.digest], [n for n in base.schema.names if n in used[base.digest]]
+        )
         for base, _ in readings
-        if base.digest in wanted
+        if base.digest in column_sets
     }
-    found: dict[tuple[int, frozenset[str]], JoinPosition] = {}
-    for part, known in looks:
+    positions: dict[tuple[int, frozenset[str]], JoinPosition] = {}
+    for part, by in looks:
         base, columns = readings[part]
         names = {column: name for name, column in columns.items()}
-        keys, values = made[base.digest][frozenset(columns[name] for name in known)]
-        looked = tuple(names[column] for column in (*keys, *values)[: len(known)])
-        found[part, known] = JoinPosition(SharedArrangement(base, keys, values), looked, len(keys), columns)
-    return found
+        keys, values = layouts_by_base[base.digest][frozenset(columns[name] for name in by)]
+        lookup_names = tuple(names[column] for column in (*keys, *values)[: len(by)])
+        positions[part, by] = JoinPosition(
+            SharedArrangement(base, keys, values), lookup_names, len(keys), columns
+        )
+    return positions
 
 
 def _read(part: Node) -> tuple[Node, dict[str, str]]:
-    """The collection whose columns a part has moved, and by name which of them each is."""
+    """Return the collection whose columns a part moves, and which of them each column of the part is."""
     node, columns = collection_of(part)
     if len(set(columns.values())) == len(columns):
         return node, columns
-    return part, {name: name for name in part.schema.names}  # two of its columns are one
+    return part, {name: name for name in part.schema.names}  # two of its columns are one column there
 
 
 def layouts(
-    wanted: Sequence[frozenset[str]], names: Sequence[str]
+    column_sets: Sequence[frozenset[str]], names: Sequence[str]
 ) -> dict[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]]:
-    """(keys, other columns) of an arrangement for each wanted set of columns, few of them different.
+    """Return (keys, other columns) of an arrangement for each set of columns; few of them differ.
 
     Law: the first columns of a set's arrangement are that set, and its keys are some of them.
     """
-    made: list[list[tuple[str, ...]]] = []
+    all_blocks: list[list[tuple[str, ...]]] = []
     chosen: dict[frozenset[str], list[tuple[str, ...]]] = {}
-    for columns in sorted(set(wanted), key=lambda each: (len(each), [n in each for n in names][::-1])):
-        chosen[columns] = next((blocks for blocks in made if _fits(blocks, columns, names)), [])
+    for columns in sorted(set(column_sets), key=lambda each: (len(each), [n in each for n in names][::-1])):
+        chosen[columns] = next((blocks for blocks in all_blocks if _fits(blocks, columns, names)), [])
         if not chosen[columns]:
             chosen[columns].append(_ordered(columns, names))
-            made.append(chosen[columns])
-    found: dict[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+            all_blocks.append(chosen[columns])
+    layout_by_columns: dict[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for columns, (keys, *blocks) in chosen.items():
         before = [name for block in blocks for name in block]
         others = [name for name in names if name not in keys and name not in before]
-        found[columns] = (keys, (*before, *others))
-    return found
+        layout_by_columns[columns] = (keys, (*before, *others))
+    return layout_by_columns
 
 
 def _fits(blocks: list[tuple[str, ...]], columns: frozenset[str], names: Sequence[str]) -> bool:
-    """Whether an arrangement sorted by these blocks one after another is by these columns first; if it is so
-    once a block is added, that is done.
+    """Return True if an arrangement sorted by these blocks in turn has exactly `columns` first.
+
+    If adding a block makes that true, add the block.
     """
     covered: set[str] = set()
     for block in blocks:

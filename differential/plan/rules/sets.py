@@ -1,7 +1,8 @@
-"""A distinct of what is a set already goes, and so does the question which keys a group by these has.
+"""Remove a distinct of a collection that is a set already, and a `Keys` of a group by just these keys.
 
-Not of a reduce by a function, which may give a row twice, and not of an input, whose rows may be there twice
-or be owed. What takes its place is consolidated, if the distinct was what made it so inside a loop.
+A reduce by a function is no such set, since it may give a row twice. An input is none either: it may have a
+row twice, or with a negative multiplicity. Inside a loop, the replacement is consolidated if only the
+distinct made it so.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ __all__ = ["drop_distinct"]
 
 
 def drop_distinct(node: Node) -> Node | None:
-    """What does instead of this node; None if the rule does not apply."""
+    """Return what replaces this node; None if the rule does not apply."""
     if isinstance(node, Keys):
         return _without_keys(node)
     if not isinstance(node, Distinct) or not is_set(node.source):
         return None
-    # Outside of loops nobody minds updates that cancel; what goes round must not hold any.
+    # Outside of loops updates that cancel do no harm; what goes round in a loop must not hold any.
     return node.source if is_consolidated(node.source) or not node.free else Consolidate(node.source)
 
 
 def _without_keys(node: Keys) -> Node | None:
-    """The key columns of what has one row for each of just these keys."""
+    """Return the key columns of the operator beneath, if it has one row for each of just these keys."""
     if node.free or not node.keys:
-        # In loops it is kept: without other columns, a reduce's corrections cancel. Without keys it says only
-        # whether there is a row, and there is no row without columns.
+        # In a loop the node stays: without other columns, a reduce's corrections cancel. Without keys it says
+        # only whether there is a row, and there is no row without columns.
         return None
     below, names = node.source, list(node.keys)
     while isinstance(below, Select):

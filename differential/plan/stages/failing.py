@@ -1,12 +1,12 @@
-"""Which way do failures take to the outputs whose answers they spoil?
+"""Lead failures to the outputs whose answers they spoil.
 
-Every connector with a chain that has no answer for some rows gets connectors beside it, from the same stream
-to the second port of each output that can be reached from where the first one leads. What is reached follows
-from the stages, so that it holds for stages that users have written, too. Failures cross neither operators
-nor arrangements: they leave the loops that they are in and go to all workers.
+Take a connector with a chain that has no answer for some rows. From the stream of this connector, further
+connectors lead to the second port of each output that can be reached from the connector's target.
+Reachability follows from the stages, so that it holds for stages that users have written, too. Failures cross
+neither operators nor arrangements: they leave the loops that they are in and go to all workers.
 
-What leads to a claim that no output rests on, or to no output at all, spoils all outputs. In a
-dataflow without outputs it leads to a stage that ends the dataflow once an epoch with a failure is complete.
+Failures that lead to a claim that no output rests on, or to no output at all, spoil all outputs. In a
+dataflow without outputs they go to a stage that ends the dataflow once an epoch with a failure is complete.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from ...operators.table_io import TableConstant
 __all__ = ["add_failures", "failures_of"]
 
 _ROUTE: Final = EveryWorkerRoute(FAILURES.width)
-"""By which failures go to outputs."""
+"""The route of failures to outputs."""
 
 
 @dataclass
 class _Source:
-    """A chain on one stream, which several connectors may run. `targets`: how many of these lead to each port
-    of a stage.
+    """A chain on one stream, which several connectors may run.
+
+    `targets`: for each port of a stage, the number of these connectors that lead to it.
     """
 
     stream: Stream
@@ -50,7 +51,7 @@ class _Source:
 
     @property
     def times(self) -> int:
-        """How often the operator gets each row: twice, where a collection is put together with itself.
+        """How often the operator gets each row: twice, where a collection is concatenated with itself.
 
         Each target gets the whole collection by connectors of its own.
         """
@@ -58,7 +59,7 @@ class _Source:
 
 
 def failures_of(export: str) -> str:
-    """The name under which a dataflow exports what fails in one of its exports."""
+    """Return the name under which a dataflow exports the failures of one of its exports."""
     return f"{export}{EXPORTED_BESIDE}"
 
 
@@ -68,11 +69,12 @@ def add_failures(
     imports: Sequence[tuple[Stream, Stream, str]] = (),
     claims: Sequence[int] = (),
 ) -> None:
-    """Add what failures need to a dataflow of which all stages are declared.
+    """Add the ways of failures to a dataflow of which all stages are declared.
 
     Args:
-        operators: what operators have found to fail, and by the text of what failed where it was written.
-        imports: what is imported, what fails in it, and what that is called.
+        operators: the failures that each operator finds itself; and, by text of what failed, where it was
+        written.
+        imports: the rows of each import, its failures, and its name.
         claims: stages at which claims end that no output rests on.
     """
     exports = {failures_of(name): declared.stage for name, declared in dataflow.exports.items()}
@@ -86,38 +88,40 @@ def add_failures(
     claimed = _reached(dataflow, {str(claim): claim for claim in claims})
 
     def spoiled(stages: Iterable[int]) -> list[str]:
-        """The outputs and exports that what these stages are sent may spoil; [""]: there are none at all."""
-        found: set[str] = set()
+        """Return the outputs and exports that failures sent to these stages may spoil; [""] if there are none
+        at all.
+        """
+        spoiled_names: set[str] = set()
         for stage in stages:
-            found.update(names if claimed[stage] or not beneath[stage] else beneath[stage])
-        return sorted(found) or [""]
+            spoiled_names.update(names if claimed[stage] or not beneath[stage] else beneath[stage])
+        return sorted(spoiled_names) or [""]
 
     left: dict[tuple[int, int], Stream] = {}
     feeds: dict[str, list[Feed]] = defaultdict(list)
     for source in sources:
         for name in spoiled(target for target, _ in source.targets):
             feeds[name].append(_feed(dataflow, source, places, left))
-    known = [(stream, stream, written) for stream, written in operators]
-    known += [(rows, stream, _Imported(title)) for rows, stream, title in imports]
-    for rows, stream, written in known:
-        sites.append(written)
+    entries = [(stream, stream, lines) for stream, lines in operators]
+    entries += [(rows, stream, _Imported(title)) for rows, stream, title in imports]
+    for rows, stream, lines in entries:
+        sites.append(lines)
         outside = _outside(dataflow, stream)
         for name in spoiled([rows.stage_index]):
             transform, detail = AtPlace(len(sites) - 1), f"failures at {len(sites) - 1}"
             feeds[name].append(Feed(outside, FAILURES_PORT, _ROUTE, transform, detail))
     for name in exports:
         _export(dataflow, name, feeds.pop(name, []))
-    for name, given in feeds.items():
+    for name, failure_feeds in feeds.items():
         if name:
             out = FailuresOut(f"output {name!r}", tuple(sites), dataflow.outputs[name].is_strict)
-            dataflow.add_failures(name, out, given)
+            dataflow.add_failures(name, out, failure_feeds)
         else:
-            _end(dataflow, FailuresOut(f"the dataflow {dataflow.name!r}", tuple(sites), True), given)
+            _end(dataflow, FailuresOut(f"the dataflow {dataflow.name!r}", tuple(sites), True), failure_feeds)
 
 
 def _sources(dataflow: Dataflow) -> list[_Source]:
-    """All chains that have no answer for some rows, each once for each stream."""
-    found: dict[tuple[object, ...], _Source] = {}
+    """Return all chains that have no answer for some rows, each once for each stream."""
+    sources: dict[tuple[object, ...], _Source] = {}
     for stage in dataflow.stages:
         for feed in stage.feeds:
             if not isinstance(feed.transform, LinearTransform) or feed.transform.failures is not None:
@@ -126,39 +130,43 @@ def _sources(dataflow: Dataflow) -> list[_Source]:
             if chain is None:
                 continue
             key = feed.stream.stage_index, feed.stream.output, tuple(chain.describe()), chain.origins
-            source = found.setdefault(key, _Source(feed.stream, chain))
+            source = sources.setdefault(key, _Source(feed.stream, chain))
             source.transforms.append(feed.transform)
             source.targets[stage.index, feed.port] += 1
-    return list(found.values())
+    return list(sources.values())
 
 
 def _places(sources: Sequence[_Source]) -> tuple[dict[bytes, int], list[Mapping[str, str]]]:
-    """A number for each operator, and by number where what fails in its chains was written."""
+    """Number the operators of these chains; return the numbers, and by number where its chains' parts were
+    written.
+    """
     places: dict[bytes, int] = {}
     sites: list[dict[str, str]] = []
     for source in sources:
-        written = source.chain.sites()
+        lines = source.chain.sites()
         for operator in source.chain.origins:
             if places.setdefault(operator, len(sites)) == len(sites):
                 sites.append({})
-            sites[places[operator]] |= written
+            sites[places[operator]] |= lines
     return places, list(sites)
 
 
 class _Imported(dict[str, str]):
-    """In place of where something was written: of which import it is."""
+    """Stands in for the lines where something was written: says for every text which import it is from."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
         self._title = title
 
-    def get(self, key: str, default: str = "") -> str:  # type: ignore[override]  # it knows all
-        """The same for everything."""
+    def get(self, key: str, default: str = "") -> str:  # type: ignore[override]  # every text has one
+        """Return the same line for every text."""
         return f"in the import {self._title}"
 
 
 def _reached(dataflow: Dataflow, targets: Mapping[str, int]) -> dict[int, frozenset[str]]:
-    """By stage the names of the targets, stages too, that what it sends can reach, its own included."""
+    """Return by stage the names of the targets, stages too, that its output can reach; a target reaches
+    itself.
+    """
     readers: dict[int, set[int]] = defaultdict(set)
     for stage in dataflow.stages:
         for feed in stage.feeds:
@@ -167,27 +175,29 @@ def _reached(dataflow: Dataflow, targets: Mapping[str, int]) -> dict[int, frozen
     for source, reading in readers.items():
         for reader in reading:
             sources[reader].add(source)
-    found: dict[int, set[str]] = {stage.index: set() for stage in dataflow.stages}
+    reached: dict[int, set[str]] = {stage.index: set() for stage in dataflow.stages}
     for name, target in targets.items():
         waiting = [target]
         while waiting:
             stage_index = waiting.pop()
-            if name not in found[stage_index]:
-                found[stage_index].add(name)
+            if name not in reached[stage_index]:
+                reached[stage_index].add(name)
                 waiting += sources[stage_index]
-    return {index: frozenset(names) for index, names in found.items()}
+    return {index: frozenset(names) for index, names in reached.items()}
 
 
 def _feed(
     dataflow: Dataflow, source: _Source, places: Mapping[bytes, int], left: dict[tuple[int, int], Stream]
 ) -> Feed:
-    """One more connector for the failures of a chain; all that run it let failures pass by."""
+    """Return one more connector for the failures of a chain; all transforms that run the chain no longer
+    raise them.
+    """
     first = source.transforms[0]
     if first.failures is None:
         shape = source.stream.scope.shape
         first.failures = ChainFailures(places, shape, source.times)
         for other in source.transforms[1:]:
-            other.failures = ChainFailures(places, shape)  # which nobody reads: they are those of the first
+            other.failures = ChainFailures(places, shape)  # nobody reads these: they are the first one's
     key = source.stream.stage_index, source.stream.output
     if key not in left:
         left[key] = _outside(dataflow, source.stream)
@@ -198,7 +208,7 @@ def _feed(
 
 
 def _outside(dataflow: Dataflow, stream: Stream) -> Stream:
-    """The same stream in the scope of outputs."""
+    """Return the same stream in the scope of outputs."""
     while (parent := stream.scope.parent) is not None:
         summary = PathSummary.leave(parent.shape)
         name = f"failures leave {stream.scope.name}"
@@ -209,20 +219,20 @@ def _outside(dataflow: Dataflow, stream: Stream) -> Stream:
 
 
 def _export(dataflow: Dataflow, name: str, feeds: list[Feed]) -> None:
-    """Let importers read what fails, under a name; nothing does, perhaps."""
+    """Let importers read failures, of which there may be none, under a name."""
     keys = FAILURES.names
     route = KeyRoute(FAILURES.width, FAILURES.symbol_words, FAILURES.width)
-    given = [Feed(feed.stream, 0, route, feed.transform, feed.detail) for feed in feeds]
-    if not given:
-        given = [dataflow.constant(f"no {name}", TableConstant(FAILURES, [])).feed()]
-    (stream,) = dataflow.stage(name, lambda: ExportVertex(FAILURES, keys), given, detail="failures")
+    own_feeds = [Feed(feed.stream, 0, route, feed.transform, feed.detail) for feed in feeds]
+    if not own_feeds:
+        own_feeds = [dataflow.constant(f"no {name}", TableConstant(FAILURES, [])).feed()]
+    (stream,) = dataflow.stage(name, lambda: ExportVertex(FAILURES, keys), own_feeds, detail="failures")
     dataflow.export(name, stream)
 
 
 def _end(dataflow: Dataflow, out: FailuresOut, feeds: list[Feed]) -> StageDeclaration:
-    """A stage that ends the dataflow at an epoch with failures."""
-    given = [Feed(feed.stream, 0, feed.route, feed.transform, feed.detail) for feed in feeds]
+    """Add a stage that ends the dataflow at an epoch with failures."""
+    own_feeds = [Feed(feed.stream, 0, feed.route, feed.transform, feed.detail) for feed in feeds]
     dataflow.stage(
-        "failures", lambda: FailuresEndVertex(out.new_log()), given, outputs=0, detail=out.describe()
+        "failures", lambda: FailuresEndVertex(out.new_log()), own_feeds, outputs=0, detail=out.describe()
     )
     return dataflow.stages[-1]

@@ -1,6 +1,6 @@
-"""What the stage of a grouping keeps, and how it makes answers of that: one case for each kind of node.
+"""The stage of a grouping: what it stores, and how it makes answers of that; one case for each kind of node.
 
-Where its rows come from, and who else reads what it keeps, is decided in `lowering.py`.
+`lowering.py` decides where its rows come from, and which other operators read what it stores.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | S
 
 
 class GroupStage(NamedTuple):
-    """What a grouping becomes.
+    """The parts of a grouping's stage.
 
-    source   its rows, with the columns that it keeps and no others
-    widths   key words and value words of these
+    source   its rows, with only the columns that it stores
+    widths   the number of key words and of value words of these
     shown    the columns that messages show
-    detail   what tells it from other stages, for workers to compare
+    detail   text that tells it from other stages, for workers to compare
     """
 
     source: Lowered
@@ -47,7 +47,7 @@ class GroupStage(NamedTuple):
 def stage_of(
     node: Grouping, sources: Sequence[Lowered], arrangement: SharedArrangement | None, sites: Sites
 ) -> GroupStage:
-    """The stage for `node`, of the collections `sources`, or of what `arrangement` keeps of the first."""
+    """Return the stage of `node` over `sources`, or over what `arrangement` stores of the first of them."""
     source = sources[0]
     if isinstance(node, Accumulate):
         return _count(node, source, arrangement) if node.counts_only else _accumulate(node, sources)
@@ -66,36 +66,38 @@ def stage_of(
 
 def _reduce(node: Reduce, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
     if arrangement is None:
-        kept = source.schema.picked(node.columns_read).reordered(node.keys)
-        source = narrowed(source, kept)
+        columns = source.schema.picked(node.columns_read).reordered(node.keys)
+        source = narrowed(source, columns)
     else:
-        kept = columns_as_read(node, arrangement)
-    key_words = sum(kept[key].words for key in node.keys)
-    wanted: list[tuple[Kind, int]] = []
+        columns = columns_as_read(node, arrangement)
+    key_words = sum(columns[key].words for key in node.keys)
+    aggregates: list[tuple[Kind, int]] = []
     for _, aggregate in node.aggregates:
         assert aggregate.kind in ("min", "max") and aggregate.column is not None, "others are no reduces"
-        wanted.append((aggregate.kind, kept.offset(aggregate.column) - key_words))
+        aggregates.append((aggregate.kind, columns.offset(aggregate.column) - key_words))
     names = tuple(aggregate.describe() for _, aggregate in node.aggregates)
-    shown = DisplaySchemas(kept.picked(node.keys), kept, node.schema, names)
-    widths = (key_words, kept.width - key_words)
-    return GroupStage(source, widths, Aggregates(tuple(wanted)), shown, f"({kept}) → ({node.schema})")
+    shown = DisplaySchemas(columns.picked(node.keys), columns, node.schema, names)
+    widths = (key_words, columns.width - key_words)
+    return GroupStage(source, widths, Aggregates(tuple(aggregates)), shown, f"({columns}) → ({node.schema})")
 
 
 def _count(node: Accumulate, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
-    """Numbers of rows are multiplicities of keys: nothing needs to be made for them."""
+    """Return the stage of a count: numbers of rows are multiplicities of keys, so that it needs no
+    components.
+    """
     if arrangement is None:
-        kept = source.schema.picked(node.keys)
-        source = narrowed(source, kept)
+        columns = source.schema.picked(node.keys)
+        source = narrowed(source, columns)
     else:  # its columns may have other names than those of the node
-        kept = columns_as_read(node, arrangement)
+        columns = columns_as_read(node, arrangement)
     names = tuple(aggregate.describe() for _, _, aggregate in node.added)
     parts = Aggregates((("count", -1),) * len(names))
-    shown = DisplaySchemas(kept, kept, node.schema, names)
-    return GroupStage(source, (kept.width, 0), parts, shown, f"({kept}) → ({node.schema})")
+    shown = DisplaySchemas(columns, columns, node.schema, names)
+    return GroupStage(source, (columns.width, 0), parts, shown, f"({columns}) → ({node.schema})")
 
 
 def _accumulate(node: Accumulate, sources: Sequence[Lowered]) -> GroupStage:
-    """Rows of all sources become components on their way, before they are sent to the worker of their key."""
+    """Return the stage of sums: rows become components before they are sent to the worker of their key."""
     layouts = [source.schema.picked(node.columns_read(index)) for index, source in enumerate(sources)]
     plans = accumulation_of(node, layouts)
     terms: list[Term] = []
@@ -105,11 +107,11 @@ def _accumulate(node: Accumulate, sources: Sequence[Lowered]) -> GroupStage:
             for term in narrowed(source, layout).terms
         ]
     keys = layouts[0].picked(node.keys)
-    kept = Schema((*keys, Column(COMPONENT, integer)))
-    together = replace(sources[0], schema=kept, terms=tuple(terms))
-    shown = DisplaySchemas(keys, kept, node.schema, plans.names)
-    given = " and ".join(f"({layout})" for layout in layouts)
-    detail = f"{given} → ({node.schema}) {plans.makers} {plans.accumulation}"
+    components = Schema((*keys, Column(COMPONENT, integer)))
+    together = replace(sources[0], schema=components, terms=tuple(terms))
+    shown = DisplaySchemas(keys, components, node.schema, plans.names)
+    column_texts = " and ".join(f"({layout})" for layout in layouts)
+    detail = f"{column_texts} → ({node.schema}) {plans.makers} {plans.accumulation}"
     return GroupStage(together, (keys.width, 1), plans.accumulation, shown, detail)
 
 
@@ -128,14 +130,14 @@ def _function(node: ReduceFunction, source: Lowered, sites: Sites) -> GroupStage
 
 
 def _top_k(node: TopK, source: Lowered) -> GroupStage:
-    """All columns are kept: rows that differ in one of them are different rows."""
-    kept = node.rows
-    source = narrowed(source, kept)
-    turns = tuple(each.turn for each in node.order)
+    """Return the stage of first rows; it stores all columns: rows that differ in any are different rows."""
+    columns = node.rows
+    source = narrowed(source, columns)
+    directions = tuple(each.direction for each in node.order)
     kind = None if node.rank is None else node.rank[1]
-    in_order = InOrder(kept, len(node.keys), turns, node.limit, node.offset, kind)
-    widths = (in_order.key_words, kept.width - in_order.key_words)
-    shown = DisplaySchemas(kept.picked(node.keys), kept, node.schema)
+    in_order = InOrder(columns, len(node.keys), directions, node.limit, node.offset, kind)
+    widths = (in_order.key_words, columns.width - in_order.key_words)
+    shown = DisplaySchemas(columns.picked(node.keys), columns, node.schema)
     return GroupStage(source, widths, in_order, shown, in_order.describe())
 
 
@@ -154,17 +156,19 @@ def _sweep(node: Sweep, source: Lowered) -> GroupStage:
 
 
 def _distinct(source: Lowered) -> GroupStage:
-    """A distinct is a reduce whose key is the whole row."""
+    """Return the stage of a distinct: a reduce whose key is the whole row."""
     schema = source.schema
     shown = DisplaySchemas(schema, schema, schema)
     return GroupStage(source, (schema.width, 0), Aggregates(()), shown, f"({schema})")
 
 
 def _keys(node: Keys, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
-    """A distinct by the key words, whatever values an arrangement has beside them."""
-    kept = node.schema if arrangement is None else arrangement.schema
+    """Return the stage of `Keys`: a distinct of the key words, whatever values an arrangement has beside
+    them.
+    """
+    columns = node.schema if arrangement is None else arrangement.schema
     if arrangement is None:
-        source = narrowed(source, kept)
+        source = narrowed(source, columns)
     width = node.schema.width
-    shown = DisplaySchemas(kept.picked(kept.names[: len(node.keys)]), kept, node.schema)
-    return GroupStage(source, (width, kept.width - width), Aggregates(()), shown, f"({kept})")
+    shown = DisplaySchemas(columns.picked(columns.names[: len(node.keys)]), columns, node.schema)
+    return GroupStage(source, (width, columns.width - width), Aggregates(()), shown, f"({columns})")

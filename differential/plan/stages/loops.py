@@ -1,16 +1,16 @@
-"""From loops of a plan to stages: where collections enter, how a variable comes back, what leaves.
+"""From loops of a plan to stages: how collections enter, how variables come back, what leaves.
 
 Inside a loop times have one more counter, i. A variable x is its initial collection at i = 0, and the body's
 result of iteration i at i + 1:
 
     x = s + feedback(body(x) - s)        s: the initial collection, entered at i = 0
 
-so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing nothing
-circulates, and the sum over all iterations, which is what leaves, is the fixed point. What circulates must be
+so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing, nothing
+circulates. The sum over all iterations, which leaves the loop, is the fixed point. What circulates must be
 consolidated: updates that cancel would go round for ever.
 
-A node is computed in the innermost loop that it depends on, once; what is used further inside is entered
-there, which costs nothing at run time.
+A node is computed once, in the innermost loop that it depends on. A loop further inside that uses it lets it
+enter, which costs nothing at run time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ...skew.running.stages import SpreadStreams
 from ..facts import goes_straight, is_consolidated
 from ..nodes import AssertEmpty, ByPriority, LetRec, Node
 from ..rewriting import beneath
-from ..rules.sharing import SharedArrangement, Sharing, returned
+from ..rules.sharing import SharedArrangement, Sharing, returned_answers
 from .terms import Leaves, Loops, LoopVariable, Lowered, Sites, Term, feeds_of, narrowed
 
 __all__ = ["LoopLowering"]
 
 
 class LoopLowering:
-    """Makes loops of one dataflow; `Lowering` makes what is in them."""
+    """Makes loops of one dataflow; `Lowering` makes the nodes in them."""
 
     def __init__(self, dataflow: Dataflow, leaves: Leaves, sites: Sites) -> None:
         self._dataflow = dataflow
@@ -54,43 +54,45 @@ class LoopLowering:
         self._results: dict[tuple[bytes, Loops], tuple[Lowered, ...]] = {}
         self._entered: dict[tuple[int, int, Loop], Stream] = {}
         self._variables: list[tuple[LetRec, Loop, tuple[LoopVariable, ...]]] = []
-        """By depth: the loops that are being made, and what stands for their variables."""
+        """By depth: the loops under construction, and what stands for their variables."""
         self.sharing = Sharing()
-        """Set before roots are made."""
+        """The shared arrangements; set before roots are made."""
         self.read: frozenset[bytes] = frozenset()
-        """Digests of what outputs rest on. Set before roots are made."""
+        """Digests of the nodes that outputs rest on; set before roots are made."""
         self.failing: list[tuple[Stream, dict[str, str]]] = []
-        """What operators find to fail; and by the text of what fails where it was written."""
+        """Failures that operators find themselves; and, by text of what fails, where it was written."""
         self.claims: list[int] = []
-        """The stages at which claims end that nobody reads: they are claims of the whole."""
+        """The stages of claims that no output rests on: they are claims of the whole dataflow."""
         self._spread: dict[bytes, SpreadStreams] = {}
-        """By digest of a join that is spread over units: what its stages give."""
+        """By digest of a join that is spread over units: the streams of its stages."""
         self._arranged: dict[tuple[object, Loops], tuple[Arranged, Loops]] = {}
-        """By identity of what is kept, and home of its node: the arrangement, and the loops that it is in."""
+        """By identity of an arrangement, and home of its node: the arrangement, and the loops
+        that it is in.
+        """
 
     def root(self, node: Node) -> None:
         """Make what an output or an effect needs."""
         if isinstance(node, LetRec):
             self._loop(node)
             return
-        made = self._lower(node)
+        lowered = self._lower(node)
         if isinstance(node, AssertEmpty) and node.digest not in self.read:
-            words = made.schema.width
+            words = lowered.schema.width
             self._dataflow.stage(
                 "claim",
                 lambda: RowsEndVertex(words),
-                feeds_of(made, 0, None),
+                feeds_of(lowered, 0, None),
                 outputs=0,
                 detail=node.what,
             )
             self.claims.append(self._dataflow.stages[-1].index)
 
     def _lower(self, node: Node) -> Lowered:
-        """What computes `node`."""
+        """Return what computes `node`."""
         raise NotImplementedError
 
     def _loop(self, node: LetRec) -> tuple[Lowered, ...]:
-        """What leaves a loop: one result for each of its variables."""
+        """Return the results that leave a loop, one for each of its variables."""
         key = (node.digest, self._home(node))
         if key not in self._results:
             with at_site(self._sites.get(node.digest, ())):
@@ -126,11 +128,11 @@ class LoopLowering:
                 if variable.rows is not None:
                     self._close(body, variable.start, variable.rows, is_consolidated(node.bodies[index]))
                 if variable.answers is not None:
-                    goes_on = returned(node, index)
+                    goes_on = returned_answers(node, index)
                     assert goes_on is not None
                     answers = self._arranged[self._identity(goes_on[0])][0].stream
-                    said = last_rounds(goes_on[0].schema)
-                    variable.answers.connect(answers, replace(answers.feed(), describe=said))
+                    describe = last_rounds(goes_on[0].schema)
+                    variable.answers.connect(answers, replace(answers.feed(), describe=describe))
         finally:
             self._variables = outer
         loop.check_connected()
@@ -146,31 +148,31 @@ class LoopLowering:
     def _guard(self, variable: LoopVariable) -> None:
         """Let a variable of a loop that stops come back through a stage.
 
-        What is too late is dropped where it goes round, by its counter. On a way that leaves the loop at once
-        there would be no counter left to see.
+        The feedback drops rows that are too late, by their counter. On a way that leaves the loop at once
+        there would be no counter left to check.
         """
         variable.rows = variable.loop.feedback()
         back = Term(variable.rows.stream, LinearChain.over(variable.start.schema))
         variable.back = self._consolidate(replace(variable.start, terms=(back,))).terms
 
     def _close(self, body: Lowered, start: Lowered, feedback: Feedback, is_clean: bool) -> None:
-        """Connect what changed in an iteration to the next."""
+        """Connect the changes of one iteration to the next one."""
         taken = tuple(Term(term.stream, term.chain.negate()) for term in start.terms)
         difference = replace(body, terms=(*body.terms, *taken))
         if not is_clean:
             difference = self._consolidate(difference)
-        said = last_rounds(body.schema)
+        describe = last_rounds(body.schema)
         for feed in feeds_of(difference, 0, None):
-            feedback.connect(feed.stream, replace(feed, describe=said))
+            feedback.connect(feed.stream, replace(feed, describe=describe))
 
     def _by_priority(self, node: ByPriority) -> Lowered:
-        """A stage in the loop, before whose rows their priority is written."""
+        """Add a stage in the loop; its rows come with their priority in front."""
         loops = self._variables[node.depth - 1][2][0].start.loops
         source = self._within(self._lower(node.source), loops)
         name = "priority"
         while name in node.schema:
             name += "_"
-        columns = {name: node.priority, **{known: col(known) for known in node.schema.names}}
+        columns = {name: node.priority, **{other: col(other) for other in node.schema.names}}
         terms = tuple(
             Term(term.stream, term.chain.select(columns).standing_for(node.digest, term.chain))
             for term in source.terms
@@ -187,20 +189,20 @@ class LoopLowering:
         )
 
     def _home(self, node: Node) -> Loops:
-        """The loops that are being made and that `node` depends on, as far as that tells it apart."""
+        """Return the loops under construction down to the deepest one that `node` depends on."""
         depth = max(node.free, default=0)
         return () if depth == 0 else tuple(loop for _, loop, _ in self._variables[:depth])
 
-    def _identity(self, kept: SharedArrangement) -> tuple[object, Loops]:
-        return kept.identity, self._home(kept.node)
+    def _identity(self, arrangement: SharedArrangement) -> tuple[object, Loops]:
+        return arrangement.identity, self._home(arrangement.node)
 
     def _together(self, parts: list[Lowered], around: Sequence[Loops] = ()) -> list[Lowered]:
-        """All parts in the innermost loop among them, and `around`."""
+        """Return all parts within the innermost loop among theirs and `around`."""
         innermost = max([*(part.loops for part in parts), *around], key=len)
         return [self._within(part, innermost) for part in parts]
 
     def _within(self, part: Lowered, loops: Loops) -> Lowered:
-        """`part`, entered into as many of `loops` as it is not in yet."""
+        """Return `part`, entered into those of `loops` that it is not in yet."""
         assert part.loops == loops[: len(part.loops)], "it is of this place or of one around it"
         for loop in loops[len(part.loops) :]:
             terms = tuple(Term(self._enter(term.stream, loop), term.chain) for term in part.terms)
@@ -214,14 +216,16 @@ class LoopLowering:
         return self._entered[key]
 
     def _entered_in(self, arranged: Arranged, its: Loops, loops: Loops) -> Arranged:
-        """The same arrangement, entered into as many of `loops` as it is not in yet."""
+        """Return the arrangement, entered into those of `loops` that it is not in yet."""
         stream = arranged.stream
         for loop in loops[len(its) :]:
             stream = self._enter(stream, loop)
         return replace(arranged, stream=stream)
 
     def _first(self, variable: LoopVariable, layout: SharedArrangement, named: Mapping[str, str]) -> Lowered:
-        """What a variable is beside the answers of the iteration before: s, and -s one iteration later."""
+        """Return what a variable has beside the answers of the iteration before: s, and -s one iteration
+        later.
+        """
         if variable.first is None and not variable.start.terms:
             variable.first = replace(variable.start, schema=layout.schema)
         if variable.first is None:
@@ -240,7 +244,7 @@ class LoopLowering:
     def _returning(
         self, variable: LoopVariable, first: Lowered, layout: SharedArrangement, loops: Loops, is_shared: bool
     ) -> list[JoinPart]:
-        """A variable as a sum: what it begins as, and the answers of the iteration before."""
+        """Return a variable as a sum: its initial collection, and the answers of the iteration before."""
         kw = layout.schema.picked(layout.keys).width
         vw = layout.schema.width - kw
         if variable.answers is None:
@@ -263,8 +267,10 @@ class LoopLowering:
         return Rows(tuple(feeds_of(source, 0, keys)), kw, schema.width - kw, schema)
 
     def _consolidate(self, source: Lowered, keys: Sequence[str] | None = None) -> Lowered:
-        """Rows go to the worker of their hash, so that equal ones meet; or of that of `keys`, where they lie
-        already. Any columns would do: equal rows have equal keys.
+        """Sum equal rows, on the worker of their hash; with `keys`, on the worker of these, where the rows
+        are already.
+
+        Any columns would do: equal rows have equal keys.
         """
         schema = source.schema if keys is None else source.schema.reordered(keys)
         feeds = feeds_of(source, 0, schema.names if keys is None else keys)
@@ -274,7 +280,7 @@ class LoopLowering:
             machine.show_rows(show_schema(schema))
             return machine
 
-        made = self._add(
+        consolidated = self._add(
             "consolidate",
             lambda: MachineVertex(make),
             feeds,
@@ -282,7 +288,7 @@ class LoopLowering:
             schema,
             f"({schema})",
         )
-        return narrowed(made, source.schema)
+        return narrowed(consolidated, source.schema)
 
     def _add(
         self,

@@ -1,10 +1,10 @@
-"""From a plan to stages: which machine computes each node, and how rows get there.
+"""From a plan to stages: choose the machine that computes each node, and the way of rows to it.
 
-A linear node costs no stage. What a collection is made of is kept as *terms*, each a stream and the chain of
-linear operators between it and the collection; the chain runs on the connectors to whatever needs the result.
-So a sum is several feeds of one port, at no cost.
+A linear node costs no stage. A lowered collection consists of *terms*, each a stream and the chain of linear
+operators between it and the collection; the chain runs on the connectors to whatever needs the result. So a
+sum is several feeds of one port, at no cost.
 
-Loops, and which of them a node is computed in: `loops.py`.
+`loops.py` makes loops, and decides in which of them a node is computed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from ..nodes import (
     Variable,
     Weigh,
 )
-from ..rules.sharing import SharedArrangement, answered, read_of, reads_answers, returned
+from ..rules.sharing import SharedArrangement, answers_of, read_of, reads_answers, returned_answers
 from .groups import Grouping, stage_of
 from .meeting import meeting_keys
 from .patterns import PatternLowering
@@ -87,58 +87,58 @@ class Lowering(PatternLowering):
 
     def __init__(self, dataflow: Dataflow, leaves: Leaves, sites: Sites) -> None:
         super().__init__(dataflow, leaves, sites)
-        self._made: dict[tuple[bytes, Loops], Lowered] = {}
+        self._lowered: dict[tuple[bytes, Loops], Lowered] = {}
 
     def feeds(self, node: Node, port: int = 0, keys: Sequence[str] | None = None) -> list[Feed]:
-        """Feeds of a stage that was written by hand; see `_feeds`."""
+        """Return feeds of a stage that was written by hand; see `feeds_of`."""
         return feeds_of(self._lower(node), port, keys)
 
     def _lower(self, node: Node) -> Lowered:
-        """What computes `node`; without recursion over long chains of operators."""
+        """Return what computes `node`; without recursion over long chains of operators."""
         waiting = [node]
         while waiting:
             top = waiting[-1]
-            # The parts of a loop are made inside it, when it is made itself.
+            # The parts of a loop are made inside it, when the loop itself is made.
             parts = self._parts(top)
-            missing = [part for part in parts if self._found(part) is None]
+            missing = [part for part in parts if self._existing(part) is None]
             if missing:
                 waiting.extend(reversed(missing))
                 continue
             waiting.pop()
-            if self._found(top) is None:
+            if self._existing(top) is None:
                 with at_site(self._sites.get(top.digest, ())):
-                    self._made[top.digest, self._home(top)] = self._make(top)
-        found = self._found(node)
-        assert found is not None
-        return found
+                    self._lowered[top.digest, self._home(top)] = self._make(top)
+        lowered = self._existing(node)
+        assert lowered is not None
+        return lowered
 
     def _parts(self, node: Node) -> Sequence[Node]:
-        """What is made before `node`."""
+        """Return the nodes that must be lowered before `node`."""
         if isinstance(node, LeaveLoop):
             return node.loop.initials
         if isinstance(node, Join):
-            sides = (self._kept(node, 0), self._kept(node, 1))
+            sides = (self._shared_side(node, 0), self._shared_side(node, 1))
             return [
-                child if kept is None else kept.node
-                for child, kept in zip(node.children, sides, strict=True)
-                if not isinstance(kept, LoopVariable)
+                child if arrangement is None else arrangement.node
+                for child, arrangement in zip(node.children, sides, strict=True)
+                if not isinstance(arrangement, LoopVariable)
             ]
-        kept = self.sharing.reduces.get(node.digest)
-        return node.children if kept is None else (kept.node,)
+        arrangement = self.sharing.reduces.get(node.digest)
+        return node.children if arrangement is None else (arrangement.node,)
 
-    def _kept(self, join: Join, side: int) -> SharedArrangement | LoopVariable | None:
-        """The arrangement that a side of a join reads, or the variable whose arrangement it reads."""
+    def _shared_side(self, join: Join, side: int) -> SharedArrangement | LoopVariable | None:
+        """Return the arrangement that a side of a join reads, or the variable whose answers it reads."""
         reading = read_of(join, side)
         if reading is not None and isinstance(reading.node, Variable):
             loop, _, variables = self._variables[reading.node.depth - 1]
-            goes_on = returned(loop, reading.node.index)
+            goes_on = returned_answers(loop, reading.node.index)
             if goes_on is None or not reads_answers(reading, *goes_on):
                 return None
             return variables[reading.node.index] if goes_on[0].node.digest in self.sharing.answers else None
         return self.sharing.joins.get((join.digest, side))
 
-    def _found(self, node: Node) -> Lowered | None:
-        return self._made.get((node.digest, self._home(node)))
+    def _existing(self, node: Node) -> Lowered | None:
+        return self._lowered.get((node.digest, self._home(node)))
 
     def _make(self, node: Node) -> Lowered:
         if isinstance(node, Variable):
@@ -168,11 +168,11 @@ class Lowering(PatternLowering):
         return self._stage(node)
 
     def _input(self, node: Node, stream: Stream, special: InputStage) -> Lowered:
-        """The stage of an input that makes something of what its clients say; it gives keys first."""
-        said = Lowered(special.columns, (Term(stream, LinearChain.over(special.columns)),), ())
-        feeds, gives = feeds_of(said, 0, special.keys), special.gives
-        made = self._add(node.describe(), special.vertex, feeds, said, gives, f"({node.schema})")
-        return narrowed(made, node.schema)
+        """Add the stage of an input that does not take its clients' rows as they are; it gives keys first."""
+        sent = Lowered(special.columns, (Term(stream, LinearChain.over(special.columns)),), ())
+        feeds, gives = feeds_of(sent, 0, special.keys), special.gives
+        lowered = self._add(node.describe(), special.vertex, feeds, sent, gives, f"({node.schema})")
+        return narrowed(lowered, node.schema)
 
     def _linear(self, node: Node) -> Lowered:
         source = self._lower(node.children[0])
@@ -207,13 +207,13 @@ class Lowering(PatternLowering):
             time, lengths, names = node.time, node.lengths, node.names
             return lambda chain: chain.slide(time, lengths, names)
         if isinstance(node, Arrange):
-            return lambda chain: chain  # who reads the arrangement says so
+            return lambda chain: chain  # the readers of the arrangement name it
         if isinstance(node, Guarded):
             return self._guarded(node)
         if isinstance(node, Answered):
             site = (self._sites.get(node.digest) or [UNKNOWN_SITE])[0]
-            text, given = node.text, node.schema
-            return lambda chain: chain.answered(given, text, site)
+            text, answer_columns = node.text, node.schema
+            return lambda chain: chain.answered(answer_columns, text, site)
         if isinstance(node, Apply):
             how, function, schema = node.how, node.function.function, node.columns
             return lambda chain: chain.apply(how, cast("MapFunction", function), schema)
@@ -226,7 +226,7 @@ class Lowering(PatternLowering):
         return lambda chain: chain.guarded(inner, node.part, node.stage, node.schema)
 
     def _stage(self, node: Node) -> Lowered:
-        """A stage for a node with state, or an effect."""
+        """Make the stage of a node with state, or of an effect."""
         if isinstance(node, Join):
             return self._join(node)
         if isinstance(node, JoinAll):
@@ -272,8 +272,12 @@ class Lowering(PatternLowering):
 
     def _delay(self, node: Delay, source: Lowered) -> Lowered:
         by = node.epochs
-        given = None if node.function is None else node.function.function
-        function = (lambda epoch: epoch + by) if given is None else cast("Callable[[int], object]", given)
+        user_function = None if node.function is None else node.function.function
+        function = (
+            (lambda epoch: epoch + by)
+            if user_function is None
+            else cast("Callable[[int], object]", user_function)
+        )
         name = f"{node.describe()} ({self._sites[node.digest][0]})"
         detail = f"{by}" if node.function is None else node.function.digest
         feeds = feeds_of(source, 0, None)
@@ -281,7 +285,7 @@ class Lowering(PatternLowering):
 
     def _export(self, node: Export, source: Lowered) -> Lowered:
         schema, keys = source.schema.reordered(node.keys), node.keys
-        made = self._add(
+        lowered = self._add(
             node.describe(),
             lambda: ExportVertex(schema, keys),
             feeds_of(source, 0, keys),
@@ -289,17 +293,20 @@ class Lowering(PatternLowering):
             schema,
             f"({schema})",
         )
-        self._dataflow.export(node.name, made.terms[0].stream, content_of(node.source))
+        self._dataflow.export(node.name, lowered.terms[0].stream, content_of(node.source))
         kw = schema.picked(keys).width
-        kept = Arranged(made.terms[0].stream, kw, schema.width - kw, schema)
+        arranged = Arranged(lowered.terms[0].stream, kw, schema.width - kw, schema)
         others = tuple(name for name in schema.names if name not in keys)
-        self._arranged[self._identity(SharedArrangement(node.source, keys, others))] = (kept, source.loops)
+        self._arranged[self._identity(SharedArrangement(node.source, keys, others))] = (
+            arranged,
+            source.loops,
+        )
         return source
 
-    # Joins, and what is kept for several operators.
+    # Joins, and shared arrangements.
 
     def _join(self, node: Join) -> Lowered:
-        """A stage that reads arrangements, or keeps rows itself, on either side."""
+        """Make a stage that reads an arrangement, or stores rows itself, on either side."""
         sides = (self._side(node, 0), self._side(node, 1))
         loops = max((side.loops for side in sides), key=len)
         left, right = (side.parts(loops) for side in sides)
@@ -310,27 +317,27 @@ class Lowering(PatternLowering):
         return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), loops)
 
     def _side(self, join: Join, side: int) -> Side:
-        keys, kept, reading = join.keys[side], self._kept(join, side), read_of(join, side)
-        if isinstance(kept, LoopVariable):
+        keys, shared, reading = join.keys[side], self._shared_side(join, side), read_of(join, side)
+        if isinstance(shared, LoopVariable):
             assert reading is not None and isinstance(reading.node, Variable)
             loop, index = self._variables[reading.node.depth - 1][0], reading.node.index
-            goes_on = returned(loop, index)
+            goes_on = returned_answers(loop, index)
             assert goes_on is not None
             layout, named = goes_on
             count = self.sharing.returns[loop.digest, index]
             columns = {name: named[column] for name, column in reading.columns.items()}
-            first = self._first(kept, layout, named)
+            first = self._first(shared, layout, named)
             return Side(
                 first.loops,
                 layout.schema,
                 columns,
-                lambda loops: self._returning(kept, first, layout, loops, is_shared=count > 1),
+                lambda loops: self._returning(shared, first, layout, loops, is_shared=count > 1),
             )
-        found = None if kept is None else self._arrangement(kept)
-        if found is not None and kept is not None and reading is not None:
-            arranged, its = found
+        existing = None if shared is None else self._arrangement(shared)
+        if existing is not None and shared is not None and reading is not None:
+            arranged, its = existing
             return Side(
-                its, kept.schema, reading.columns, lambda loops: [self._entered_in(arranged, its, loops)]
+                its, shared.schema, reading.columns, lambda loops: [self._entered_in(arranged, its, loops)]
             )
         own = self._lower(join.children[side])
         schema = own.schema.reordered(keys)
@@ -341,46 +348,52 @@ class Lowering(PatternLowering):
             lambda loops: [self._own_rows(self._within(own, loops), schema, keys)],
         )
 
-    def _arrangement(self, kept: SharedArrangement) -> tuple[Arranged, Loops] | None:
-        """What keeps this, and the loops that it is in. Answers are kept by what gives them; None if that was
-        made before anybody knew that others read them.
+    def _arrangement(self, shared: SharedArrangement) -> tuple[Arranged, Loops] | None:
+        """Return a shared arrangement, and the loops that it is in.
+
+        Answers are stored by the operator that gives them. None if it was made before others were known to
+        read them.
         """
-        key = self._identity(kept)
-        export = self.sharing.exports.get(kept.identity)
+        key = self._identity(shared)
+        export = self.sharing.exports.get(shared.identity)
         if export is not None:
             self._lower(export)
-        answers = answered(kept.node)
-        if key not in self._arranged and (answers is None or answers.identity != kept.identity):
-            self._arranged[key] = self._arrange(kept)
+        answers = answers_of(shared.node)
+        if key not in self._arranged and (answers is None or answers.identity != shared.identity):
+            self._arranged[key] = self._arrange(shared)
         return self._arranged.get(key)
 
-    def _arrange(self, kept: SharedArrangement) -> tuple[Arranged, Loops]:
-        source = narrowed(self._lower(kept.node), kept.schema)
-        kw, name = kept.schema.picked(kept.keys).width, f"arrange by {', '.join(kept.keys)}"
-        with at_site(self._sites.get(kept.node.digest, ())):
-            made = arrange(feeds_of(source, 0, kept.keys), kw, kept.schema.width - kw, kept.schema, name)
-        return made, source.loops
+    def _arrange(self, shared: SharedArrangement) -> tuple[Arranged, Loops]:
+        source = narrowed(self._lower(shared.node), shared.schema)
+        kw, name = shared.schema.picked(shared.keys).width, f"arrange by {', '.join(shared.keys)}"
+        with at_site(self._sites.get(shared.node.digest, ())):
+            arranged = arrange(
+                feeds_of(source, 0, shared.keys), kw, shared.schema.width - kw, shared.schema, name
+            )
+        return arranged, source.loops
 
     # Groups.
 
     def _grouped(self, node: Grouping) -> Lowered:
-        """The stage of a grouping: reading an arrangement, or keeping rows; sharing its answers, or not."""
+        """Make the stage of a grouping: it reads an arrangement or stores rows, and shares its answers or
+        not.
+        """
         arrangement = self.sharing.reduces.get(node.digest)
         parts = node.children if arrangement is None else (arrangement.node,)
         sources = self._together([self._lower(part) for part in parts])
         stage = stage_of(node, sources, arrangement, self._sites)
-        answers = answered(node)
+        answers = answers_of(node)
         assert answers is not None
-        given: Arranged | list[Feed]
+        rows: Arranged | list[Feed]
         if arrangement is None:
-            given = feeds_of(stage.source, 0, answers.keys)
+            rows = feeds_of(stage.source, 0, answers.keys)
         else:
-            found = self._arrangement(arrangement)
-            assert found is not None
-            given = found[0]
+            existing = self._arrangement(arrangement)
+            assert existing is not None
+            rows = existing[0]
         shares = node.digest in self.sharing.answers
-        made = reduce_stage(
-            given,
+        outputs = reduce_stage(
+            rows,
             stage.widths,
             stage.aggregate,
             stage.shown,
@@ -388,9 +401,9 @@ class Lowering(PatternLowering):
             name=node.describe(),
             detail=stage.detail,
         )
-        if made.failures is not None:
+        if outputs.failures is not None:
             site = str((self._sites.get(node.digest) or [UNKNOWN_SITE])[0])
-            self.failing.append((made.failures, dict.fromkeys(map(record_text, stage.shown.names), site)))
-        if made.answers is not None:
-            self._arranged[self._identity(answers)] = (made.answers, stage.source.loops)
-        return Lowered(node.schema, (Term(made.rows, LinearChain.over(node.schema)),), stage.source.loops)
+            self.failing.append((outputs.failures, dict.fromkeys(map(record_text, stage.shown.names), site)))
+        if outputs.answers is not None:
+            self._arranged[self._identity(answers)] = (outputs.answers, stage.source.loops)
+        return Lowered(node.schema, (Term(outputs.rows, LinearChain.over(node.schema)),), stage.source.loops)

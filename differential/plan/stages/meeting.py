@@ -1,14 +1,15 @@
-"""What has to meet before it is kept: rows of a sum of which one part takes back what another puts out.
+"""Find rows that have to meet before they are stored: one part of a sum takes back what another part puts
+out.
 
-A sum costs nothing, since its parts come from where they are. Those of an anti join are the rows of the left,
-on the workers by which they came in, and, taken back, the rows that are in pairs, on the workers of their
-keys. A stage with keys brings them together. An output has none: on several workers it would keep each such
-row twice, and give both to every reader, who then finds that nothing is left. So its rows are sent to where
-they meet.
+A sum costs nothing, since its parts stay where they are. The parts of an anti join are the rows of the left,
+on the workers where they came in, and, taken back, the rows that are in pairs, on the workers of their keys.
+A stage with keys brings them together. An output has no keys: on several workers it would store each such row
+twice, and give both updates to every reader, who would then find that nothing is left. So the rows of an
+output are sent to where they meet.
 
-By the keys of what is taken back, if these come first in the row: then what was joined by them is there
-already, and only the others travel. Otherwise by all columns. A sum in which nothing is taken back stays
-where it is.
+They meet by the keys of the part that is taken back, if these come first in the row: then the joined rows are
+there already, and only the others travel. Otherwise they meet by all columns. A sum in which nothing is taken
+back stays where it is.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ __all__ = ["meeting_keys"]
 
 
 class _Part(NamedTuple):
-    """One part of a sum: whether it is taken back, and by which columns its rows lie on workers, if known."""
+    """One part of a sum: True if it is taken back; the columns by which its rows are on workers, if known."""
 
     is_negated: bool
     keys: tuple[str, ...] | None
 
 
 def meeting_keys(node: Node) -> tuple[str, ...] | None:
-    """The columns by which rows of `node` have to be sent so that what cancels meets; None: they may stay."""
+    """Return the columns by which rows of `node` must be sent so that what cancels meets; None if they may
+    stay.
+    """
     parts = _parts(node)
     taken = [part for part in parts if part.is_negated]
     if not taken or len(taken) == len(parts):
@@ -42,8 +45,11 @@ def meeting_keys(node: Node) -> tuple[str, ...] | None:
 
 
 def _parts(whole: Node) -> list[_Part]:
-    """Each once. On the way down it is known what a column is called in `whole`, if it is one there."""
-    found: list[_Part] = []
+    """Return the parts of a sum, each once.
+
+    On the way down, `later` has for each column of a node its name in `whole`, if it is a column there.
+    """
+    parts: list[_Part] = []
     waiting: list[tuple[Node, bool, dict[str, str]]] = [(whole, False, {n: n for n in whole.schema.names})]
     seen: set[tuple[bytes, bool, frozenset[tuple[str, str]]]] = set()
     while waiting:
@@ -61,8 +67,8 @@ def _parts(whole: Node) -> list[_Part]:
         else:
             keys = node.keys[0] if isinstance(node, Join) else ()
             is_known = isinstance(node, Join) and all(key in later for key in keys)
-            found.append(_Part(is_negated, tuple(later[key] for key in keys) if is_known else None))
-    return found
+            parts.append(_Part(is_negated, tuple(later[key] for key in keys) if is_known else None))
+    return parts
 
 
 def _moves(expr: Expr, name: str, later: dict[str, str]) -> TypeGuard[ColumnRef]:

@@ -1,6 +1,6 @@
-"""What becomes of a collection while stages are made: streams, and what is done to their rows on the way.
+"""Collections while stages are made: streams, and the chains of linear operators on the way from them.
 
-What a collection is made of is kept as *terms*: it is their sum.
+A collection is the sum of its *terms*.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = [
 Loops = tuple[Loop, ...]
 
 Leaves = dict[bytes, tuple[Stream, Loops]]
-"""By digest of a leaf: the stream that feeds it, and the loops that this is in."""
+"""By digest of a leaf: the stream that feeds it, and the loops that the stream is in."""
 
 Sites = dict[bytes, list[CallSite]]
-"""By digest: where a node was written."""
+"""By digest of a node: the lines where it was written."""
 
 
 class Term(NamedTuple):
@@ -67,12 +67,12 @@ class Lowered:
 
 
 class LoopVariable:
-    """What stands for a variable of a loop while the loop is made: what it begins as, and ways back.
+    """Stands for a variable of a loop while the loop is made: its initial collection, and its ways back.
 
-    rows      the way back of body - s, once somebody has asked for rows
-    answers   the way back of the arrangement as which the variable goes on, once somebody reads that
-    first     to be added to it: s, and -s one iteration later
-    back      what has come back by `rows`, if that is not to be taken as it is
+    rows      the way back of body - s; made once a reader needs rows
+    answers   the way back of the arrangement as which the variable goes on; made once a join reads that
+    first     what has to be added to `answers`: s, and -s one iteration later
+    back      what has come back by `rows`, if it passes a stage first
     """
 
     def __init__(self, start: Lowered, loop: Loop) -> None:
@@ -94,9 +94,9 @@ class LoopVariable:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A side of a join: the loops that it is in, how it is kept, and its parts within more loops.
+    """A side of a join: the loops that it is in, how it is stored, and its parts within more loops.
 
-    columns   by name of the side's collection, the column of `schema` that it is
+    columns   by name in the side's collection, the column of `schema`
     """
 
     loops: Loops
@@ -106,24 +106,24 @@ class Side:
 
 
 def feeds_of(part: Lowered, port: int, keys: Sequence[str] | None) -> list[Feed]:
-    """Feeds of input `port` of a stage: rows laid out key first and sent to the worker of their key.
+    """Return feeds of input `port` of a stage: rows laid out key first and sent to the worker of their key.
 
-    `keys` None: columns in order, and rows stay on their worker.
+    With `keys` None, columns stay in order, and rows on their worker.
     """
-    found: list[Feed] = []
+    feeds: list[Feed] = []
     for term in part.terms:
         chain: LinearChain = term.chain
         route: Route | None = None
         if keys is not None:
             chain = chain.keyed_by(keys)
             route = route_by(keys, part.schema, chain.schema_out)
-        found.append(Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe())))
-    return found
+        feeds.append(Feed(term.stream, port, route, LinearTransform.of(chain), "; ".join(chain.describe())))
+    return feeds
 
 
 def route_by(keys: Sequence[str], schema: Schema, laid_out: Schema) -> Route:
-    """Rows of `schema` that are laid out by these keys go where they meet: to their unit, if they have one
-    already.
+    """Return the route to where rows of `schema`, laid out by these keys, meet: their unit, if a key names
+    one.
     """
     words, width = laid_out.symbol_words, laid_out.width
     if UNIT in keys:
@@ -133,39 +133,41 @@ def route_by(keys: Sequence[str], schema: Schema, laid_out: Schema) -> Route:
 
 
 def pairs_of(join: Join, sides: tuple[Side, Side]) -> list[Source]:
-    """Where the words of a join come from, whatever else its sides keep."""
-    found: list[Source] = []
+    """Return where the words of a join come from, whatever other words its sides store."""
+    sources: list[Source] = []
     keys = join.keys[0]
     for name in join.schema.names:
         number = 0 if name in join.left.schema else 1
         side = sides[number]
         kw = sum(join.left.schema[key].words for key in keys)
         words = side.schema.words_of(side.columns[name])
-        for word in words[len(words) - join.schema[name].words :]:  # without the flag of what is never null
+        for word in words[len(words) - join.schema[name].words :]:  # skip the null flag of what is never null
             if word < kw:
-                found.append(("key", word))
+                sources.append(("key", word))
             else:
-                found.append(("left" if number == 0 else "right", word - kw))
-    return found
+                sources.append(("left" if number == 0 else "right", word - kw))
+    return sources
 
 
 def flags_of(keys: Schema) -> tuple[int, ...]:
-    """The words of these keys that say whether they are null."""
+    """Return the words of these keys that are null flags."""
     return tuple(keys.offset(key.name) for key in keys if key.type.nullable)
 
 
-def columns_as_read(node: Reduce | Accumulate, kept: SharedArrangement) -> Schema:
-    """The columns of an arrangement that a reduce reads, under the names that the reduce has for them."""
+def columns_as_read(node: Reduce | Accumulate, arrangement: SharedArrangement) -> Schema:
+    """Return the columns of an arrangement that a reduce reads, under the names that the
+    reduce has for them.
+    """
     reading = read_by_reduce(node)
     assert reading is not None
     names = {column: name for name, column in reading.columns.items()}
-    return Schema(tuple(Column(names[column.name], column.type) for column in kept.schema))
+    return Schema(tuple(Column(names[column.name], column.type) for column in arrangement.schema))
 
 
-def narrowed(source: Lowered, kept: Schema) -> Lowered:
-    """Only these columns of it."""
-    if kept == source.schema:
+def narrowed(source: Lowered, columns: Schema) -> Lowered:
+    """Return `source` with only these columns."""
+    if columns == source.schema:
         return source
-    picked = {name: col(name) for name in kept.names}
+    picked = {name: col(name) for name in columns.names}
     terms = tuple(Term(term.stream, term.chain.select(picked)) for term in source.terms)
-    return replace(source, schema=kept, terms=terms)
+    return replace(source, schema=columns, terms=terms)

@@ -1,4 +1,4 @@
-"""Which vertex does an operator that looks at epochs become, and what stands behind an input?"""
+"""The vertices of operators that look at epochs, and the stages behind inputs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ __all__ = ["InputStage", "TimedStage", "content_of", "input_codec", "input_stage
 
 
 class TimedStage(NamedTuple):
-    """The vertex on each worker, and the columns by which rows come to it; None: they stay where they are."""
+    """The vertex on each worker, and the columns by which rows are sent to it; None: rows stay on their
+    worker.
+    """
 
     vertex: Callable[[], Vertex]
     keys: Sequence[str] | None = None
 
 
 def timed_stage(node: Node, source: Schema) -> TimedStage | None:
-    """The stage of `node` over rows of `source`; None if it is not of this family."""
+    """Return the stage of `node` over rows of `source`; None if it does not look at epochs."""
     if isinstance(node, During):
         start, stop = source.columns[-2:]
         return TimedStage(lambda: DuringVertex((start.words, stop.words)))
@@ -39,25 +41,28 @@ def timed_stage(node: Node, source: Schema) -> TimedStage | None:
 
 
 def content_of(node: Node) -> str:
-    """The input of which this is all that there is, neither more nor less; "" if it is no input's.
+    """Return the input whose rows are exactly those of `node`; "" if there is none.
 
-    Of a checked input these are the rows without those that were refused.
+    For a checked input these are the rows without those that were refused.
     """
     if isinstance(node, Input):
         return "" if node.mode == "checked" else node.name
     if not isinstance(node, Select) or not isinstance(node.source, Filter):
         return ""
-    below, kept = node.source.source, moves_columns(node)
-    if not isinstance(below, Input) or below.mode != "checked" or kept is None:
+    below, columns = node.source.source, moves_columns(node)
+    if not isinstance(below, Input) or below.mode != "checked" or columns is None:
         return ""
     *rows, refused = below.schema.names
     is_there = (~col(refused)).equals(node.source.condition)
-    return below.name if is_there and kept == {name: name for name in rows} else ""
+    return below.name if is_there and columns == {name: name for name in rows} else ""
 
 
 class InputStage(NamedTuple):
-    """What stands between what clients send and the collection of an input: the columns that come, those
-    by which they are sent to workers, the vertex, and the columns that it gives, in its order.
+    """The stage between the rows that clients send and the collection of an input.
+
+    columns   the columns that come in
+    keys      the columns by which rows are sent to workers
+    gives     the columns that the vertex gives, in its order
     """
 
     columns: Schema
@@ -67,7 +72,7 @@ class InputStage(NamedTuple):
 
 
 def input_codec(node: Input) -> TableIn | KeyedTableIn:
-    """What reads the tables of clients."""
+    """Return the codec that reads the tables of clients."""
     if node.mode == "upsert":
         return KeyedTableIn(node.columns, node.name, node.keys)
     columns = node.columns.columns
@@ -75,7 +80,7 @@ def input_codec(node: Input) -> TableIn | KeyedTableIn:
 
 
 def input_stage(node: Input) -> InputStage | None:
-    """The stage behind an input; None for one whose rows are its collection."""
+    """Return the stage behind an input; None for one whose collection is just its rows."""
     if node.mode == "upsert":
         ordered = node.columns.reordered(node.keys)
         kw = ordered.picked(node.keys).width

@@ -27,5 +27,5 @@ def test_columns_are_not_made_for_nothing() -> None:
 
 def test_order_takes_columns_as_they_are_and_keeps_its_turns() -> None:
     node, order = order_of(_same, SOURCE, [(col.k * 2).asc(), col.k.desc()])
-    assert [(each.column, each.turn.descending) for each in order] == [("col.k * 2", False), ("k", True)]
+    assert [(each.column, each.direction.descending) for each in order] == [("col.k * 2", False), ("k", True)]
     assert node.schema.names == ("k", "col.k + 1", "col.k * 2")

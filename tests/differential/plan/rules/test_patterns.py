@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from differential import col
 from differential.columns.schema import Schema
 from differential.plan import nodes as n
-from differential.plan.rules.patterns import layouts, places_of, way
+from differential.plan.rules.patterns import layouts, positions_of, way
 
 EDGES = n.Input(Schema.of("src: int, dst: int"), "edges")
 
@@ -25,7 +25,7 @@ def _edges(columns: str) -> n.Node:
 def _walk(columns: str, first: int, *, fewest: bool = False) -> list[str]:
     """Each step: the parts asked, by what, for what."""
     return [
-        " | ".join(f"{columns.split()[look.part]} by {''.join(look.known)}" for look in step)
+        " | ".join(f"{columns.split()[look.part]} by {''.join(look.by)}" for look in step)
         for step in way(columns.split(), first, fewest=fewest)
     ]
 
@@ -69,14 +69,14 @@ def test_layouts_are_few() -> None:
 
 def test_places_of_one_collection_under_several_names_are_its_own() -> None:
     triangles = n.JoinAll((_edges("ab"), _edges("bc"), _edges("ac")), ("a", "b", "c"))
-    kept = {place.kept.identity for place in places_of(triangles).values()}
-    assert kept == {(EDGES.digest, ("src",), ("dst",)), (EDGES.digest, ("dst",), ("src",))}
-    place = places_of(triangles)[2, frozenset("ac")]
-    assert (place.looked, place.routed, place.columns) == (("a", "c"), 1, {"a": "src", "c": "dst"})
+    identities = {place.arrangement.identity for place in positions_of(triangles).values()}
+    assert identities == {(EDGES.digest, ("src",), ("dst",)), (EDGES.digest, ("dst",), ("src",))}
+    place = positions_of(triangles)[2, frozenset("ac")]
+    assert (place.lookup_names, place.routed, place.columns) == (("a", "c"), 1, {"a": "src", "c": "dst"})
 
 
 def test_places_of_a_part_with_one_column_twice_are_of_the_part() -> None:
     twice = n.Select(EDGES, (("a", col.src), ("b", col.src)))
-    places = places_of(n.JoinAll((twice, _edges("ab")), ("a", "b")))
-    assert places[0, frozenset("ab")].kept.node is twice
-    assert places[1, frozenset("ab")].kept.node is EDGES
+    places = positions_of(n.JoinAll((twice, _edges("ab")), ("a", "b")))
+    assert places[0, frozenset("ab")].arrangement.node is twice
+    assert places[1, frozenset("ab")].arrangement.node is EDGES
