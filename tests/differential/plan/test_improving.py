@@ -40,7 +40,7 @@ rows_with_nulls = st.dictionaries(
 
 
 def improved(plan: Plan) -> Improved:
-    return improve(plan.roots, plan.again, lambda node: plan.sites.get(node.digest, ()))
+    return improve(plan.roots, plan.add_rewritten, lambda node: plan.sites.get(node.digest, ()))
 
 
 def outcome(compute: Callable[[], Rows]) -> Rows | None:
@@ -79,7 +79,7 @@ def _check_random(data: st.DataObject, ab: Rows, cd: Rows) -> Counter[str]:
         wanted = outcome(lambda before=before: meaning(before, given_rows))  # type: ignore[misc]
         if wanted is not None:
             assert meaning(after, given_rows) == wanted, (before, after)
-    again = improve(better.roots, plan.again, lambda node: plan.sites.get(node.digest, ()))
+    again = improve(better.roots, plan.add_rewritten, lambda node: plan.sites.get(node.digest, ()))
     assert [root.digest for root in again.roots] == [root.digest for root in better.roots], "once is enough"
     return better.fired
 

@@ -46,7 +46,7 @@ def improved(body: Body) -> Improved:
     rows = dd.input(flow, "rows", NUMBERS).distinct()
     rows.iterate(lambda x: body(x, rows).select("k", "v").distinct(), name="outer").output("result")
     plan = Plan.of(flow)
-    return improve(plan.roots, plan.again, lambda node: plan.sites.get(node.digest, ()))
+    return improve(plan.roots, plan.add_rewritten, lambda node: plan.sites.get(node.digest, ()))
 
 
 def fired(body: Body) -> int:
@@ -275,7 +275,7 @@ def test_same_plan_as_with_consolidate_by_hand() -> None:
         flow = Dataflow("tested")
         _components(dd.input(flow, "edges", NUMBERS), by_hand=by_hand).output("inside")
         plan = Plan.of(flow)
-        found = improve(plan.roots, plan.again, lambda node, plan=plan: plan.sites.get(node.digest, ()))  # type: ignore[misc]
+        found = improve(plan.roots, plan.add_rewritten, lambda node, plan=plan: plan.sites.get(node.digest, ()))  # type: ignore[misc]
         assert found.fired["loop result consolidated"] == (0 if by_hand else 2)
         plans.append([root.digest for root in found.roots])
     assert plans[0] == plans[1]

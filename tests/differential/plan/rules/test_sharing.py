@@ -278,7 +278,7 @@ def _plan(build: Build) -> Plan:
 
 def _sharing(build: Build) -> Sharing:
     plan = _plan(build)
-    return share(improve(plan.roots, plan.again, lambda node: plan.sites.get(node.digest, ())).roots)
+    return share(improve(plan.roots, plan.add_rewritten, lambda node: plan.sites.get(node.digest, ())).roots)
 
 
 def _counts(found: Sharing) -> tuple[int, int, int]:
