@@ -1,1 +1,1 @@
-"""Collections: what users write queries with. Each file has the operators of one family."""
+"""Collections, with which users write queries. Each file has the operators of one family."""

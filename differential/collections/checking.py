@@ -1,4 +1,4 @@
-"""Operators that look after things: what is late, what must not be, what fails."""
+"""Operators that guard collections: delays, claims, and errors as rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ExpressionError
 from ..expressions.expression import col
 from ..plan.nodes import AssertEmpty, Consolidate, Delay, Filter, Node, ReduceFunction, Select
 from ..plan.nodes.guarded import ERRORS, GUARDED, Guarded, Provided
-from .handle import Handle, in_one_place
+from .handle import Handle, in_innermost_loop
 from .joins import JoinOperators
 
 __all__ = ["CheckingOperators"]
@@ -24,11 +24,12 @@ class CheckingOperators(JoinOperators):
     def delay(self, by: int | Callable[[int], int]) -> Self:
         """The same collection, later: changes of epoch e come at epoch e + `by`, or `by(e)`.
 
-        Law: at epoch t it is what this collection was at the latest epoch e with by(e) ≤ t; before there is
-        one, it is empty. For this `by` must not go back (by(e) ≥ e) and must keep the order of epochs: what
-        breaks that ends the dataflow. Inside loops only the epoch moves. Rust: `delay`.
+        Law: at epoch t it is this collection at the latest epoch e with by(e) ≤ t; before there is one, it is
+        empty. So `by` must not go back (by(e) ≥ e) and must keep the order of epochs; a function that does
+        not ends the dataflow. Inside loops only the epoch moves. Rust: `delay`.
 
-        No state of its own; who keeps rows until they are complete keeps them that much longer.
+        No state of its own; an operator that stores rows until they are complete stores them that much
+        longer.
         """
         if isinstance(by, int):
             if by < 0:
@@ -44,8 +45,8 @@ class CheckingOperators(JoinOperators):
         """The same collection; each of its rows (inside a loop: in any iteration) is a failure.
 
         While there is a row, the outputs behind the collection have no answer, but a NotEmptyError that names
-        it. If no output reads what is returned, this holds for all outputs. `what` says what is claimed,
-        for the message. Rust: `assert_empty`. Keeps rows until their epoch is complete.
+        it. If no output reads the returned collection, this holds for all outputs. `what` is the text of the
+        claim in the message. Rust: `assert_empty`. Stores rows until their epoch is complete.
         """
         claim = AssertEmpty(self.plan.add(Consolidate(self.node)), what or f"assert_empty ({call_site()})")
         return self.with_node(Provided(self.node, self.plan.effect(claim)))
@@ -53,32 +54,33 @@ class CheckingOperators(JoinOperators):
     def assert_equal(self, other: Self, what: str = "") -> Self:
         """This collection; each row that it and `other` do not have equally often is a failure.
 
-        While there is such a row, the outputs behind this collection have no answer, but a NotEmptyError
-        that names it. If no output reads what is returned, this holds for all outputs. Rust: `assert_eq`.
-        Keeps rows until their epoch is complete.
+        While there is such a row, the outputs behind this collection have no answer, but a NotEmptyError that
+        names it. If no output reads the returned collection, this holds for all outputs. Rust: `assert_eq`.
+        Stores rows until their epoch is complete.
         """
-        left, right = in_one_place((self, other))
+        left, right = in_innermost_loop((self, other))
         difference = left.concat(right.conformed(left.schema, "assert_equal").negate())
         claim = difference.assert_empty(what or f"assert_equal ({call_site()})")
         return left.with_node(Provided(left.node, claim.node))
 
     def attempt(self, step: Callable[[Self], Self]) -> tuple[Self, Self]:
-        """What `step` makes of the rows on which it does not fail; and the others, as a collection of errors.
+        """Two collections: the rows that `step` makes where it does not fail, and errors for the other rows.
 
             good, errors = lines.attempt(lambda c: c.map(parse, "n: int"))
 
-        `step` is called once, with this collection, and gives what map, flat_map, map_batches, select,
-        with_columns and filter, one after another, make of it; or one `reduce(fn)` or `cogroup`. Without
+        `step` is called once, with this collection, and returns the result of map, flat_map, map_batches,
+        select, with_columns and filter, one after another; or of one `reduce(fn)` or `cogroup`. Without
         `attempt`, the outputs behind have no answer while a row fails.
 
-        Columns of errors, all text: record (what was given, or key and group), stage (which operators), line
-        (of the user's function, counted from its first), error, traceback. Addresses and places in files
+        Columns of errors, all text: record (the argument, or key and group), stage (which operators), line
+        (of the user's function, counted from its first), error, traceback. Addresses and positions in files
         are left out, so that the text is the same every time.
 
-        Law: a row is in one of the two, at its time and as often as it is there; what is removed is removed
-        from where it was. Groups alike: while a group fails it has an error and no rows. Inside a loop both
-        are inside; errors leave it as a part of what is iterated, or are looked at by `inspect`. Counts only
-        as an error what the functions and expressions of `step` raise, or give that does not fit its columns.
+        Law: a row is in one of the two, at its time and with its multiplicity; a removal goes to the one that
+        the row was in. Groups alike: while a group fails it has an error and no rows. Inside a loop both are
+        inside; errors leave the loop as a part of what is iterated, or `inspect` observes them. Only two
+        things are errors: what functions and expressions of `step` raise, and results that do not fit its
+        columns.
 
         Costs what `step` costs, for each of the two that is read; a batch with bad rows is tried again in
         halves.
@@ -105,14 +107,14 @@ class CheckingOperators(JoinOperators):
         return good, self.with_node(Guarded(self.node, chain, "errors"))
 
     def _grouped_apart(self, result: Self, node: ReduceFunction) -> tuple[Self, Self]:
-        """Answers of a group come with an error, which is empty for good ones."""
-        apart = result.with_node(
+        """Split a function of groups, whose answers come with an error that is empty for good groups."""
+        with_errors = result.with_node(
             ReduceFunction(node.source, node.keys, node.function, node.columns, collects=True)
         )
         errors = {name: f"error: {name}" for name in ERRORS.names}
         is_good = col(errors["stage"]) == ""
-        kept = tuple((name, col(name)) for name in node.schema.names)
-        good = result.with_node(Select(Filter(apart.node, is_good), kept))
-        named = tuple((name, col(column)) for name, column in errors.items())
-        bad = result.with_node(Select(Filter(apart.node, ~is_good), named))
+        columns = tuple((name, col(name)) for name in node.schema.names)
+        good = result.with_node(Select(Filter(with_errors.node, is_good), columns))
+        error_columns = tuple((name, col(column)) for name, column in errors.items())
+        bad = result.with_node(Select(Filter(with_errors.node, ~is_good), error_columns))
         return good, bad

@@ -1,10 +1,10 @@
-"""A collection that changes: named, typed columns, and a multiset of rows that has a value at every time.
+"""A collection that changes: named, typed columns, and a multiset of rows at every time.
 
-Operators return new collections and do nothing yet; they write a plan (`plan/`), which becomes a dataflow
-when this is installed. A collection is a node of that plan, and the loops that it is in.
+Operators return new collections and compute nothing yet; they write a plan (`plan/`), which becomes a
+dataflow when it is installed. A collection is a node of that plan, and the loops around it.
 
-For every operator and every time: what it has put out, accumulated up to that time, is the operator's plain
-definition applied to what has come in, accumulated up to that time.
+Law of every operator, at every time: its output, accumulated up to that time, is the operator's plain
+definition applied to its inputs, accumulated up to that time.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Collection(TimeOperators, LoopOperators):
     def output(self, name: str, *, strict: bool = False) -> None:
         """Make the collection readable by clients under `name`.
 
-        Where something fails on a row (a division by zero, a function that raises), the output has no answer:
-        reading it raises the error, until an epoch is complete in which no such row is left. Other outputs go
-        on. `strict`: such an epoch ends the whole dataflow instead.
+        While an operator fails on some row (a division by zero, a function that raises), the output has no
+        answer: reading it raises the error, until an epoch is complete in which no such row is left. Other
+        outputs go on. `strict`: such an epoch ends the whole dataflow instead.
         """
         if self.place:
             raise GraphError(
@@ -51,8 +51,9 @@ class Collection(TimeOperators, LoopOperators):
         self.plan.output(self.node, name, is_strict=strict)
 
     def export(self, name: str, by: Names = ()) -> None:
-        """Keep the collection by the columns `by` (all of them, if none are named), for other dataflows of
-        the cluster to read from its present state on: `dd.imported`.
+        """Store the collection by the columns `by` (all of them, if none are named) for other dataflows.
+
+        Dataflows of the cluster read it under `name`, from its present state on: `dd.imported`.
         """
         if self.place:
             raise GraphError(
@@ -67,18 +68,19 @@ class Collection(TimeOperators, LoopOperators):
         self.plan.export(self.node, name, keys)
 
     def explain(self) -> str:
-        """How the collection is computed: the plan as it was written, after the rules, and as stages.
+        """Explain how the collection is computed: the plan as it was written, after the rules, and as stages.
 
-        Nothing is installed by asking. Each operator is shown with the line that wrote it; one that is read
-        several times is written out once, and referred to by its number. It is shown as if nobody asked for
-        others; all that a dataflow asks for: `dd.explain(dataflow)`.
+        Nothing is installed. The text shows each operator with the line that wrote it; one with several
+        readers is written out once, and then named by its number. It shows the collection as if nothing else
+        were computed; `dd.explain(dataflow)` shows all that a dataflow computes.
         """
         return explain_plan(self.plan, [self.node])
 
     def feeds(self, port: int = 0, keys: Sequence[str] | None = None) -> list[Feed]:
-        """Feeds of input `port` of a stage: rows laid out key first and sent to the worker of their key.
+        """Return feeds of input `port` of a stage: rows laid out key first and sent to the worker of their
+        key.
 
-        `keys` None: columns in order, and rows stay on their worker.
+        With `keys` None, columns stay in order, and rows on their worker.
         """
         if any(isinstance(loop, OpenLoop) for loop in self.place):
             raise GraphError(

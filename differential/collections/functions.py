@@ -1,4 +1,4 @@
-"""Operators by Python functions of records or batches: no state, no stage."""
+"""Operators that call Python functions for records or batches: no state, no stage."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ __all__ = ["FunctionOperators"]
 
 
 class FunctionOperators(RowOperators):
-    """What functions make of rows; what they must observe is said in `linear/user_functions.py`."""
+    """Operators that call functions; `linear/user_functions.py` says what functions must observe."""
 
     def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> Self:
-        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it can
-        say it.
+        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it
+        suffices.
 
-        `schema` declares the columns of what the function gives; without it they are those of this
-        collection. Rust: `map`. LINQ: `Select`.
+        `schema` declares the columns of the function's results; without it they are those of this collection.
+        Rust: `map`. LINQ: `Select`.
         """
         return self.applied("map", function, schema)
 
     def flat_map(self, function: FlatMapFunction, schema: SchemaSpec | None = None) -> Self:
-        """All the records that `function(record)` gives, for each record; costs as `map`. Rust: `flat_map`.
-        LINQ: `SelectMany`.
+        """All the records that `function(record)` returns, for each record; costs as `map`.
+
+        Rust: `flat_map`. LINQ: `SelectMany`.
         """
         return self.applied("flat_map", function, schema)
 
     def map_batches(self, function: BatchFunction, schema: SchemaSpec | None = None) -> Self:
-        """Whatever rows `function(batch)` gives for a batch of changes, an Arrow table.
+        """The rows that `function(batch)` returns for a batch of changes, an Arrow table.
 
-        The batch has the columns of this collection and the int64 column `diff`, how many more of a row there
-        are; what is given has the columns of `schema`, and `diff`. If it has no `diff`, its row i comes of
-        row i, and there must be as many. All rows of a batch are changes of one time.
+        The batch has the columns of this collection and the int64 column `diff`, the change of each row's
+        multiplicity. The result has the columns of `schema`, and `diff`. If it has no `diff`, its row i comes
+        from row i of the batch, and it must have as many rows. All rows of a batch are changes of one time.
 
-        Which rows meet in a batch is arbitrary. Law, which the function must observe: it is linear, what it
-        gives for two batches together adds up to what it gives for each. (So it cannot sum, rank, or drop
-        duplicates; `diff` is passed on, or multiplied.) Costs what the function does, and some 50 µs per
+        Which rows meet in a batch is arbitrary. The function must observe a law: it is linear, so that its
+        result for two batches together is the sum of its results for each. (So it cannot sum, rank, or drop
+        duplicates; it passes `diff` on, or multiplies it.) Costs what the function does, and some 50 µs per
         batch; a batch of several times is cut up.
         """
         return self.applied("map_batches", function, schema)
@@ -53,8 +54,8 @@ class FunctionOperators(RowOperators):
     ) -> Self:
         """One row for each element of the list in `column`, of type any, in its place.
 
-        type_      of the elements, as in `explode("tags", "string")`
-        outer      a row whose list is empty, null, or not a list stays, with null; else it goes
+        type_      the type of the elements, as in `explode("tags", "string")`
+        outer      True: a row whose list is empty, null, or not a list stays, with null; False: it goes
         position   the name of a further column with the number of the element, from 0
 
         PySpark: `explode`, `explode_outer`, `posexplode`. LINQ: `SelectMany`. Costs as `flat_map`.
@@ -79,7 +80,8 @@ class FunctionOperators(RowOperators):
         return self.flat_map(_exploding(place, outer, position is not None), Schema(tuple(columns)))
 
     def inspect(self, function: Callable[[Row, tuple[int, ...], int], None]) -> Self:
-        """Call `function(row, time, diff)` for each update that passes; the collection stays what it is.
+        """Call `function(row, time, diff)` for each update that passes; the collection stays as it is.
+
         Rust: `inspect`.
         """
         return replace(self, node=self.plan.inspect(self.node, function))
@@ -90,7 +92,7 @@ def _or_null(type_: ColumnType, outer: bool) -> ColumnType:
 
 
 def _exploding(place: int, outer: bool, numbered: bool) -> Callable[[Row], list[Row]]:
-    """A function of its own for each: what it has closed over is plain, so that it can travel."""
+    """Return a new function for each use: it closes over plain values only, so that it can travel."""
 
     def exploded(record: Row) -> list[Row]:
         elements = record[place]

@@ -1,4 +1,4 @@
-"""Groups of rows with equal keys, and one row, or some, for each."""
+"""Groups of rows with equal keys, and the rows that are computed of each group."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["GroupOperators", "Grouped"]
 C = TypeVar("C", bound=Handle)
 
 _Key: TypeAlias = str | Expr | Aliased
-"""What rows may be grouped by: a column, or an expression with a name."""
+"""A key of groups: a column, or an expression with a name."""
 
 
 class GroupOperators(OrderOperators):
@@ -50,19 +50,19 @@ class GroupOperators(OrderOperators):
 
         `balance` divides groups among units, so that a key with very many rows is not the work of one worker:
         `balance=dd.Balance("JB", units=16)`, each row anywhere, or `"JB6"`, in the group of units of its key.
-        It matters to what is chosen of a group (min, max, argmin, argmax, first, last, top_k, limit); sums
-        and counts are added up on their way in any case. What needs whole groups (collect, reduce, rank of
-        all rows) is refused with it.
+        It matters for values that are chosen from a group (min, max, argmin, argmax, first, last, top_k,
+        limit); sums and counts are added up on their way in any case. Operators that need whole groups
+        (collect, reduce, rank of all rows) refuse it.
         """
         if not (balance is None or isinstance(balance, Balance)):
             raise SchemaError(
                 f"group_by ({call_site()}): balance={balance!r:.80} is none: write dd.Balance('JB', "
                 "units=16). For a key of that name write group_by(expression.alias('balance'))"
             )
-        given = [one for key in keys for one in _keys(key)]
-        computed = {one.name: one.expr for one in given if isinstance(one, Aliased)}
+        key_exprs = [one for key in keys for one in _keys(key)]
+        computed = {one.name: one.expr for one in key_exprs if isinstance(one, Aliased)}
         source = self.with_columns(**computed, **named) if computed or named else self
-        names = [*map(_key, given), *named]
+        names = [*map(_key, key_exprs), *named]
         for name in names:
             source.schema.offset(name)
         if len(set(names)) != len(names):
@@ -73,7 +73,7 @@ class GroupOperators(OrderOperators):
     def assert_single(self, what: str = "") -> Self:
         """The same collection. While it has more than one row, outputs behind it have no answer.
 
-        For scalars: a total, a threshold, the one row of settings. `what` says what is claimed, for the
+        For scalars: a total, a threshold, the one row of settings. `what` is the text of the claim in the
         message. State: one counter.
         """
         more = self.agg(rows=count()).filter(col.rows > 1)
@@ -83,8 +83,8 @@ class GroupOperators(OrderOperators):
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Self:
         """Aggregates of all rows, as `group_by().agg(…)`: always one row, from the first epoch on.
 
-        Of nothing, counts are 0, collected lists are empty, and all else is null, as in SQL and Spark; so the
-        columns of other aggregates may be null. In a loop, too: the row of nothing is there from iteration 0
+        Of no rows, counts are 0, collected lists are empty, and all else is null, as in SQL and Spark; so the
+        columns of other aggregates may be null. In a loop, too, the row of nothing is there from iteration 0
         on, until there are rows.
         """
         return self.group_by().agg(*unnamed, **aggregates)
@@ -98,18 +98,19 @@ class Grouped(GroupSpellings[C], Generic[C]):
     collection: C
     keys: tuple[str, ...]
     _replaced: frozenset[str] = frozenset()
-    """Keys that were computed, and took the place of a column of the same name."""
+    """Computed keys that took the place of a column of the same name."""
     _balance: Balance | None = None
-    """Among how many units groups are divided."""
+    """The units among which groups are divided."""
 
     def _missing(self, name: str) -> str:
         return GROUPS.message(f"a grouped collection has no {name!r}", name, dir(type(self)))
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> C:
-        """One row per group: the keys, and each aggregate under its name: `agg(n=dd.count(),
-        total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x * 2).alias("mean"))`, also as a list.
+        """One row per group: the keys, and each aggregate under its name.
 
-        Without keys there is always one row, also of nothing: see `Collection.agg`.
+        `agg(n=dd.count(), total=dd.sum("x"))`, or `agg(dd.count().alias("n"), dd.avg(col.x *
+        2).alias("mean"))`, also as a list. Without keys there is always one row, also of nothing: see
+        `Collection.agg`.
 
         Nulls are skipped. count, sum, avg, variance and any or all take constant work per changed row,
         however large the group; min and max logarithmic work. Rust: `reduce`, `count`, `threshold`; PySpark:
@@ -137,8 +138,8 @@ class Grouped(GroupSpellings[C], Generic[C]):
                     "column of that name. Give the key another name in group_by"
                 )
         add = self.collection.plan.add
-        found = aggregated(add, self.collection.node, self.keys, aggregates, self._balance)
-        return self.collection.with_node(found if self.keys else always_one_row(add, found, aggregates))
+        answers = aggregated(add, self.collection.node, self.keys, aggregates, self._balance)
+        return self.collection.with_node(answers if self.keys else always_one_row(add, answers, aggregates))
 
     def count(self) -> C:
         """How many rows each group has, as the column `count`."""
@@ -192,34 +193,35 @@ class Grouped(GroupSpellings[C], Generic[C]):
         return Ordered(self.collection, self.keys, orderings(by, "order_by"), self._balance)
 
     def reduce(self, function: UserGroupFunction, schema: SchemaSpec) -> C:
-        """Whatever rows `function(key, rows)` gives for each group; the result has the keys and the columns
-        of `schema`.
+        """The rows that `function(key, rows)` returns for each group; the result has the keys, then `schema`.
 
-        `key` is a tuple; `rows` a list of (row without the keys, multiplicity), multiplicities not 0. It
-        returns rows: tuples, or bare values if `schema` has one column. It must be pure: it is called again
-        whenever its group changes, also when that may turn out to be no change. About 2 µs per row of a
-        changed group.
+        `key` is a tuple; `rows` a list of (row without the keys, multiplicity), multiplicities not 0. The
+        function returns rows: tuples, or bare values if `schema` has one column. It must be pure: it is
+        called again whenever its group changes, also if the changes turn out to be none. About 2 µs per row
+        of a changed group.
         """
         if self._balance is not None:
             raise SchemaError(
                 f"reduce ({call_site()}): a function of a group needs all its rows in one place; leave out "
                 "balance= in group_by"
             )
-        given = Schema.of(schema)
-        for column in given:
+        columns = Schema.of(schema)
+        for column in columns:
             if column.name in self.keys:
                 raise SchemaError(
                     f"reduce: {column.name!r} is a key already; choose another name in its schema"
                 )
-        known = self.collection.plan.function(function)
-        return self.collection.with_node(ReduceFunction(self.collection.node, self.keys, known, given))
+        user_function = self.collection.plan.function(function)
+        return self.collection.with_node(
+            ReduceFunction(self.collection.node, self.keys, user_function, columns)
+        )
 
 
-def _keys(given: _Key | Sequence[_Key]) -> Sequence[_Key]:
-    elsewhere = of_another_library(given)
+def _keys(key: _Key | Sequence[_Key]) -> Sequence[_Key]:
+    elsewhere = of_another_library(key)
     if elsewhere is not None:
-        raise SchemaError(f"group_by: {given!r:.80} {elsewhere}")
-    return [given] if isinstance(given, str | Expr | Aliased) else given
+        raise SchemaError(f"group_by: {key!r:.80} {elsewhere}")
+    return [key] if isinstance(key, str | Expr | Aliased) else key
 
 
 def _key(key: object) -> str:
@@ -233,10 +235,12 @@ def _key(key: object) -> str:
 
 
 def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:
-    """Aggregates by the names that `alias` gave them; SchemaError for what has none, or one twice."""
-    found: dict[str, Aggregate] = {}
-    given = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
-    for each in given:
+    """Return aggregates by the names that `alias` gave them; raise SchemaError for one without, or a name
+    twice.
+    """
+    by_name: dict[str, Aggregate] = {}
+    listed = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
+    for each in listed:
         if isinstance(each, Mapping):
             named = {"n" if name == "*" else name: f"dd.{kind}({name!r})" for name, kind in each.items()}
             meant = ", ".join(f"{name}={what}" for name, what in named.items())
@@ -250,7 +254,7 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
                 f"agg({shown}): give each aggregate a name, as in agg(total=dd.sum('x')) or "
                 "agg(dd.sum('x').alias('total'))"
             )
-        if each.name in found or each.name in others:
+        if each.name in by_name or each.name in others:
             raise SchemaError(f"agg: two aggregates are called {each.name!r}; choose another name for one")
-        found[each.name] = each.aggregate
-    return found
+        by_name[each.name] = each.aggregate
+    return by_name

@@ -1,4 +1,4 @@
-"""What is a collection before it has operators: a node of a plan, and the loops that it is in."""
+"""The base of collections, without operators: a node of a plan, and the loops around it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..other_spellings.table import COLLECTIONS
 from ..plan.building import LoopPath, OpenLoop, Plan
 from ..plan.nodes import Apply, ApplyKind, Node, Select
 
-__all__ = ["Handle", "Name", "Names", "Row", "in_one_place", "name_of", "names_of"]
+__all__ = ["Handle", "Name", "Names", "Row", "in_innermost_loop", "name_of", "names_of"]
 
 Row = tuple[object, ...]
 
@@ -36,7 +36,7 @@ H = TypeVar("H", bound="Handle")
 
 @dataclass(frozen=True, eq=False)
 class Handle(CollectionSpellings):
-    """What `node` of `plan` computes, within the loops of `place`, outermost first (none: the root)."""
+    """The rows that `node` of `plan` computes, within the loops `place`, outermost first (none: the root)."""
 
     plan: Plan
     node: Node
@@ -119,20 +119,22 @@ class Handle(CollectionSpellings):
         return self.with_node(Select(self.node, tuple(columns)))
 
     def with_node(self, node: Node) -> Self:
-        """What `node`, over this one's, computes in the same loops; notes the line that asked for it."""
+        """Return the collection of `node`, over this one's node, in the same loops; note the line of the
+        call.
+        """
         return replace(self, node=self.plan.add(node))
 
     def applied(
         self, how: ApplyKind, function: MapFunction | BatchFunction, schema: SchemaSpec | None
     ) -> Self:
-        """A function of the user, of each record or of batches."""
+        """Apply a function of the user to each record, or to batches."""
         if not callable(function):
             raise ExpressionError(f"{how}({function!r}) ({call_site()}) needs a function.")
         declared = self.schema if schema is None else Schema.of(schema)
         return self.with_node(Apply(self.node, how, self.plan.function(function), declared))
 
     def within(self, place: LoopPath) -> Self:
-        """This collection, used in `place`."""
+        """Return this collection as used within the loops `place`."""
         if self.place != place[: len(self.place)]:
             raise GraphError(
                 f"a collection of {self.path(self.place)!r} is used in {self.path(place)!r}, which is not "
@@ -141,49 +143,51 @@ class Handle(CollectionSpellings):
         return replace(self, place=place)
 
     def path(self, place: LoopPath) -> str:
-        """The names of these loops, for messages."""
+        """Return the names of these loops, for messages."""
         names = [loop.name if isinstance(loop, OpenLoop) else loop.scope.name for loop in place]
         return " / ".join([self.dataflow.root.name, *names])
 
 
 def name_of(column: object, operator: str) -> str:
-    """The name of a column where `operator` takes one: "x", or col.x. SchemaError for all else."""
+    """Return the name of a column that `operator` takes: "x", or col.x. Raise SchemaError for
+    anything else.
+    """
     if isinstance(column, str):
         return column
     if isinstance(column, ColumnRef):
         return column.name
     raise SchemaError(
-        f"{operator} ({call_site()}): {column!r:.80} is no column: write 'x' or col.x. What is computed is "
-        "made one before, with_columns(x=…)"
+        f"{operator} ({call_site()}): {column!r:.80} is no column: write 'x' or col.x. Make a computed "
+        "value a column before: with_columns(x=…)"
     )
 
 
 def names_of(columns: Names, operator: str) -> tuple[str, ...]:
-    """The names of columns where `operator` takes one or several."""
-    given = (columns,) if isinstance(columns, str | Expr) else columns
-    return tuple(name_of(each, operator) for each in given)
+    """Return the names of the columns that `operator` takes, one or several."""
+    listed = (columns,) if isinstance(columns, str | Expr) else columns
+    return tuple(name_of(each, operator) for each in listed)
 
 
 def _type_or_none(schema: Schema, name: str) -> str:
     return str(schema[name].type) if name in schema else "missing"
 
 
-def _takes(schema: Schema, given: Schema, name: str) -> bool:
-    """Whether a column of `schema` holds all values of the one of that name in `given`."""
+def _takes(schema: Schema, actual: Schema, name: str) -> bool:
+    """Return True if a column of `schema` holds all values of the column of that name in `actual`."""
     return (
         name in schema
-        and name in given
-        and schema[name].type in (given[name].type, given[name].type.or_null())
+        and name in actual
+        and schema[name].type in (actual[name].type, actual[name].type.or_null())
     )
 
 
-def in_one_place(parts: tuple[H, ...]) -> tuple[H, ...]:
-    """All parts in the innermost place among them."""
+def in_innermost_loop(parts: tuple[H, ...]) -> tuple[H, ...]:
+    """Return all parts within the innermost loop of any of them; raise GraphError if they cannot meet."""
     for part in parts:
-        given: object = part
-        if not isinstance(given, Handle):
-            several = "; of several write concat(a, b), not a list" if isinstance(given, list | tuple) else ""
-            raise GraphError(f"a collection is needed here, not {type(given).__name__}{several}")
+        value: object = part
+        if not isinstance(value, Handle):
+            several = "; of several write concat(a, b), not a list" if isinstance(value, list | tuple) else ""
+            raise GraphError(f"a collection is needed here, not {type(value).__name__}{several}")
         if part.plan is not parts[0].plan:
             raise GraphError("collections of two dataflows cannot meet")
     innermost = max((part.place for part in parts), key=len)

@@ -1,4 +1,4 @@
-"""Joins: rows of two collections that belong together, and groups of several."""
+"""Joins: pairs of rows of two collections, and groups of rows of several."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
 from .balanced.balancing import Routed
 from .balanced.theta import Condition, Predicate, binned, parts_of
-from .handle import Row, in_one_place
+from .handle import Row, in_innermost_loop
 from .joining import How, Joining, Pairs, how_of
 from .sets import SetOperators
 
@@ -34,11 +34,11 @@ On = _Name | Sequence[_Name | tuple[_Name, _Name]] | Mapping[str, str]
 """Keys of a join: a column, several, pairs (of the left, of the right), or a mapping from left to right."""
 
 _SUFFIX = "_right"
-"""Of columns that only a condition sees."""
+"""Suffix of columns of the right that only a condition sees."""
 
 
 class JoinOperators(SetOperators):
-    """Pairs of rows."""
+    """Operators that make pairs of rows."""
 
     @written_as("join(other, on='key', how='left', suffix='_right', where=col.x < col.y)")
     def join(  # noqa: PLR0913  # each is a part of what a join is
@@ -61,14 +61,15 @@ class JoinOperators(SetOperators):
         how        inner: pairs only · left, right, outer: and rows of the left, right, either side that are
                    in no pair, with nulls · semi, anti: rows of the left that are in a pair, in none · cross:
                    all pairs, without `on`
-        where      a condition over the columns of pairs beside the keys; what it is false or null for is no
-                   pair
+        where      a condition over the columns of pairs beside the keys; rows for which it is false or null
+        are
+                   no pair
         suffix     put behind the names of columns of the right that the left has, too; without it they are
                    refused
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing
         left_on    and `right_on`: keys here and there, as Polars writes them, in place of `on`
         balance    how pairs are spread over units, `dd.Balance("matrix", units=64)`, so that one hot key is
-                   not the work of one worker; the result is the same. Of inner joins and all pairs
+                   not the work of one worker; the result is the same. For inner joins and all pairs only
 
         Columns: the keys under the names they have here, the other columns of this, the other columns of
         `other`; of semi and anti: those of this collection. Spelled as in PySpark and Polars as well
@@ -78,15 +79,15 @@ class JoinOperators(SetOperators):
         `other` (all rows of the key together are there a positive number of times; with a condition over
         both sides: its pairs together), else 0; anti = left - semi; left = inner + anti, padded.
 
-        Cost: a change costs its pairs. inner keeps both sides by key, outer joins beside that the different
-        keys of a side that decides; semi and anti keep the left, and of the right the keys. A condition
-        over both sides keeps, for all but inner joins, the left once more and the rows that are in pairs.
-        What others keep alike is kept once.
+        Cost: a change costs its pairs. inner stores both sides by key; outer joins store beside that the
+        different keys of a side that decides; semi and anti store the left, and of the right the keys. With a
+        condition over both sides, all but inner joins store the left once more, and the rows that are in
+        pairs. What several operators store alike is stored once.
         """
         kind = how_of(how)
         if left_on is not None or right_on is not None:
             on = _paired(on, left_on, right_on)
-        left, right = in_one_place((self, other))
+        left, right = in_innermost_loop((self, other))
         if on is None and kind != "cross":
             raise SchemaError(
                 f"join ({call_site()}) needs on=: columns that both sides have, or pairs of them; for all "
@@ -122,24 +123,24 @@ class JoinOperators(SetOperators):
         condition   an expression over the columns of both; `dd.band("a", "b", 5)`, that is |a - b| ≤ 5; a
                     Python function of two records; or several of these, all of which are to be true
         suffix      put behind the names of columns of the right that the left has, too; without it they are
-                    refused. Expressions and bands use it, functions are given records as they were
+                    refused. Expressions and bands use the new names; functions get records with the old ones
         balance     as in `join`
 
         Columns: those of this, then those of `other`. Law, at every time: all pairs, and of these the ones
-        for which the condition is true. What is kept is all that has come in; for windows let rows leave
+        for which the condition is true. The join stores all rows of its inputs; for windows let rows leave
         before, with `last` or `during`.
 
         Cost: equal columns are keys, as in `join`, and cost their pairs. A band costs the pairs of rows in
-        the same or neighbouring bins of its width, and keeps the right three times. Other conditions cost all
-        pairs of these; without equality and band all pairs there are, about 1 µs each for a Python function:
-        `balance=dd.Balance("matrix", …)` spreads them.
+        the same or neighbouring bins of its width, and stores the right three times. Other conditions cost
+        all pairs of these; without equality and band all pairs there are, about 1 µs each for a Python
+        function: `balance=dd.Balance("matrix", …)` spreads them.
         """
-        given: Sequence[Condition] = condition if isinstance(condition, Sequence) else [condition]
-        left, right = in_one_place((self, other))
+        conditions: Sequence[Condition] = condition if isinstance(condition, Sequence) else [condition]
+        left, right = in_innermost_loop((self, other))
         records = (left.schema.names, right.schema.names)
         right = _renamed(left, right, (), suffix)
-        parts = parts_of(left, right, given)
-        wanted = (*left.schema.names, *right.schema.names)
+        parts = parts_of(left, right, conditions)
+        names = (*left.schema.names, *right.schema.names)
         on, named = parts.on, dict(parts.on)
         if parts.band is not None:
             left, right, bins = binned(left, right, parts.band)
@@ -149,7 +150,7 @@ class JoinOperators(SetOperators):
         pairs = pairs.with_columns(**{name: col(key) for key, name in named.items()})
         for each in parts.filters:
             pairs = pairs.filter(each)
-        pairs = pairs.select(*wanted)
+        pairs = pairs.select(*names)
         for predicate in parts.predicates:
             pairs = pairs.filter(_of_two(predicate, len(records[0])))
         return pairs
@@ -157,23 +158,24 @@ class JoinOperators(SetOperators):
     def cogroup(
         self, others: Self | Sequence[Self], on: On, function: CogroupFunction, schema: SchemaSpec
     ) -> Self:
-        """Whatever rows `function(key, rows, other_rows, …)` gives for each key that one of them has.
+        """The rows that `function(key, rows, other_rows, …)` returns for each key that one of the collections
+        has.
 
         The groups are lists of (row without the keys, multiplicity), as in `reduce`, one for each collection,
-        empty where that has no such key; null is a key like others. The result has the keys, under the names
-        they have here, and the columns of `schema`. `on` as in `join`; of several others, the same names
+        empty if that has no such key; null is a key like others. The result has the keys, under the names
+        they have here, and the columns of `schema`. `on` as in `join`; with several others, the same names
         everywhere.
 
         PySpark: `cogroup`. LINQ: `CoGroupBy`. Law: at every time the function's rows for the groups at that
-        time. Keeps all rows once, by key; a change costs its whole group, about 2 µs a row.
+        time. Stores all rows once, by key; a change costs its whole group, about 2 µs a row.
         """
         rest = [others] if isinstance(others, JoinOperators) else list(others)
-        parts = in_one_place((self, *rest))
+        parts = in_innermost_loop((self, *rest))
         pairs = _pairs_of(on)
         keys = tuple(left for left, _ in pairs)
         if any(left != right for left, right in pairs) and len(parts) > 2:
             raise SchemaError("cogroup: of several others, the keys have the same names everywhere")
-        given = Schema.of(schema)
+        answer_columns = Schema.of(schema)
         columns = [Column(key, _common(parts, pair)) for key, pair in zip(keys, pairs, strict=True)]
         columns.append(Column(_TAG, integer))
         spans: list[tuple[int, int]] = []
@@ -189,8 +191,8 @@ class JoinOperators(SetOperators):
             tagged.append(part.select(**{_TAG: lit(number)}, **named))
         first, *more = (part.fitted(Schema(tuple(columns))) for part in tagged)
         whole = first.concat(*more)
-        known = self.plan.function(_cogrouping(function, tuple(spans)))
-        return whole.with_node(ReduceFunction(whole.node, keys, known, given))
+        user_function = self.plan.function(_cogrouping(function, tuple(spans)))
+        return whole.with_node(ReduceFunction(whole.node, keys, user_function, answer_columns))
 
     def cross_join(self, other: Self, suffix: str | None = None) -> Self:
         """All pairs of rows; the same as `join(other, how="cross")`. All of it is on one worker."""
@@ -201,7 +203,7 @@ _LEFT_ONLY: tuple[How, ...] = ("semi", "anti")
 
 
 def _paired(on: On | None, left: object, right: object) -> On:
-    """What `left_on` and `right_on` say, as `on`."""
+    """Return `left_on` and `right_on` as `on`."""
     keys = [list(side) if isinstance(side, list | tuple) else [side] for side in (left, right)]
     if on is not None or left is None or right is None or len(keys[0]) != len(keys[1]):
         raise SchemaError(
@@ -212,20 +214,20 @@ def _paired(on: On | None, left: object, right: object) -> On:
 
 
 def _pairs_of(on: On) -> Pairs:
-    """Keys as pairs of a column of the left and one of the right."""
+    """Return keys as pairs of a column of the left and one of the right."""
     if isinstance(on, str | Expr):
         return ((_name(on), _name(on)),)
     if isinstance(on, Mapping):
         return tuple((_name(left), _name(right)) for left, right in on.items())
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for key in on:
         if isinstance(key, tuple):
             if len(key) != 2:
                 raise SchemaError(f"join: {key!r} is no pair of a column of the left and one of the right")
-            found.append((_name(key[0]), _name(key[1])))
+            pairs.append((_name(key[0]), _name(key[1])))
         else:
-            found.append((_name(key), _name(key)))
-    return tuple(found)
+            pairs.append((_name(key), _name(key)))
+    return tuple(pairs)
 
 
 def _name(key: object) -> str:
@@ -251,7 +253,7 @@ def _check_kinds(left: SetOperators, right: SetOperators, pairs: Pairs) -> None:
 
 
 def _of_two(predicate: Predicate, width: int) -> Callable[[Row], object]:
-    """A function of a pair, of which the first `width` columns are those of the left."""
+    """Return a function of a pair; the first `width` columns of pairs are those of the left."""
 
     def holds(row: Row) -> object:
         return predicate(row[:width], row[width:])
@@ -273,7 +275,7 @@ def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: 
 
 
 def _renamed(left: SetOperators, right: C, pairs: Pairs, suffix: str | None) -> C:
-    """The right with `suffix` behind the names that the left has, too."""
+    """Return the right with `suffix` behind the names that the left has, too."""
     keys = {other for _, other in pairs}
     clashing = [name for name in right.schema.names if name not in keys and name in left.schema]
     if not clashing:
@@ -297,7 +299,7 @@ _TAG = "group of"
 
 
 def _common(parts: Sequence[JoinOperators], pair: tuple[str, str]) -> ColumnType:
-    """The type of a key: null if it may be so in one of them."""
+    """Return the type of a key; it may be null if it may be so in one of the collections."""
     types = [part.schema[pair[number > 0]].type for number, part in enumerate(parts)]
     if len({type_.not_null() for type_ in types}) > 1:
         raise SchemaError(
@@ -309,7 +311,9 @@ def _common(parts: Sequence[JoinOperators], pair: tuple[str, str]) -> ColumnType
 def _cogrouping(
     function: CogroupFunction, spans: tuple[tuple[int, int], ...]
 ) -> Callable[[Row, _Group], Iterable[object]]:
-    """`function` of rows that say first of which collection they are, and have columns for each."""
+    """Return `function` for rows that have the number of their collection first, and columns for each
+    collection.
+    """
 
     def cogrouped(key: Row, group: _Group) -> Iterable[object]:
         groups: list[_Group] = [[] for _ in spans]

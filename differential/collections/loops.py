@@ -1,4 +1,4 @@
-"""Loops: what comes of doing something again and again, until nothing changes."""
+"""Loops: apply operators again and again, until nothing changes."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ class LoopOperators(Handle):
         times: int | None = None,
         iterations_max: int = ITERATIONS_MAX,
     ) -> Self:
-        """The fixed point of `body`, starting from this collection; or what it is after `times` iterations.
+        """The fixed point of `body`, starting from this collection; or its value after `times` iterations.
 
-        `body` is called once, with a collection that stands for any iteration; once more, if it gives nulls
-        in a column of which only a filter has said that it is none at the beginning. Collections of the scope
-        around the loop may be used in it as they are. Without `times` the loop ends when nothing changes any
-        more; if that has not happened after `iterations_max` iterations, the dataflow stops with an error
-        that names the loop and shows rows that come and go. With `times` it is exactly so many iterations,
-        whether or not something would still change.
+        `body` is called once, with a collection that stands for any iteration. It is called once more if its
+        result may be null in a column that, at the beginning, only a filter makes non-null. `body` may use
+        collections of the scope around the loop as they are. Without `times` the loop ends when nothing
+        changes any more; if that has not happened after `iterations_max` iterations, the dataflow stops with
+        an error that names the loop and shows rows that come and go. With `times` the loop makes exactly that
+        many iterations, whether or not something would still change.
 
         Law: iterate(body, times=n) is body applied n times, at every time. Rust: `iterate`; LINQ in Naiad:
         `FixedPoint`. Cost: that of the body for what changes from one iteration to the next.
         """
-        found = _iterated(
+        results = _iterated(
             self, {"": self}, lambda variables: {"": body(variables[""])}, name, times, iterations_max
         )
-        return found[""]
+        return results[""]
 
     @written_as("prioritized_iterate(lambda found, begun: …, priority='label')")
     def prioritized_iterate(
@@ -69,10 +69,10 @@ class LoopOperators(Handle):
     ) -> Self:
         """The fixed point of `body`, to which the rows of this collection come in by `priority`, small first.
 
-        `body(found, start)` gets what has been found so far, at first nothing, and of this collection the
-        rows whose turn has come, at last all. `priority` is a column, or an expression over this
-        collection's columns: a whole number that is never null. Rows whose priorities have equally many bits
-        come in together: first 0, then 1, 2 and 3, 4 to 7, and so on; a number below 0 counts as 0.
+        `body(found, begun)` gets the result so far, at first empty, and the rows of this collection whose
+        turn has come, at last all. `priority` is a column, or an expression over this collection's columns: a
+        whole number that is never null. Rows whose priorities have equally many bits come in together: first
+        0, then 1, 2 and 3, 4 to 7, and so on; a number below 0 counts as 0.
 
             own.prioritized_iterate(
                 lambda labels, own: (
@@ -82,11 +82,11 @@ class LoopOperators(Handle):
                 priority="label",
             )
 
-        Law: the result is a fixed point of `body(…, this collection)`. Where only one can be reached, as with
-        a body that only ever adds rows or only ever takes smaller values, it is that of
-        `iterate(lambda found: body(found, this collection))`; only the way there differs, and its cost: what
-        comes in late meets what has won already, and goes no further. The paper: `PrioritizedFP`; Rust:
-        `enter_at`, as in `propagate_at`.
+        Law: the result is a fixed point of `body(…, this collection)`. If only one can be reached, as with a
+        body that only ever adds rows or only ever takes smaller values, it is that of `iterate(lambda found:
+        body(found, this collection))`. Only the way there differs, and its cost: rows that come in late meet
+        rows that have won already, and go no further. The paper: `PrioritizedFP`; Rust: `enter_at`, as in
+        `propagate_at`.
         """
         by = col(priority) if isinstance(priority, str) else as_expr(priority)
 
@@ -109,11 +109,11 @@ def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each na
     times: int | None = None,
     iterations_max: int = ITERATIONS_MAX,
 ) -> dict[str, H]:
-    """The fixed point of several collections that are computed of one another; or what they are after
-    `times` iterations.
+    """The fixed point of several collections that depend on one another; or their values after `times`
+    iterations.
 
-    `body` is called once, with a collection for each name of `start`, by name, and returns what each of them
-    is in the next iteration, by the same names:
+    `body` is called once, with a collection for each name of `start`, by name. It returns the value of each
+    in the next iteration, by the same names:
 
         found = dd.iterate(
             {"even": zero, "odd": "n: int"},
@@ -125,11 +125,11 @@ def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each na
         found["odd"].output("odd")
 
     A name may begin as a schema instead of a collection: then it begins empty. Everything else is as for
-    `Collection.iterate`, which is this with one collection. Law: all of them move on at once; the value of
-    each in iteration i + 1 is what `body` makes of the values of all in iteration i.
+    `Collection.iterate`, which is this with one collection. Law: all collections move on at once; the value
+    of each in iteration i + 1 is the result of `body` for the values of all in iteration i.
     """
-    given: object = start
-    if not isinstance(given, Mapping):
+    as_passed: object = start
+    if not isinstance(as_passed, Mapping):
         raise GraphError(
             f"{name!r} ({call_site()}) begins with collections by name: write iterate({{'a': …, 'b': …}}, "
             "lambda a, b: {'a': …, 'b': …})"
@@ -154,19 +154,19 @@ def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each na
     )
 
 
-def _by_name(name: str, found: Mapping[str, H], variables: Mapping[str, H]) -> Mapping[str, H]:
-    """What a body has returned; an error unless it has all of the names, and no others."""
-    if not isinstance(found, Mapping):
+def _by_name(name: str, results: Mapping[str, H], variables: Mapping[str, H]) -> Mapping[str, H]:
+    """Return the results of a body; raise GraphError unless it has all of the names, and no others."""
+    if not isinstance(results, Mapping):
         raise GraphError(
             f"the body of {name!r} must return collections by name, as in "
-            f"{{{', '.join(f'{key!r}: …' for key in variables)}}}; it returned {type(found).__name__}"
+            f"{{{', '.join(f'{key!r}: …' for key in variables)}}}; it returned {type(results).__name__}"
         )
-    if set(found) != set(variables):
+    if set(results) != set(variables):
         raise GraphError(
             f"the body of {name!r} must return {', '.join(variables)}; it returned "
-            f"{', '.join(map(str, found)) or 'nothing'}"
+            f"{', '.join(map(str, results)) or 'nothing'}"
         )
-    return found
+    return results
 
 
 def _iterated(
@@ -182,30 +182,32 @@ def _iterated(
     return _loop(like, name, starts, lambda variables, _: body(variables), limit, stops=times is not None)
 
 
-def _check_takes(name: str, body: object, given: tuple[str, ...], named: tuple[str, ...]) -> None:
-    """GraphError for a body that cannot be called with so many collections, and those of these names."""
+def _check_takes(name: str, body: object, positional: tuple[str, ...], named: tuple[str, ...]) -> None:
+    """Raise GraphError for a body that cannot be called with these positional collections, and these named
+    ones.
+    """
     if not callable(body):
         raise GraphError(f"the body of {name!r} is a function of collections, not {type(body).__name__}")
     try:
-        inspect.signature(body).bind(*given, **dict.fromkeys(named))
+        inspect.signature(body).bind(*positional, **dict.fromkeys(named))
     except TypeError as error:
         raise GraphError(
-            f"the body of {name!r} is called as body({', '.join((*given, *named))}): {error}. Its parameters "
+            f"the body of {name!r} is called as body({', '.join((*positional, *named))}): {error}. Its "
             + (
-                "have the names of the collections"
+                "parameters have the names of the collections"
                 if named
-                else "are what was found so far, and what has begun so far"
+                else "parameters are the result so far, and the rows that have come in so far"
             )
         ) from None
-    except ValueError:  # nothing is known of its parameters
+    except ValueError:  # its parameters are not known
         return
 
 
 def _check_limit(name: str, times: int | None, iterations_max: int) -> None:
     limits: dict[str, object] = {"times": times, "iterations_max": iterations_max}
-    for argument, given in limits.items():
-        if given is not None and not isinstance(given, Integral):
-            raise GraphError(f"the loop {name!r}: {argument} is a whole number, not {given!r:.80}")
+    for argument, limit in limits.items():
+        if limit is not None and not isinstance(limit, Integral):
+            raise GraphError(f"the loop {name!r}: {argument} is a whole number, not {limit!r:.80}")
     if times is not None and times < 1:
         raise GraphError(f"the loop {name!r} needs at least one iteration, not times={times}")
     if iterations_max < 1:
@@ -221,32 +223,34 @@ def _loop(
     *,
     stops: bool,
 ) -> dict[str, H]:
-    """What the variables have become, by name; handles are made as `like`."""
+    """Return the final values of a loop's variables, by name; the handles are copies of `like`."""
     plan = like.plan
     around = plan.open_loops()
-    given = [value for value in (like, *starts.values()) if isinstance(value, Handle)]
-    places = [value.place for value in given]
+    handles = [value for value in (like, *starts.values()) if isinstance(value, Handle)]
+    places = [value.place for value in handles]
     place = max([*places, around[-1].loop_path if around else ()], key=len)
     initials = [_initial(plan, value, place) for value in starts.values()]
     while True:
         before = plan.mark()
         with plan.opened(name, place) as loop:
             variables = {
-                key: replace(like, node=plan.add(Variable(begun.schema, loop.depth, index)), place=loop.loop_path)
-                for index, (key, begun) in enumerate(zip(starts, initials, strict=True))
+                key: replace(
+                    like, node=plan.add(Variable(initial.schema, loop.depth, index)), place=loop.loop_path
+                )
+                for index, (key, initial) in enumerate(zip(starts, initials, strict=True))
             }
-            found = body(variables, loop)
-            wider = [_wider(begun, found[key]) for key, begun in zip(starts, initials, strict=True)]
+            results = body(variables, loop)
+            wider = [_wider(initial, results[key]) for key, initial in zip(starts, initials, strict=True)]
             if wider == initials or not plan.take_back(before):
                 bodies = [
-                    _body(found[key], begun.schema, loop, f"the body of {name!r}", key)
-                    for key, begun in zip(starts, initials, strict=True)
+                    _body(results[key], initial.schema, loop, f"the body of {name!r}", key)
+                    for key, initial in zip(starts, initials, strict=True)
                 ]
                 break
-        initials = [plan.add(begun) for begun in wider]
+        initials = [plan.add(initial) for initial in wider]
     written = LetRec(name, loop.depth, tuple(initials), tuple(bodies), limit, tuple(loop.effects), stops)
     closed = plan.closed(written)
-    # Out of the loops around it that it does not depend on: there it is computed once.
+    # Outside of loops that the result does not depend on: there it is computed once.
     needed = max(closed.free, default=0)
     by_hand = tuple(each for each in place if isinstance(each, Loop))
     inside = next((each.loop_path for each in reversed(around) if each.depth == needed), by_hand)
@@ -265,23 +269,25 @@ def _initial(plan: Plan, value: Handle | Schema, place: tuple[Loop | OpenLoop, .
 
 
 def _wider(initial: Node, result: object) -> Node:
-    """What a variable begins as if it goes on as `result`: a column of which a filter has said that it is not
-    null may be so later on. The same node if nothing of that kind is in the way.
+    """Return the initial value that a variable needs if it goes on as `result`; `initial` itself if that will
+    do.
+
+    A column that is never null at the beginning, only because a filter says so, may be null later on.
     """
     if not isinstance(result, Handle) or not any(isinstance(node, NotNull) for node in beneath([initial])):
         return initial
     columns: list[tuple[str, Expr]] = []
     for name in initial.schema.names:
-        begun = initial.schema[name].type
-        wanted = result.schema[name].type if name in result.schema else begun
-        is_wider = wanted != begun and wanted == begun.or_null()
-        columns.append((name, col(name).cast(wanted) if is_wider else col(name)))
-    made = Select(initial, tuple(columns))
-    return initial if made.schema == initial.schema else made
+        before = initial.schema[name].type
+        after = result.schema[name].type if name in result.schema else before
+        is_wider = after != before and after == before.or_null()
+        columns.append((name, col(name).cast(after) if is_wider else col(name)))
+    widened = Select(initial, tuple(columns))
+    return initial if widened.schema == initial.schema else widened
 
 
 def _body(result: object, schema: Schema, loop: OpenLoop, who: str, key: str) -> Node:
-    """What a variable goes on as, in the loop and with the variable's columns."""
+    """Return what a variable goes on as, in the loop and with the variable's columns."""
     of = f" for {key!r}" if key else ""
     if not isinstance(result, Handle):
         raise GraphError(f"{who} must return a collection{of}; it returned {type(result).__name__}")

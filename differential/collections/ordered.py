@@ -1,6 +1,6 @@
-"""The first rows of a collection, or of each of its groups, in an order; and what number each row has there.
+"""The first rows of a collection, or of each of its groups, in an order; and the number of each row in it.
 
-A collection itself has no order: these operators are given one.
+A collection itself has no order: these operators take one.
 
     by          a column or expression, or several, in turn: "x", col.x, col.x.desc(), (col.a + col.b).asc()
     ties        rows that are equal in all of these come in the order of their other columns, in which numbers
@@ -8,9 +8,9 @@ A collection itself has no order: these operators are given one.
     null        comes first if ascending and last if descending, unless `nulls_last` says otherwise
     text        has the order of its characters' code points, bytes that of bytes, floats NaN last
 
-Cost of a change: what it takes to find k + offset rows in a group of n, O((k + offset) · log² n) at the most,
-and nothing where the change is behind them. A text longer than 32 bytes that was never seen before is put in
-its place among those that begin alike, which takes some µs.
+Cost of a change: finding k + offset rows in a group of n, O((k + offset) · log² n) at the most, and nothing
+if the change is behind them. A text longer than 32 bytes that was never seen before is sorted among those
+that begin alike, which takes some µs.
 """
 
 from __future__ import annotations
@@ -57,14 +57,16 @@ class OrderOperators(CheckingOperators):
         rank: str | None = None,
         method: RankKind = "row_number",
     ) -> Self:
-        """The first `k` rows in the order `by`, those of each group of equal `keys` if there are any; without
-        the first `offset`. Largest first: `top_k(3, by=col.score.desc())`. A row that is there twice is two.
+        """The first `k` rows in the order `by`, behind the first `offset`; of each group of equal `keys`, if
+        any.
 
-        `rank` names one more column, the row's number in its group; `method` says how it is counted, see
-        `Ordered.rank`, and not which rows there are: these are `k`, whichever are
-        equal in the order. Rust: `reduce` over the sorted group. SQL: `row_number() over (…) <= k`.
+        Largest first: `top_k(3, by=col.score.desc())`. A row that is there twice is two rows.
 
-        Law: the rows at places offset … offset + k - 1 of each sorted group. Cost: see above.
+        `rank` names one more column, the row's number in its group. `method` says how rows are numbered, see
+        `Ordered.rank`, and does not change which rows there are: these are `k`, whichever are equal in the
+        order. Rust: `reduce` over the sorted group. SQL: `row_number() over (…) <= k`.
+
+        Law: the rows number offset … offset + k - 1, from 0, of each sorted group. Cost: see above.
         """
         named = names_of(keys, "top_k")
         return Ordered(self, named, orderings(by, "top_k")).limit(k, offset, rank=rank, method=method)
@@ -78,13 +80,13 @@ class OrderOperators(CheckingOperators):
 @in_short
 @dataclass(frozen=True, eq=False)
 class Ordered(Generic[H]):
-    """A collection, or its groups by `keys`, in an order. What is taken of it is a collection again."""
+    """A collection, or its groups by `keys`, in an order. Its methods return collections again."""
 
     collection: H
     keys: tuple[str, ...]
     by: tuple[Ordering, ...]
     _balance: Balance | None = None
-    """Among how many units groups are divided."""
+    """The units among which groups are divided."""
 
     if not TYPE_CHECKING:
 
@@ -100,7 +102,7 @@ class Ordered(Generic[H]):
     def limit(
         self, n: int, offset: int = 0, *, rank: str | None = None, method: RankKind = "row_number"
     ) -> H:
-        """The rows at places `offset` … `offset` + `n` - 1 (of each group); see `top_k`."""
+        """The rows number `offset` … `offset` + `n` - 1, from 0 (of each group); see `top_k`."""
         return self._top_rows(n, offset, rank, method)
 
     def first(self) -> H:
@@ -118,8 +120,9 @@ class Ordered(Generic[H]):
             rank         1, 2, 2, 4, …: rows that are equal in the order share the least
             dense        1, 2, 2, 3, …
 
-        Cost: a group is gone through whenever one of its rows changes, some 1.5 µs a row, and all rows behind
-        that get other numbers. If only the first matter, `limit(n, rank=name)` costs no more than those.
+        Cost: whenever a row of a group changes, the operator goes through the group, some 1.5 µs a row, and
+        sends all rows behind that get other numbers. If only the first matter, `limit(n, rank=name)` costs no
+        more than those.
         """
         if self._balance is not None:
             raise SchemaError(
@@ -129,29 +132,28 @@ class Ordered(Generic[H]):
         return self._top_rows(ALL_ROWS, 0, name, method)
 
     def _top_rows(self, limit: int, offset: int, rank: str | None, method: RankKind) -> H:
-        """`TopK` of the collection, with its columns in their order, and those that the order computes
-        dropped.
-        """
-        of, keys = self.collection, self.keys
-        names = of.schema.names
-        _check(of, keys, (limit, offset), rank, method)
-        source, ordered = order_of(of.plan.add, of.node, self.by)
+        """Return `TopK` of the collection, with the collection's columns in their order, and the rank."""
+        rows, keys = self.collection, self.keys
+        names = rows.schema.names
+        _check(rows, keys, (limit, offset), rank, method)
+        source, ordered = order_of(rows.plan.add, rows.node, self.by)
         order: dict[str, OrderBy] = {}
         for each in ordered:
             source.schema.offset(each.column)
-            if each.column not in keys:  # the same in all of a group; and what comes twice says nothing new
+            # a key is the same in all of a group, and a second mention of a column adds nothing
+            if each.column not in keys:
                 order.setdefault(each.column, each)
         numbered = None if rank is None else (rank, method)
         top = TopK(source, keys, tuple(order.values()), limit, offset, numbered)
-        found = of.with_node(divided(of.plan.add, top, self._balance))
-        wanted = (*names, rank) if rank is not None else names
-        if found.schema.names == wanted:
-            return found
-        return found.with_node(Select(found.node, tuple((name, col(name)) for name in wanted)))
+        top_rows = rows.with_node(divided(rows.plan.add, top, self._balance))
+        output_names = (*names, rank) if rank is not None else names
+        if top_rows.schema.names == output_names:
+            return top_rows
+        return top_rows.with_node(Select(top_rows.node, tuple((name, col(name)) for name in output_names)))
 
 
 def _check(of: Handle, keys: tuple[str, ...], span: tuple[int, int], rank: str | None, method: str) -> None:
-    """Raise SchemaError for what makes no sense."""
+    """Raise SchemaError for keys, a span, a rank or a method that make no sense."""
     limit, offset = span
     where = call_site()
     for key in keys:
@@ -172,7 +174,7 @@ def _check(of: Handle, keys: tuple[str, ...], span: tuple[int, int], rank: str |
     if rank is None and method != "row_number":
         raise SchemaError(
             f"top_k ({where}): method={method!r} says how the places are counted that rank='place' names, "
-            "and there is no rank=.\n  top_k takes as many rows as it is told, whichever are equal in the "
+            "and there is no rank=.\n  top_k takes exactly that many rows, whichever are equal in the "
             f"order. To keep all that share a place write rank('place', by=…, method={method!r})"
             f".filter(col.place <= {limit})"
         )

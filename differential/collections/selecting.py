@@ -1,4 +1,4 @@
-"""Operators on single rows by expressions, select and its like: no state, no stage."""
+"""Operators that treat rows one by one, by expressions: no state, no stage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILL_NULL = "fill_null(0), fill_null(0, ['x', 'y']), or fill_null({'x': 0, 'y':
 
 
 class RowOperators(Handle):
-    """What each row becomes, by itself: a few ns per row and column; columns that move cost nothing."""
+    """Operators on each row by itself: a few ns per row and column; columns that only move cost nothing."""
 
     def select(self, *columns: _Name | Iterable[_Name], **named: ExprLike) -> Self:
         """Columns by name, and columns computed by expressions: `select("src", label=col.dst + 1)`, or with
@@ -52,26 +52,28 @@ class RowOperators(Handle):
             if len(names) != 1 or (not isinstance(column, str) and repr(reference) != repr(col(names[0]))):
                 raise SchemaError(f"select: {reference!r} needs a name: write select(name={reference!r})")
             chosen[names[0]] = reference
-        chosen.update({name: self._made_of("select", name, value) for name, value in named.items()})
+        chosen.update({name: self._expr_of("select", name, value) for name, value in named.items()})
         return self.with_node(Select(self.node, tuple(chosen.items())))
 
     def with_columns(self, *columns: Aliased | Iterable[Aliased], **named: ExprLike) -> Self:
         """All columns, those named here replaced or added at the end: `with_columns(degree=col.n + 1)`, or
         `with_columns((col.n + 1).alias("degree"))`, or a list of such.
         """
-        kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
+        exprs: dict[str, Expr] = {name: col(name) for name in self.schema.names}
         for column in _flat(columns):
             if not isinstance(column, Aliased):
                 raise SchemaError(
                     f"with_columns: {column!r} needs a name: write with_columns(name={column!r})"
                 )
-            kept[column.name] = column.expr
-        kept.update({name: self._made_of("with_columns", name, value) for name, value in named.items()})
-        return self.with_node(Select(self.node, tuple(kept.items())))
+            exprs[column.name] = column.expr
+        exprs.update({name: self._expr_of("with_columns", name, value) for name, value in named.items()})
+        return self.with_node(Select(self.node, tuple(exprs.items())))
 
-    def _made_of(self, call: str, name: str, value: ExprLike) -> Expr:
-        """What a column is made of. A text that is the name of a column is refused: a text is a text, and who
-        knows Polars means the column.
+    def _expr_of(self, call: str, name: str, value: ExprLike) -> Expr:
+        """Return the expression of a column.
+
+        A text that is the name of a column is refused: here a text is a text, but users of Polars mean the
+        column.
         """
         if isinstance(value, str) and value in self.schema:
             raise SchemaError(
@@ -83,20 +85,20 @@ class RowOperators(Handle):
 
     def drop(self, *columns: _Name | Iterable[_Name]) -> Self:
         """All columns but these; rows that differ in nothing else add up. One at least must be left."""
-        gone = [name_of(column, "drop") for column in _flat(columns)]
-        for name in gone:
+        dropped = [name_of(column, "drop") for column in _flat(columns)]
+        for name in dropped:
             self.schema.offset(name)
-        kept = [name for name in self.schema.names if name not in gone]
-        if not kept:
+        names = [name for name in self.schema.names if name not in dropped]
+        if not names:
             raise SchemaError(f"drop: of ({self.schema}) nothing would be left")
-        return self.select(*kept) if gone else self
+        return self.select(*names) if dropped else self
 
     def rename(self, columns: Mapping[Name, Name] | None = None, **named: Name) -> Self:
         """The same columns, some under other names, old to new: `rename({"src": "node"})`, or
         `rename(src="node")`.
         """
-        given = [*(columns or {}).items(), *named.items()]
-        new = {name_of(old, "rename"): name_of(name, "rename") for old, name in given}
+        pairs = [*(columns or {}).items(), *named.items()]
+        new = {name_of(old, "rename"): name_of(name, "rename") for old, name in pairs}
         for name in new:
             self.schema.offset(name)
         names = [new.get(name, name) for name in self.schema.names]
@@ -107,18 +109,18 @@ class RowOperators(Handle):
 
     @written_as(_FILTER)
     def filter(self, *conditions: ExprLike | MapFunction) -> Self:
-        """The rows for which all `conditions` are true (not false, not null). Rust: `filter`. LINQ:
-        `Where`.
+        """The rows for which all `conditions` are true (not false, not null). Rust: `filter`. LINQ: `Where`.
 
-        A condition is an expression, or a Python function of the record, as in `map`, which gives True, or
-        False or None: about 1 µs a record, and the rules of a plan leave it where it is.
+        A condition is an expression, or a Python function of the record, as in `map`, which returns True, or
+        False or None. A function takes about 1 µs a record, and the rules of a plan do not move it.
 
-        What an expression says of nulls is in the types of the result: behind `filter(col.x.is_not_null())`,
-        `filter(col.x > 3)` or `drop_nulls("x")` the column x is one that is never null.
+        The types of the result follow from what expressions say of nulls: behind
+        `filter(col.x.is_not_null())`, `filter(col.x > 3)` or `drop_nulls("x")` the column x is one that is
+        never null.
         """
         if not conditions:
             raise SchemaError("filter() needs a condition: filter(col.x > 1)")
-        found = self
+        rows = self
         for condition in conditions:
             if isinstance(condition, str):
                 raise SchemaError(
@@ -126,27 +128,31 @@ class RowOperators(Handle):
                     f"Write filter({condition_of(condition)})"
                 )
             if callable(condition) and not isinstance(condition, Expr):
-                found = found.applied("filter", condition, None)
+                rows = rows.applied("filter", condition, None)
             else:
-                found = found._where(as_condition("filter", condition))
-        return found
+                rows = rows._where(as_condition("filter", condition))
+        return rows
 
     def _where(self, condition: Expr) -> Self:
-        """The rows for which it is true, and what is known by that: columns that are null in none of them."""
-        found = self.with_node(Filter(self.node, condition))
-        known = not_null_where(condition)
-        names = tuple(each.name for each in found.schema if each.type.nullable and each.name in known)
-        return found.with_node(NotNull(found.node, names)) if names else found
+        """Return the rows for which `condition` is true; columns that it makes non-null are so by their
+        types.
+        """
+        rows = self.with_node(Filter(self.node, condition))
+        never_null = not_null_where(condition)
+        names = tuple(each.name for each in rows.schema if each.type.nullable and each.name in never_null)
+        return rows.with_node(NotNull(rows.node, names)) if names else rows
 
     @written_as(_DROP_NULLS)
     def drop_nulls(
         self, *columns: _Name | Iterable[_Name], subset: _Name | Iterable[_Name] | None = None
     ) -> Self:
-        """The rows in which none of these columns (of all, if none are named) is null: `drop_nulls("x", "y")`
-        or `drop_nulls(subset=["x", "y"])`. By their types they are never null, then.
+        """The rows in which none of these columns (of all, if none are named) is null.
+
+        `drop_nulls("x", "y")` or `drop_nulls(subset=["x", "y"])`. The types of these columns are never null
+        then.
         """
-        given = columns if subset is None else (*columns, subset)
-        names = [name_of(each, "drop_nulls") for each in _flat(given)] if given else self.schema.names
+        listed = columns if subset is None else (*columns, subset)
+        names = [name_of(each, "drop_nulls") for each in _flat(listed)] if listed else self.schema.names
         nullable = [name for name in names if self.schema[name].type.nullable]
         return self.filter(*(col(name).is_not_null() for name in nullable)) if nullable else self
 
@@ -154,11 +160,12 @@ class RowOperators(Handle):
     def fill_null(
         self, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
     ) -> Self:
-        """A value in place of null: `fill_null(0)` in columns of numbers, `fill_null("")` in those of text;
-        or in the columns of `subset`; or by column: `fill_null({"x": 0, "name": col.id.cast("string")})`.
+        """A value in place of null: `fill_null(0)` in columns of numbers, `fill_null("")` in those of text.
 
-        Without a `subset`, columns that do not hold such a value stay as they are, as in PySpark and Polars.
-        What was filled by what is never null is never null by its type.
+        Or in the columns of `subset`; or by column: `fill_null({"x": 0, "name": col.id.cast("string")})`.
+
+        Without a `subset`, columns that cannot hold the value stay as they are, as in PySpark and Polars. A
+        column filled with a value that is never null is never null by its type.
         """
         if isinstance(value, Mapping):
             if subset is not None:
@@ -166,21 +173,21 @@ class RowOperators(Handle):
                     f"fill_null ({call_site()}): a mapping says itself which columns: no subset"
                 )
             return self.with_columns(**{name: col(name).fill_null(each) for name, each in value.items()})
-        wanted = self.schema.names if subset is None else [name_of(n, "fill_null") for n in _flat([subset])]
+        names = self.schema.names if subset is None else [name_of(n, "fill_null") for n in _flat([subset])]
         filled = {
             name: col(name).fill_null(value)
-            for name in wanted
+            for name in names
             if self.schema[name].type.nullable and (subset is not None or self._holds(name, value))
         }
         return self.with_columns(**filled) if filled else self
 
     def _holds(self, name: str, value: ExprLike) -> bool:
-        """Whether null in a column can be filled with `value`, and the column has the same type then."""
+        """Return True if null in a column can be filled with `value`, and the column keeps its type."""
         try:
-            found = col(name).fill_null(value).type_in(self.schema)
+            type_ = col(name).fill_null(value).type_in(self.schema)
         except ExpressionError:
             return False
-        return found.not_null() == self.schema[name].type.not_null()
+        return type_.not_null() == self.schema[name].type.not_null()
 
     def pipe(self, function: Callable[[Self], T]) -> T:
         """`function(self)`: for chains of calls."""
@@ -215,4 +222,5 @@ def _flat(columns: Iterable[object]) -> Iterable[_Name]:
         elif isinstance(column, Iterable) and of_another_library(column) is None:
             yield from column
         else:
-            yield as_expr(column)  # which says of an aggregate where it belongs, and of others' columns
+            # raises for an aggregate, and for columns of other libraries, and says what to write
+            yield as_expr(column)

@@ -1,4 +1,4 @@
-"""Operators on collections as multisets of whole rows: sums, sets, what is kept of them.
+"""Operators on collections as multisets of whole rows: sums, sets, multiplicities, arrangements.
 
 Two rows are equal if all their columns are, null to null. Columns are matched by name: those of the others
 are put in the order of the first.
@@ -32,7 +32,7 @@ from ..plan.nodes import (
     Weigh,
 )
 from .functions import FunctionOperators
-from .handle import Handle, Names, in_one_place, names_of
+from .handle import Handle, Names, in_innermost_loop, names_of
 
 __all__ = ["SetOperators"]
 
@@ -48,42 +48,43 @@ class SetOperators(FunctionOperators):
     """Sums and sets of rows."""
 
     def concat(self, *others: Self) -> Self:
-        """The sum: multiplicities added. The others must have the same columns and types; their order may
-        differ. A column that may be null in one of them may be in the sum.
+        """The sum: multiplicities added. The others must have the same columns and types, in any order.
 
-        Rust: `concat`. SQL: UNION ALL. No state, no stage.
+        A column that may be null in one of them may be so in the sum. Rust: `concat`. SQL: UNION ALL. No
+        state, no stage.
         """
-        parts = in_one_place((self, *others))
+        parts = in_innermost_loop((self, *others))
         schema = _with_their_nulls(self.schema, [part.schema for part in parts])
         nodes = tuple(part.conformed(schema, "concat").node for part in parts)
         return parts[0].with_node(Concat(nodes)) if others else self
 
     def union_by_name(self, *others: Self, allow_missing_columns: bool = False) -> Self:
-        """The sum; with `allow_missing_columns`, a column that some do not have is null in their rows.
+        """The sum; with `allow_missing_columns`, a column that some of them lack is null in their rows.
 
         Columns: those of the first, then those that only others have. Costs as `concat`.
         """
         if not allow_missing_columns:
             return self.concat(*others)
-        parts = in_one_place((self, *others))
+        parts = in_innermost_loop((self, *others))
         types: dict[str, ColumnType] = {}
         for part in parts:
             for column in part.schema:
-                known = types.setdefault(column.name, column.type)
-                if known.not_null() != column.type.not_null():
+                first = types.setdefault(column.name, column.type)
+                if first.not_null() != column.type.not_null():
                     raise SchemaError(
-                        f"union_by_name: {column.name!r} is {known} in one and {column.type} in another; "
+                        f"union_by_name: {column.name!r} is {first} in one and {column.type} in another; "
                         "cast one of them"
                     )
         columns = []
         for name, type_ in types.items():
             nullable = any(name not in p.schema or p.schema[name].type.nullable for p in parts)
             columns.append(Column(name, type_.or_null(nullable)))
-        first, *rest = (part.fitted(Schema(tuple(columns))) for part in parts)
-        return first.concat(*rest)
+        whole, *rest = (part.fitted(Schema(tuple(columns))) for part in parts)
+        return whole.concat(*rest)
 
     def fitted(self, schema: Schema) -> Self:
-        """The columns of `schema`: null where this has none, and nullable where they are there.
+        """Return the rows with the columns of `schema`: null where this has none, and nullable where they are
+        there.
 
         Requires: types are the same otherwise.
         """
@@ -100,15 +101,18 @@ class SetOperators(FunctionOperators):
         return self.with_node(Select(self.node, tuple(columns.items())))
 
     def consolidate(self) -> Self:
-        """The same collection, each time's updates summed before they go on. Rust: `consolidate`."""
+        """The same collection; the updates of each time are summed before they are sent on. Rust:
+        `consolidate`.
+        """
         return self.with_node(Consolidate(self.node))
 
     def arrange(self, by: Names) -> Self:
-        """The same collection, kept by the columns `by` once: joins and groups by just these, in this order,
-        read it, and none keeps rows of its own. Inside loops, too.
+        """The same collection, stored by the columns `by` once. Inside loops, too.
 
-        What several operators read alike is arranged without being asked; this is for what differs in
-        filters: write them behind the join. It keeps what its readers need of it. Rust: `arrange_by_key`.
+        Joins and groups by just these, in this order, read it, and none stores rows of its own. Collections
+        that several operators read alike are arranged without this call; it is for readers that differ in
+        filters: write these behind the join. It stores the columns that its readers need. Rust:
+        `arrange_by_key`.
         """
         keys = names_of(by, "arrange")
         for key in keys:
@@ -121,7 +125,7 @@ class SetOperators(FunctionOperators):
     def distinct(self) -> Self:
         """Each row that has a positive multiplicity, once. Rust: `distinct`. LINQ: `Distinct`.
 
-        Keeps the different rows with their multiplicities.
+        Stores the different rows with their multiplicities.
         """
         return self.with_node(Distinct(self.node))
 
@@ -145,83 +149,83 @@ class SetOperators(FunctionOperators):
     def subtract(self, other: Self) -> Self:
         """The different rows of this collection that `other` does not have. SQL: EXCEPT.
 
-        Keeps the different rows of both, with their multiplicities, and these once each.
+        Stores the different rows of both, with their multiplicities, and these once each.
         """
-        mine, both = self._met(other)
+        mine, both = self._with_common(other)
         return mine.concat(both.negate())
 
     def except_all(self, other: Self) -> Self:
         """The rows of this collection as often as they are there more often than in `other`. SQL: EXCEPT ALL.
 
         Law: multiplicity max(0, a - b). (`concat(other.negate())` is a - b, may be negative, and is free.)
-        Keeps the rows in which the two differ.
+        Stores the rows in which the two differ.
         """
-        (left, right) = in_one_place((self, other))
+        (left, right) = in_innermost_loop((self, other))
         difference = left.concat(right.conformed(left.schema, "except_all").negate())
         return difference.threshold(lambda n: max_of(n, 0))
 
     def intersect(self, other: Self) -> Self:
-        """The different rows that both have. SQL: INTERSECT. Keeps what `subtract` keeps."""
-        return self._met(other)[1]
+        """The different rows that both have. SQL: INTERSECT. Stores what `subtract` stores."""
+        return self._with_common(other)[1]
 
     def intersect_all(self, other: Self) -> Self:
         """The rows that both have, as often as both have them. SQL: INTERSECT ALL.
 
-        Law: multiplicity min(a, b). Keeps the rows in which the two differ.
+        Law: multiplicity min(a, b). Stores the rows in which the two differ.
         """
-        (left,) = in_one_place((self, other))[:1]
+        (left,) = in_innermost_loop((self, other))[:1]
         return left.concat(left.except_all(other).negate())
 
     def symmetric_difference(self, other: Self) -> Self:
-        """The different rows that one of the two has and the other has not. Keeps what `subtract` keeps."""
-        mine, both = self._met(other)
-        (theirs,) = in_one_place((self, other))[1:]
+        """The different rows that one of the two has and the other has not. Stores what `subtract` stores."""
+        mine, both = self._with_common(other)
+        (theirs,) = in_innermost_loop((self, other))[1:]
         once = theirs.conformed(self.schema, "symmetric_difference").distinct()
         return mine.concat(once, both.negate(), both.negate())
 
-    def _met(self, other: Self) -> tuple[Self, Self]:
-        """The different rows of this, and of these the ones that `other` has, too."""
-        left, right = in_one_place((self, other))
+    def _with_common(self, other: Self) -> tuple[Self, Self]:
+        """Return the different rows of this collection, and those of them that `other` has, too."""
+        left, right = in_innermost_loop((self, other))
         mine = left.distinct()
         theirs = right.conformed(left.schema, "a set operation").distinct()
         on = tuple((name, name) for name in self.schema.names)
         return mine, mine.with_node(Join(mine.node, theirs.node, on, null_safe=True))
 
     def threshold(self, function: MapFunction) -> Self:
-        """Rows with other multiplicities: `function(n)` in place of n, wherever a row is there at all.
+        """Rows with other multiplicities: `function(n)` in place of n, for every row that is there at all.
 
-        `function` is called with an expression of the multiplicity, and gives one: in whole numbers and
-        never null, as in `threshold(lambda n: dd.min_of(n, 3))`, or `lambda n: n % 2`. A function that
-        cannot do with expressions (`lambda n: min(n, 3)`, or one with an `if`) is called with numbers
-        instead, once for each different one of a batch; it gives an int, always the same for the same, and 0
-        for 0. Rust: `threshold`. Law: `distinct` is `threshold(lambda n: int(n > 0))`; where n is 0 the row
-        is not there, whatever an expression says.
+        `function` is called with an expression of the multiplicity, and returns one: a whole number that is
+        never null, as in `threshold(lambda n: dd.min_of(n, 3))`, or `lambda n: n % 2`. A function that cannot
+        handle expressions (`lambda n: min(n, 3)`, or one with an `if`) is called with numbers instead, once
+        for each different one of a batch. It returns an int, always the same for the same number, and 0 for
+        0. Rust: `threshold`. Law: `distinct` is `threshold(lambda n: int(n > 0))`; where n is 0 the row is
+        not there, whatever an expression says.
 
-        Keeps the different rows with their multiplicities; a change costs its rows. Raises SchemaError
-        for an expression of another type, or a function that does not give 0 for 0, twice.
+        Stores the different rows with their multiplicities; a change costs its rows. Raises SchemaError for
+        an expression of another type, or a function that does not return 0 for 0 in each of two calls.
         """
         names = self.schema.names
         number = _not_in("n", names)
         counted = self.with_node(
             Accumulate((self.node,), names, 1, (AddedColumn(number, 0, Aggregate("count")),))
         )
-        made = _as_expression(function, number)
-        if made is None:
+        expr = _as_expression(function, number)
+        if expr is None:
             weighed = counted.applied("threshold", function, None)
             return weighed.with_node(Weigh(weighed.node, number))
-        return _weighed(counted, names, made, "threshold")
+        return _weighed(counted, names, expr, "threshold")
 
     def repeat(self, times: str | ExprLike) -> Self:
-        """Rows with other multiplicities: each as often as it is there, times what `times` says of it.
+        """Rows with other multiplicities: each row's multiplicity times its value of `times`.
 
         `times` is a column, which stays, or an expression over the columns: a whole number, never null; 0
-        drops a row, and what is below 0 takes it away. Rust: `explode`. Law: `count` of what is repeated n
-        times is the sum of n, wherever that is not 0. For sums that go round a loop it is the shortest way: a
-        row there is one number, and not one row of each sum that it has had. No state, no stage; a product of
-        more than 64 bits is an error that names the row.
+        drops a row, and a number below 0 takes it away. Rust: `explode`. Law: `count` of rows that are
+        repeated n times is the sum of n, wherever that is not 0. For sums that go round a loop it is the
+        shortest way: there a row is one number, and not one row for each value that its sum has had. No
+        state, no stage; a product of more than 64 bits is an error that names the row.
         """
-        given = as_expr(col(times) if isinstance(times, str) else times)
-        return _weighed(self, self.schema.names, given, "repeat")
+        expr = as_expr(col(times) if isinstance(times, str) else times)
+        return _weighed(self, self.schema.names, expr, "repeat")
 
     @called_as("unionByName")
     def _union_by_name(self, other: Self, allowMissingColumns: bool = False) -> Self:
@@ -230,18 +234,19 @@ class SetOperators(FunctionOperators):
 
 
 def _as_expression(function: MapFunction, number: str) -> Expr | None:
-    """What `function` gives of an expression; None if it takes numbers, of which 0 has been tried.
+    """Return what `function` returns for an expression; None if it takes numbers, after a try with 0.
 
-    What gives a plain value of an expression has not looked at it, or not as it thinks: `{2: 1}.get(n, 0)`.
+    A function that returns a plain value for an expression has not used it, or not as intended: `{2:
+    1}.get(n, 0)`.
     """
     if not callable(function):
         raise ExpressionError(f"threshold({function!r}) ({call_site()}) needs a function.")
     called = cast("Callable[[object], object]", function)
     refused: Exception | None = None
     try:
-        given = called(col(number))
-        if isinstance(given, Expr):
-            return given
+        result = called(col(number))
+        if isinstance(result, Expr):
+            return result
     except (ExpressionError, TypeError) as error:
         refused = error
     try:
@@ -263,7 +268,7 @@ def _as_expression(function: MapFunction, number: str) -> Expr | None:
 
 
 def _weighed(rows: H, names: Sequence[str], times: Expr, who: str) -> H:
-    """The columns `names` of `rows`, each row as often as it is there times what `times` says of it."""
+    """Return the columns `names` of `rows`, each row's multiplicity times its value of `times`."""
     number = _not_in("times", names)
     columns = tuple((name, col(name)) for name in names)
     counted = rows.with_node(Select(rows.node, (*columns, (number, times))))
@@ -276,14 +281,14 @@ def _weighed(rows: H, names: Sequence[str], times: Expr, who: str) -> H:
 
 
 def _not_in(name: str, names: Sequence[str]) -> str:
-    """A name like this one that is not taken."""
+    """Return a name like this one that is not taken."""
     while name in names:
         name += "_"
     return name
 
 
 def _with_their_nulls(schema: Schema, others: Sequence[Schema]) -> Schema:
-    """`schema`, with nulls allowed in each column that allows them in one of `others`."""
+    """Return `schema`, with nulls allowed in each column that allows them in one of `others`."""
     return Schema(
         tuple(
             Column(

@@ -1,4 +1,4 @@
-"""Where collections come from: inputs, other dataflows, stages that were written by hand."""
+"""Sources of collections: inputs, other dataflows, stages that were written by hand."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def input(
 ) -> Collection:
     """A named input of `dataflow` as a collection with the columns of `schema`.
 
-    mode    "append": clients insert and remove rows. "upsert": clients say what the values of keys are by
-            `upsert(rows)`, or `delete(keys)`, and the collection holds the last of each `key`, a column or
-            some: at every complete epoch what was said last up to it. Within an epoch the order of calls
-            decides.
-    An upsert costs a search for its key, at the worker of the key, where the current values are kept once.
+    mode    "append": clients insert and remove rows. "upsert": clients set the values of keys by
+    `upsert(rows)`,
+            or `delete(keys)`, and the collection holds the last value of each `key`, a column or several: at
+            every complete epoch the last one up to it. Within an epoch the order of calls decides.
+
+    An upsert costs a search for its key, at the worker of the key, where the current values are stored once.
     Flink, Materialize: an upsert source; Rust: `arrange::upsert`.
     Raises SchemaError for a key that is no column, or missing where it is needed.
     """
@@ -67,13 +68,13 @@ def checked_input(
 ) -> tuple[Collection, Collection]:
     """(rows, refused): a named input whose rows are never there less than 0 times.
 
-    A removal of what is not there is not made; the row is in `refused` from that epoch on, as often as it was
-    asked for in vain. All that is said of a row in one epoch counts together. It costs a search for each
-    row, and keeps them all, at the worker of the row.
+    A removal of a row that is not there has no effect on `rows`; the row is in `refused` from that epoch on,
+    once for each removal in vain. All changes of a row in one epoch count together. Each row costs a search,
+    at the worker of the row, where all rows are stored.
 
     With `refusal="error"` each row in `refused` is a failure, as of `refused.assert_empty()`: from that epoch
     on the outputs that read `refused`, or all if none does, have no answer, but a NotEmptyError that names
-    the row. What was read of epochs before stays right.
+    the row. Answers of earlier epochs stay right.
     """
     if refusal not in ("row", "error"):
         raise SchemaError(f"input {name!r}: refusal is 'row' or 'error', not {refusal!r}")
@@ -105,16 +106,18 @@ def _input(dataflow: Dataflow, node: Input) -> Collection:
 
 
 def announcements(dataflow: Dataflow, name: str = "routes") -> Collection:
-    """A named input of changes of routing, for joins with `balance=dd.Routed(…)`: rows of eight integers,
-    which `timely.routing.announcement.Changes` makes.
+    """A named input of changes of routing, for joins with `balance=dd.Routed(…)`: rows of eight integers.
+
+    `timely.routing.announcement.Changes` makes these rows.
     """
     return input(dataflow, name, ANNOUNCED)
 
 
 def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) -> Collection:
-    """What the dataflow `owner` of the same cluster exports as `name`, from its present state on.
+    """A collection that the dataflow `owner` of the same cluster exports as `name`, from its present state
+    on.
 
-    `owner` is its number (`Flow.index`) or its name, of which the last part does: `mentions` for
+    `owner` is its number (`Flow.index`) or its name; the last part of the name will do: `mentions` for
     "my_queries:mentions". The columns are those of `schema`, in that order. Its epochs are those of this
     dataflow, whose own inputs begin with the same one.
     """
@@ -129,8 +132,9 @@ def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) ->
 def from_stream(
     dataflow: Dataflow, stream: Stream, schema: SchemaSpec, loops: tuple[Loop, ...] = ()
 ) -> Collection:
-    """What a stage that was written by hand puts out (update batches with the columns of `schema`) as a
-    collection; `loops` are those that the stream is in, outermost first.
+    """The output of a hand-written stage (update batches with the columns of `schema`) as a collection.
+
+    `loops` are those that the stream is in, outermost first.
     """
     plan = Plan.of(dataflow)
     leaf = FromStream(Schema.of(schema), plan.from_stream_serial())

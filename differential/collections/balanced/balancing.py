@@ -1,12 +1,14 @@
-"""A join spread over units: rows are placed, meet in their units, and the unit is forgotten.
+"""Joins spread over units: rows are placed on units, meet there, and the result drops the unit.
 
-    cells     a row is kept wherever it probes. Both sides, placed, are joined by the keys and the unit:
-              whichever row of a pair comes later makes it, as in every join, and nothing waits. In any loop.
-    halves    a row is kept in few units and probes in others. Both of a pair could make it; so the rows of
-              the left that probe meet what is kept of the right up to their time, and those of the right what
-              is kept of the left before theirs: two half joins. They wait for that time to be complete.
+    cells     a row is stored wherever it probes. Both sides, placed, are joined by the keys and the unit: the
+              later row of a pair makes it, as in every join, and nothing waits. In any loop.
+    halves    a row is stored in few units and probes in others. Both rows of a pair could make it; so the
+              rows of the left that probe meet the rows stored of the right up to their time, and those of the
+              right meet the rows stored of the left before theirs: two half joins. They wait until that time
+              is complete.
 
-Which of the two a scheme is, and the law that two rows meet exactly once: `skew/placements/placement.py`.
+`skew/placements/placement.py` says which of the two a scheme is, and has the law that two rows meet exactly
+once.
 """
 
 from __future__ import annotations
@@ -31,15 +33,16 @@ C = TypeVar("C", bound=SetOperators)
 
 @dataclass(frozen=True, eq=False)
 class Routed(Generic[C]):
-    """A balance that changes while it runs, by what is announced.
+    """A balance whose routing changes while it runs, by announcements.
 
-    balance         the scheme, and how it begins
-    announcements   rows of `dd.announcements`: what is sealed there in epoch a holds from epoch a + `lead`
-                    on. Rows of such epochs go by it; what is kept moves meanwhile, and nothing stops
-    A row of epoch e goes on its way once epoch e - `lead` is sealed there, and its pairs are complete once
-    epoch e is. Outside of all loops.
+    balance         the scheme, and its routing at the beginning
+    announcements   rows of `dd.announcements`: those sealed in epoch a hold from epoch a + `lead` on. Rows of
+                    such epochs follow them; stored rows move meanwhile, and nothing stops
 
-    An announcement that cannot be, or contradicts another one of its epoch, ends the dataflow with a
+    A row of epoch e goes on its way once epoch e - `lead` of the announcements is sealed, and its pairs are
+    complete once epoch e of them is. Outside of all loops.
+
+    An announcement that is impossible, or contradicts another one of its epoch, ends the dataflow with a
     MisuseError; `Placement.changed` says before whether it does.
     """
 
@@ -61,8 +64,8 @@ class Routed(Generic[C]):
 def balanced_pairs(
     left: C, right: C, on: tuple[tuple[str, str], ...], balance: Balance | Routed[C], *, null_safe: bool
 ) -> C:
-    """The pairs of rows with equal keys, of the same types; columns as `Join` has them."""
-    if not null_safe:  # such rows are in no pair, and would all be on one unit
+    """Return the pairs of rows with equal keys, which have equal types; columns as `Join` has them."""
+    if not null_safe:  # rows with a null key are in no pair, and would all be on one unit
         left = left.drop_nulls(*(one for one, _ in on)) if on else left
         right = right.drop_nulls(*(other for _, other in on)) if on else right
     if isinstance(balance, Routed):
@@ -74,13 +77,13 @@ def balanced_pairs(
         whole, names = (left, right)[side], tuple(pair[side] for pair in on)
         return whole.with_node(PlaceOnUnits(whole.node, names, side, purpose, balance))
 
-    kept = placed(0, "kept"), placed(1, "kept")
+    stored = placed(0, "kept"), placed(1, "kept")
     if balance.placement.is_cells:
-        pairs: C = _with_pairs(Join(kept[0].node, kept[1].node, keys, null_safe), left)
+        pairs: C = _with_pairs(Join(stored[0].node, stored[1].node, keys, null_safe), left)
     else:
         halves = [
-            _with_pairs(HalfJoin(placed(0, probing).node, kept[1].node, keys, null_safe, 0), left),
-            _with_pairs(HalfJoin(kept[0].node, placed(1, probing).node, keys, null_safe, 1), left),
+            _with_pairs(HalfJoin(placed(0, probing).node, stored[1].node, keys, null_safe, 0), left),
+            _with_pairs(HalfJoin(stored[0].node, placed(1, probing).node, keys, null_safe, 1), left),
         ]
         pairs = left.with_node(Concat(tuple(half.node for half in halves)))
     names = [name for name in pairs.schema.names if name != UNIT]
@@ -90,16 +93,16 @@ def balanced_pairs(
 def _routed_pairs(
     left: C, right: C, on: tuple[tuple[str, str], ...], routed: Routed[C], null_safe: bool
 ) -> C:
-    said = routed.announcements
-    if left.place or said.place:
+    announcements = routed.announcements
+    if left.place or announcements.place:
         raise GraphError(
             f"join ({call_site()}): a routing changes by epochs, so what it routes is outside of all loops, "
             "and so are announcements; in a loop write balance=dd.Balance(…)"
         )
-    if said.plan is not left.plan:
+    if announcements.plan is not left.plan:
         raise GraphError("collections of two dataflows cannot meet")
     return left.with_node(
-        Spread(left.node, right.node, said.node, on, null_safe, routed.balance, routed.lead)
+        Spread(left.node, right.node, announcements.node, on, null_safe, routed.balance, routed.lead)
     )
 
 

@@ -1,4 +1,4 @@
-"""What there is in a join that is routed, in its units and of its keys: for whoever announces."""
+"""Count rows and pairs of a routed join, by unit, key and bucket, for a client that makes announcements."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ __all__ = ["bucket_counts", "key_counts", "key_hash", "loads"]
 
 
 def loads(pairs: Collection) -> Collection:
-    """How much there is in each unit of a join that is `Routed`, of which `pairs` is the result.
+    """The load of each unit of a join that is `Routed`; `pairs` is its result.
 
-    Rows (side, unit, bucket, what), as often as there is of it: what is 0 for rows that are kept, 1 for rows
-    that probed there, 2 for pairs that these found, 3 for rows that have moved there. side: of what is kept,
-    0 left and 1 right; bucket: of the key, one of 1,024. They depend on what comes in and on announcements,
-    and neither on workers nor on what comes first. A pair that goes is taken off where that is found, so of
-    pairs there may be less than none in a unit: read `changes()`, or filter what you want.
+    Rows (side, unit, bucket, what), with the amount as multiplicity. what: 0 for stored rows, 1 for rows that
+    probed there, 2 for pairs that these found, 3 for rows that have moved there. side: of the stored rows, 0
+    left and 1 right; bucket: of the key, one of 1,024. The loads depend on the inputs and on announcements,
+    and neither on workers nor on the order of arrival. A pair that goes is subtracted at the unit where that
+    is found, so a unit may have a negative number of pairs: read `changes()`, or filter what you need.
 
     Raises SchemaError for a collection that is no such join.
     """
     return pairs.with_node(SpreadLoads(_spread_of(pairs, "loads")))
 
 
-def _spread_of(pairs: Collection, asked: str) -> Spread:
-    """The join that is routed, beneath what was made of its rows one by one."""
+def _spread_of(pairs: Collection, operator: str) -> Spread:
+    """Return the routed join beneath operators that treat its rows one by one."""
     node = pairs.node
     while isinstance(node, Select | Filter | NotNull):
         node = node.source
     if not isinstance(node, Spread):
-        raise SchemaError(f"{asked} ({call_site()}): {node!r:.80} is no join with balance=dd.Routed(…)")
+        raise SchemaError(f"{operator} ({call_site()}): {node!r:.80} is no join with balance=dd.Routed(…)")
     return node
 
 
 def key_counts(pairs: Collection, at_least: int) -> Collection:
-    """Keys of which a join that is `Routed`, with the result `pairs`, has so many rows of both sides
-    together: (key, left, right), the key's hash and how many rows there are of either side.
+    """Keys with at least `at_least` rows of both sides together in a join that is `Routed`; `pairs` is its
+    result.
 
-    Which keys are heavy, for whoever decides what is announced. It keeps a number for each key.
+    Rows (key, left, right): the key's hash, and the number of rows of each side. They tell a client that
+    makes announcements which keys are heavy. Stores a number for each key.
     """
     if type(at_least) is not int or at_least < 1:
         raise SchemaError(f"key_counts ({call_site()}): at_least is 1 or more, not {at_least!r:.80}")
@@ -59,14 +60,15 @@ def key_counts(pairs: Collection, at_least: int) -> Collection:
 
 
 def bucket_counts(pairs: Collection) -> Collection:
-    """Rows (side, key) of a join that is `Routed`, with the result `pairs`, as often as it has rows of that
-    side in that bucket of keys, one of 1,024.
+    """Rows (side, key) of a join that is `Routed`, where key is the bucket of a row's key, one of 1,024.
+
+    The multiplicity is the number of rows of that side in that bucket. `pairs` is the join's result.
     """
     return _counted(pairs, "counted by bucket", "bucket_counts")
 
 
-def _counted(pairs: Collection, purpose: Purpose, asked: str) -> Collection:
-    join = _spread_of(pairs, asked)
+def _counted(pairs: Collection, purpose: Purpose, operator: str) -> Collection:
+    join = _spread_of(pairs, operator)
     parts: list[Collection] = []
     for side, names in enumerate(zip(*join.on, strict=True)):
         place = PlaceOnUnits(join.children[side], names, side, purpose, join.balance)
@@ -75,8 +77,9 @@ def _counted(pairs: Collection, purpose: Purpose, asked: str) -> Collection:
 
 
 def key_hash(values: Sequence[object], schema: SchemaSpec) -> int:
-    """The hash of a key, by which announcements speak of it: `key_hash([7], "order: int")`. Types as those of
-    the join's keys, without null unless null equals null there.
+    """Return the hash of a key, which names the key in announcements: `key_hash([7], "order: int")`.
+
+    The types are those of the join's keys, without null unless null equals null there.
     """
     words = encode_rows(Schema.of(schema), [tuple(values)], SYMBOLS)
     return int(hash_of_key(words, 0, words.shape[0]))

@@ -1,13 +1,13 @@
-"""Joins on any condition: equalities become keys, a band becomes bins, what is left is asked of pairs.
+"""Joins on any condition: equalities become keys, a band becomes bins, the rest filters pairs.
 
     equality    left column == right column: a key of the join
-    band        |left - right| ≤ width: of two numbers so close, cut into bins of at least the width, the bins
-                are the same or neighbours. So a row of the left is in its bin, a row of the right in its bin
-                and both neighbours, bins are a key, and each pair is found once
-    the rest    expressions over columns of both, and Python functions, are filters of the pairs
+    band        |left - right| ≤ width: if numbers are cut into bins of at least the width, the bins of two
+                numbers so close are the same or neighbours. So a row of the left is in its bin, a row of the
+                right in its bin and both neighbours, bins are a key, and each pair is found once
+    the rest    expressions over columns of both sides, and Python functions, are filters of the pairs
 
-Without equality and band all pairs are made, and asked: spread over a matrix that is work for all units, but
-as much of it.
+Without equality and band the join makes and tests all pairs. Spread over a matrix that is work for all units,
+but as much of it.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Band:
     is_time: bool = False
 
     def sides(self) -> tuple[Expr, Expr]:
-        """Both as numbers."""
+        """Return both columns as numbers."""
         left, right = col(self.left), col(self.right)
         return (left.cast("int"), right.cast("int")) if self.is_time else (left, right)
 
     @property
     def number(self) -> int | float:
-        """The width in units of the columns, which it is once they are known."""
+        """The width in units of the columns; only a band that was checked against them has one."""
         assert isinstance(self.width, int | float)
         return self.width
 
@@ -69,12 +69,12 @@ Condition: TypeAlias = Band | Expr | Predicate
 
 
 def band(left: str | Expr, right: str | Expr, width: Width) -> Band:
-    """A condition of `theta_join`: |left - right| ≤ `width`, where `left` is a column of the left, of type
-    int, float, date or timestamp, and `right` one of the right of the same type.
+    """A condition of `theta_join`: |left - right| ≤ `width`.
 
-    Of dates and timestamps the width is a timedelta, or a text as "90 seconds". Whole numbers are compared up
-    to the ends of 64 bits. Null, NaN and what is infinite are near nothing.
-    Raises SchemaError for a width that is negative or none.
+    `left` is a column of the left, of type int, float, date or timestamp; `right` is one of the right, of the
+    same type. For dates and timestamps the width is a timedelta, or a text as "90 seconds". Whole numbers are
+    compared up to the ends of 64 bits. Null, NaN and infinite values are near nothing.
+    Raises SchemaError for a width that is negative, or neither a finite number nor a length of time.
     """
     names = [side.name if isinstance(side, ColumnRef) else side for side in (left, right)]
     if not all(isinstance(name, str) for name in names):
@@ -94,11 +94,11 @@ def band(left: str | Expr, right: str | Expr, width: Width) -> Band:
 
 @dataclass(frozen=True)
 class ConditionParts:
-    """A condition, taken apart.
+    """The parts of a condition.
 
     on           equal columns of the left and of the right
-    band         the first one, by which rows are put into bins
-    filters      what is asked of pairs; predicates: the same by Python functions of both records
+    band         the first band, by which rows are put into bins
+    filters      expressions over pairs; predicates: Python functions of both records
     """
 
     on: tuple[tuple[str, str], ...]
@@ -108,9 +108,10 @@ class ConditionParts:
 
 
 def parts_of(left: SetOperators, right: SetOperators, conditions: Sequence[Condition]) -> ConditionParts:
-    """The parts of conditions over two collections without a name in common.
+    """Take conditions over two collections, without a name in common, apart.
 
-    Raises SchemaError for a column that is not there, bands on what has no distance, and no condition.
+    Raises SchemaError for a missing column, for a band on columns without distance, and if there is no
+    condition.
     """
     on: dict[str, str] = {}
     bands: list[Band] = []
@@ -140,7 +141,10 @@ def parts_of(left: SetOperators, right: SetOperators, conditions: Sequence[Condi
 
 
 def binned(left: C, right: C, one: Band) -> tuple[C, C, str]:
-    """Both sides with a column more, which is equal for each pair within the band once; and its name."""
+    """Add a column for the bin to both sides; return them, and its name.
+
+    For each pair within the band the column is equal exactly once.
+    """
     name = _BIN
     while name in left.schema or name in right.schema:
         name += "_"
@@ -148,19 +152,20 @@ def binned(left: C, right: C, one: Band) -> tuple[C, C, str]:
     values, width = one.sides(), one.number
     sides: list[C] = []
     for side, column in ((left, one.left), (right, one.right)):
-        there = side.drop_nulls(column)
-        sides.append(there.filter(absolute(col(column)) < math.inf) if is_float else there)
+        present = side.drop_nulls(column)
+        sides.append(present.filter(absolute(col(column)) < math.inf) if is_float else present)
     if is_float:
-        # Twice the width, so that rounding does not bring what is near beyond the next bin; and no -0.0.
+        # Bins of twice the width: rounding then moves no near value beyond the next bin. Adding 0.0 avoids
+        # -0.0.
         size = 2.0 * width or 1.0
         of = [floor(value / size) + 0.0 for value in values]
         steps: list[Expr] = [lit(-1.0), lit(0.0), lit(1.0)]
     else:
-        size = max(int(width), 2)  # so that a neighbour of a bin has 64 bits
+        size = max(int(width), 2)  # so that the neighbour of a bin fits 64 bits
         of = [value // size for value in values]
         steps = [lit(-1), lit(0), lit(1)]
     copies = [sides[1].with_columns(**{name: of[1] + step}) for step in steps]
-    if is_float:  # where a bin is beyond 2**53 its neighbour is itself
+    if is_float:  # beyond 2**53 a bin is its own neighbour
         own = copies[1]
         copies = [copy.filter(col(name) != of[1]) for copy in (copies[0], copies[2])]
         copies.insert(0, own)
@@ -196,7 +201,9 @@ def _checked(left: SetOperators, right: SetOperators, one: Band) -> Band:
 
 
 def _within(one: Band) -> Expr:
-    """Whether the two are as close; sums that would leave 64 bits are the greatest or least that there is."""
+    """Return the condition of a band; a sum beyond 64 bits becomes the greatest or least whole number there
+    is.
+    """
     (left, right), width = one.sides(), one.number
     if isinstance(width, float):
         return absolute(left - right) <= width
@@ -206,7 +213,7 @@ def _within(one: Band) -> Expr:
 
 
 def _equality(left: SetOperators, right: SetOperators, part: Expr) -> tuple[str, str] | None:
-    """The columns of both sides that a condition says are equal, if it is no more than that."""
+    """Return the columns of both sides if a condition says just that they are equal; None otherwise."""
     if not isinstance(part, Operation) or part.op != "==":
         return None
     names = [each.name if isinstance(each, ColumnRef) else None for each in part.operands]

@@ -1,1 +1,1 @@
-"""Operators of collections that look at times."""
+"""Operators of collections that use times."""

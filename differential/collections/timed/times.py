@@ -1,4 +1,4 @@
-"""Times as data: windows over a column of times, rows that leave as time passes, rows that come too late."""
+"""Times as data: windows over a column of times, rows that leave as time passes, and late rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ...linear.shapes import (
 from ...other_spellings import written_as
 from ...plan.nodes import Concat, During, Filter, OnTime, Select, Slide, Sweep
 from ..groups import GroupOperators
-from ..handle import Name, Names, in_one_place, name_of, names_of
+from ..handle import Name, Names, in_innermost_loop, name_of, names_of
 
 __all__ = ["TimeOperators"]
 
@@ -36,7 +36,7 @@ H = TypeVar("H", bound=GroupOperators)
 
 
 class TimeOperators(GroupOperators):
-    """What looks at times: at a column of them, or at epochs."""
+    """Operators that use a column of times, or epochs."""
 
     @written_as(
         "window('time', dd.tumbling(minutes=5)), or, by keys, dd.session(minutes=30, by='user'); its own two "
@@ -50,14 +50,16 @@ class TimeOperators(GroupOperators):
         start: str = "window_start",
         end: str = "window_end",
     ) -> Self:
-        """Each row with the window around its `time` in two more columns, called `start` and `end`: times of
-        the type of `time`, the second not in the window; a row once for each window that it is in.
+        """Each row with the window around its `time` in two more columns, called `start` and `end`.
+
+        These are times of the type of `time`; `end` is not in the window. A row occurs once for each window
+        that it is in.
 
         `window("at", dd.tumbling(minutes=5))`, then `group_by("window_start", …)`. Rows whose time is null
-        are in none. Tumbling and sliding windows are linear: no state, what comes out is the work; sessions
-        keep rows by key and time, and a change costs its session. Spark: `window(col, "5 minutes")`; Rust: a
-        `flat_map`. Raises SchemaError if the column holds no times, if the lengths are not those of its
-        type, and if there is a column `start` or `end` already, as behind another window.
+        are in no window. Tumbling and sliding windows are linear: no state, and the work is in what comes
+        out. Sessions store rows by key and time, and a change costs its session. Spark: `window(col, "5
+        minutes")`; Rust: a `flat_map`. Raises SchemaError if the column holds no times, if the lengths are
+        not those of its type, and if there is a column `start` or `end` already, as behind another window.
         """
         time = name_of(time, "window")
         type_ = time_type(self.schema, time, "window")
@@ -78,43 +80,42 @@ class TimeOperators(GroupOperators):
         else:
             first = at - (at.cast("int") - origin) % size
             last = first + size
-        kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
-        return rows.with_node(Select(rows.node, tuple({**kept, start: first, end: last}.items())))
+        columns: dict[str, Expr] = {name: col(name) for name in self.schema.names}
+        return rows.with_node(Select(rows.node, tuple({**columns, start: first, end: last}.items())))
 
     def during(self, start: ExprLike | None = None, stop: ExprLike | None = None) -> Self:
-        """The rows, each in the epochs from `start` to before `stop`: columns, or expressions over them, of
-        integers; None, or null: no bound.
+        """The rows, each in the epochs from `start` to before `stop`; None, or null: no bound.
 
-        A row leaves by itself when epoch `stop` is complete. Law: accumulated at epoch e, what has come in
-        by then and has start ≤ e < stop; in loops, too. No state here: the removal is sent at once, for
-        its epoch, and kept by whoever waits for that. When the last input is closed all epochs are
-        complete, and what is to leave has left. Materialize: a temporal filter by `mz_now()`.
+        The bounds are columns, or expressions over them, of integers. A row leaves by itself when epoch
+        `stop` is complete. Law: accumulated at epoch e, the rows that have come in by then with start ≤ e <
+        stop; in loops, too. No state here: the removal is sent at once, for its epoch, and stored by the
+        operators that wait for that epoch. When the last input is closed all epochs are complete, and all
+        rows with a `stop` have left. Materialize: a temporal filter by `mz_now()`.
         """
         columns: dict[str, Expr] = {name: col(name) for name in self.schema.names}
         for name, bound in ((_START, start), (_STOP, stop)):
-            given = col(bound) if isinstance(bound, str) else bound
-            columns[name] = lit(None, "int?") if given is None else as_expr(given)
-        made = self.with_node(Select(self.node, tuple(columns.items())))
+            expr = col(bound) if isinstance(bound, str) else bound
+            columns[name] = lit(None, "int?") if expr is None else as_expr(expr)
+        bounded = self.with_node(Select(self.node, tuple(columns.items())))
         for name in (_START, _STOP):
-            if made.schema[name].type.kind != "int":
+            if bounded.schema[name].type.kind != "int":
                 raise SchemaError(
                     f"during ({call_site()}): epochs are integers, and {columns[name]!r} is "
-                    f"{made.schema[name].type}; with a column of times write last(…, clock=…)"
+                    f"{bounded.schema[name].type}; with a column of times write last(…, clock=…)"
                 )
-        return made.with_node(During(made.node))
+        return bounded.with_node(During(bounded.node))
 
     @written_as(
         "last('time', timedelta(hours=1), clock=dd.clock(start, minutes=1)); for the last row in an order, "
         "order_by('time').last()"
     )
     def last(self, time: Name, size: Length | str, *, clock: Clock) -> Self:
-        """The rows of the last `size` by their `time`: those with now - size < time ≤ now, where now is
-        what `clock` says at the end of the epoch: `last("at", timedelta(hours=24), clock=dd.clock(start,
-        minutes=1))`.
+        """The rows of the last `size` by their `time`: those with now - size < time ≤ now.
 
-        A row enters when its time has come and leaves when it is as old as `size`, without being asked;
-        one that comes in later than that is never there. Rows whose time is null are not there. As
-        `during` otherwise.
+        Here now is the time of `clock` at the end of the epoch: `last("at", timedelta(hours=24),
+        clock=dd.clock(start, minutes=1))`. A row enters when its time has come and leaves by itself when it
+        is as old as `size`; one that comes in later than that is never there. Rows whose time is null are not
+        there. Otherwise as `during`.
         """
         time = name_of(time, "last")
         type_ = time_type(self.schema, time, "last")
@@ -124,12 +125,12 @@ class TimeOperators(GroupOperators):
 
     def split_late(self, time: Name, allowed: Length | str, *, clock: Clock) -> tuple[Self, Self]:
         """(on time, late): updates that come in while the clock says no more than `time` + `allowed`, and
-        those that come in later. Null is never late.
+        later ones.
 
-        Updates, not rows: when a row is late its removal is, too; but a row that was in time and is
-        removed late stays among those on time, and is owed (negative) among the late. So what is on time
-        no longer changes once the clock has passed: results by windows are final then. Both together are
-        what comes in. No state.
+        Null is never late. Lateness is decided for each update, not for each row. The removal of a late row
+        is late, too. But if a row came in time and its removal comes late, the row stays among those on time,
+        and the removal is a −1 among the late. So the rows on time no longer change once the clock has
+        passed: results by windows are final then. Both together are all updates. No state.
         """
         time = name_of(time, "split_late")
         type_ = time_type(self.schema, time, "split_late")
@@ -139,11 +140,13 @@ class TimeOperators(GroupOperators):
         start = words_of_moment(clock.start, type_, "split_late")
         columns: dict[str, Expr] = {name: col(name) for name in self.schema.names}
         columns[_STOP] = (at + (length - start)) // every
-        made = self.with_node(Select(self.node, tuple(columns.items())))
-        return made.with_node(OnTime(made.node, "on time")), made.with_node(OnTime(made.node, "late"))
+        bounded = self.with_node(Select(self.node, tuple(columns.items())))
+        return bounded.with_node(OnTime(bounded.node, "on time")), bounded.with_node(
+            OnTime(bounded.node, "late")
+        )
 
     def _sessions(self, time: str, shape: Session, names: tuple[str, str]) -> Self:
-        """Rows by key, time, and the time until which they last; then sessions."""
+        """Lay rows out as key, time, and the time until which they last; then find their sessions."""
         keys = names_of(shape.by, "session")
         for key in keys:
             self.schema.offset(key)
@@ -152,12 +155,12 @@ class TimeOperators(GroupOperators):
         others: dict[str, Expr] = {name: col(name) for name in self.schema.names if name not in keys}
         columns = {**{key: col(key) for key in keys}, _START: at, _STOP: at + gap, **others}
         laid_out = rows.with_node(Select(rows.node, tuple(columns.items()))).node
-        given = [*laid_out.schema.columns[len(keys) :], *(Column(name, integer) for name in names)]
+        swept_columns = [*laid_out.schema.columns[len(keys) :], *(Column(name, integer) for name in names)]
         kind = self.schema[time].type.not_null()
-        swept = self.with_node(Sweep(laid_out, keys, "sessions", (), Schema(tuple(given))))
-        kept: dict[str, Expr] = {name: col(name) for name in self.schema.names}
+        swept = self.with_node(Sweep(laid_out, keys, "sessions", (), Schema(tuple(swept_columns))))
+        originals: dict[str, Expr] = {name: col(name) for name in self.schema.names}
         return swept.with_node(
-            Select(swept.node, tuple({**kept, **{name: col(name).cast(kind) for name in names}}.items()))
+            Select(swept.node, tuple({**originals, **{name: col(name).cast(kind) for name in names}}.items()))
         )
 
     @written_as("asof_join(other, on='key', left_time='at', right_time='since', direction='forward')")
@@ -173,20 +176,21 @@ class TimeOperators(GroupOperators):
         exact: bool = True,
         how: Literal["left", "inner"] = "left",
     ) -> Self:
-        """Each row with that row of `other` which is nearest in time: the last at or before `left_time`
-        (with `exact` false: before), or, forward, the first at or after it; among those with equal keys
-        `on`, and, if there is a `tolerance`, not further away.
+        """Each row with the row of `other` that is nearest in time, among those with equal keys `on`.
 
-        Columns: those of this collection, then those of `other` beside the keys, null where there is no
-        such row (`how="inner"` leaves the row out); what both have is called `…_right` there. Of several
-        rows of `other` at the same time it is always the same one, by the order of their words. Rows of
-        either that are there less than once do not count; rows of `other` without a time, or with a null
-        key, are nobody's nearest; rows without a time have none. It is kept right under changes on both
-        sides; both are kept once, by key and time, and a change costs the rows between it and the next
-        row of `other`. pandas: `merge_asof`; Polars: `join_asof`; Flink: a temporal join. Raises
-        SchemaError for keys or times that do not fit.
+        Nearest is the last at or before `left_time` (with `exact` false: before), or, forward, the first at
+        or after it; and, if there is a `tolerance`, not further away.
+
+        Columns: those of this collection, then those of `other` beside the keys, null where there is no such
+        row (`how="inner"` leaves the row out); a column of `other` whose name this collection has, too, is
+        called `…_right`. Of several rows of `other` at the same time it is always the same one, by the order
+        of their words. Rows of either side that are there less than once do not count. Rows of `other`
+        without a time, or with a null key, are nobody's nearest; rows without a time have none. The result
+        follows changes on both sides; both are stored once, by key and time, and a change costs the rows
+        between it and the next row of `other`. pandas: `merge_asof`; Polars: `join_asof`; Flink: a temporal
+        join. Raises SchemaError for keys or times that do not fit.
         """
-        left, right = in_one_place((self, other))
+        left, right = in_innermost_loop((self, other))
         _check_option("direction", direction, ("backward", "forward"))
         _check_option("how", how, ("left", "inner"))
         pairs = _pairs(on)
@@ -203,28 +207,28 @@ class TimeOperators(GroupOperators):
         rest = [column for column in laid_out.columns if column.name not in keys]
         first = 2 + sum(column.words for column in rest[2 : 2 + len(left.schema) - len(keys)])
         options = (int(exact), int(direction == "forward"), limit, int(how == "inner"), len(lefts), *lefts)
-        given = [Column(_TIME, integer), *(column for column in left.schema if column.name not in keys)]
+        columns = [Column(_TIME, integer), *(column for column in left.schema if column.name not in keys)]
         answers = [Column(new, right.schema[name].type.or_null(how == "left")) for name, new in names.items()]
-        given += answers
-        # There each right column has a flag and a value: one that cannot be null is the value alone.
+        columns += answers
+        # Each right column has a flag and a value there; a column that cannot be null is the value alone.
         flagged = [(first + 2 * at, column.words) for at, column in enumerate(answers)]
         rights = [flag + word for flag, words in flagged for word in range(2 - words, 2)]
-        node = Sweep(sides.node, keys, "nearest", (*options, *rights), Schema(tuple(given)))
-        found = sides.with_node(node).select(*left.schema.names, *names.values())
+        node = Sweep(sides.node, keys, "nearest", (*options, *rights), Schema(tuple(columns)))
+        joined = sides.with_node(node).select(*left.schema.names, *names.values())
         if how == "inner" or not left.schema[left_time].type.nullable:
-            return found
+            return joined
         nothing = {new: lit(None, right.schema[name].type.or_null()) for name, new in names.items()}
-        return found.concat(left.filter(col(left_time).is_null()).with_columns(**nothing))
+        return joined.concat(left.filter(col(left_time).is_null()).with_columns(**nothing))
 
     def _timed(self, time: str) -> tuple[Self, Expr]:
-        """The rows that have a time, and their time as an integer."""
+        """Return the rows that have a time, and their time as an integer."""
         if not self.schema[time].type.nullable:
             return self, col(time).cast("int")
         return self.filter(col(time).is_not_null()), col(time).cast("int?").fill_null(0)
 
 
 def _epoch_at(at: Expr, clock: Clock, after: int, type_: ColumnType) -> Expr:
-    """The first epoch at whose end the clock says at least `at` + `after`."""
+    """Return the first epoch at whose end the clock says at least `at` + `after`."""
     every = words_of_length(clock.every, type_, "last")
     start = words_of_moment(clock.start, type_, "last")
     return -((start - after - at) // every)
@@ -236,18 +240,18 @@ def _pairs(on: Names | Mapping[Name, Name]) -> tuple[tuple[str, str], ...]:
     return tuple((key, key) for key in names_of(on, "asof_join"))
 
 
-def _check_option(name: str, given: object, known: tuple[str, str]) -> None:
-    if given not in known:
+def _check_option(name: str, value: object, options: tuple[str, str]) -> None:
+    if value not in options:
         raise SchemaError(
-            f"asof_join ({call_site()}): there is no {name}={given!r:.80}. Write {known[0]!r} or "
-            f"{known[1]!r}; for the nearest on either side join in both directions, and take the nearer one"
+            f"asof_join ({call_site()}): there is no {name}={value!r:.80}. Write {options[0]!r} or "
+            f"{options[1]!r}; for the nearest on either side join in both directions, and take the nearer one"
         )
 
 
 def _check_asof(
     left: Schema, right: Schema, pairs: tuple[tuple[str, str], ...], times: tuple[str, str]
 ) -> None:
-    """That both sides have the keys and the times, of one type each."""
+    """Raise SchemaError unless both sides have the keys and the times, of one type each."""
     for one, other in pairs:
         if left[one].type.kind != right[other].type.kind:
             raise SchemaError(
@@ -264,7 +268,7 @@ def _check_asof(
 
 
 def _right_names(left: Schema, right: Schema, pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """By name of a column of the right side, what it is called in the result."""
+    """Return, by name of a column of the right side, its name in the result."""
     keys = {key for _, key in pairs}
     names = {name: f"{name}_right" if name in left else name for name in right.names if name not in keys}
     if len({*names.values(), *left.names}) != len(names) + len(left):
@@ -277,19 +281,22 @@ def _right_names(left: Schema, right: Schema, pairs: tuple[tuple[str, str], ...]
 
 
 def _left_words(left: Schema, keys: tuple[str, ...]) -> list[int]:
-    """Where the words of a left row are in a row of both: the time, then its columns, all of which may be
-    null.
+    """Return where the words of a left row are in a row of both sides.
+
+    These are the time, then the left's columns, all of which may be null there.
     """
-    found, at = [1], 2
+    positions, at = [1], 2
     for column in left:
         if column.name not in keys:
-            found += [at, at + 1][2 - column.words :]
+            positions += [at, at + 1][2 - column.words :]
             at += 2
-    return found
+    return positions
 
 
 def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[str, str]) -> H:
-    """Rows of both sides with equal columns: keys, side (0, 1), time, columns of the left, of the right."""
+    """Return rows of both sides with equal columns: keys, side (0, 1), time, columns of the left, of the
+    right.
+    """
     parts: list[H] = []
     keys = [[key for key, _ in pairs], [key for _, key in pairs]]
     for number, (source, time) in enumerate(zip((left, right), times, strict=True)):
@@ -304,54 +311,54 @@ def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[s
             at = col(time).cast("int?").fill_null(0)
         columns: dict[str, Expr] = {}
         for one, other in pairs:
-            wanted = left.schema[one].type
+            key_type = left.schema[one].type
             expr: Expr = col(one if number == 0 else other)
             has_null = side.schema[one if number == 0 else other].type.nullable
             columns[one] = (
                 expr
-                if has_null == (wanted.nullable or right.schema[other].type.nullable)
-                else expr.cast(wanted.or_null())
+                if has_null == (key_type.nullable or right.schema[other].type.nullable)
+                else expr.cast(key_type.or_null())
             )
         columns.update({_SIDE: lit(number), _TIME: at})
-        for place, given in enumerate((left, right)):
-            for column in given.schema:
-                if column.name not in keys[place]:
+        for index, rows in enumerate((left, right)):
+            for column in rows.schema:
+                if column.name not in keys[index]:
                     kind = column.type.or_null()
-                    value = col(column.name).cast(kind) if place == number else lit(None, kind)
-                    columns[f"({('left', 'right')[place]}) {column.name}"] = value
+                    value = col(column.name).cast(kind) if index == number else lit(None, kind)
+                    columns[f"({('left', 'right')[index]}) {column.name}"] = value
         parts.append(side.with_node(Select(side.node, tuple(columns.items()))))
     return parts[0].with_node(Concat((parts[0].node, parts[1].node)))
 
 
-def _check_new(schema: Schema, time: str, given: Mapping[str, object]) -> None:
+def _check_new(schema: Schema, time: str, new_names: Mapping[str, object]) -> None:
     """Raise SchemaError unless these can be the names of a window's own columns, by parameter."""
-    taken = [name for name in given.values() if isinstance(name, str) and name in schema]
-    for parameter, name in given.items():
+    taken = [name for name in new_names.values() if isinstance(name, str) and name in schema]
+    for parameter, name in new_names.items():
         if not isinstance(name, str) or not name:
             raise SchemaError(
                 f"window ({call_site()}): {parameter}= is the name of a column that is to be made, as "
                 f"{parameter}='{time}_{parameter}', not {name!r:.80}"
             )
     if taken:
-        free = [_free(f"{time}_{parameter}", schema) for parameter in given]
-        there = " and ".join(map(repr, taken))
+        free = [_free(f"{time}_{parameter}", schema) for parameter in new_names]
+        existing = " and ".join(map(repr, taken))
         raise SchemaError(
-            f"window ({call_site()}): it adds two columns, and there is {there} already. Name its own "
+            f"window ({call_site()}): it adds two columns, and there is {existing} already. Name its own "
             f"otherwise: window({time!r}, …, start={free[0]!r}, end={free[1]!r})"
         )
-    if len(set(given.values())) < len(given):
+    if len(set(new_names.values())) < len(new_names):
         raise SchemaError(
-            f"window ({call_site()}): {' and '.join(f'{parameter}=' for parameter in given)} are both "
-            f"{next(iter(given.values()))!r}, and are the names of two columns"
+            f"window ({call_site()}): {' and '.join(f'{parameter}=' for parameter in new_names)} are both "
+            f"{next(iter(new_names.values()))!r}, and are the names of two columns"
         )
 
 
 def _free(name: str, schema: Schema) -> str:
-    """`name`, or the next one like it that is none of a column."""
+    """Return `name`, or the next one like it that no column has."""
     return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 999))) if each not in schema)
 
 
-def _no_shape(given: object) -> SchemaError:
-    written = f". Write dd.tumbling({given!r})" if isinstance(given, str) else ""
-    wanted = "dd.tumbling(minutes=5) or dd.sliding(size, every)"
-    return SchemaError(f"window ({call_site()}) takes {wanted}, not {given!r}{written}")
+def _no_shape(shape: object) -> SchemaError:
+    written = f". Write dd.tumbling({shape!r})" if isinstance(shape, str) else ""
+    examples = "dd.tumbling(minutes=5) or dd.sliding(size, every)"
+    return SchemaError(f"window ({call_site()}) takes {examples}, not {shape!r}{written}")

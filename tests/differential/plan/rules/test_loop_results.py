@@ -275,7 +275,9 @@ def test_same_plan_as_with_consolidate_by_hand() -> None:
         flow = Dataflow("tested")
         _components(dd.input(flow, "edges", NUMBERS), by_hand=by_hand).output("inside")
         plan = Plan.of(flow)
-        found = improve(plan.roots, plan.add_rewritten, lambda node, plan=plan: plan.sites.get(node.digest, ()))  # type: ignore[misc]
+        found = improve(
+            plan.roots, plan.add_rewritten, lambda node, plan=plan: plan.sites.get(node.digest, ())
+        )  # type: ignore[misc]
         assert found.fired["loop result consolidated"] == (0 if by_hand else 2)
         plans.append([root.digest for root in found.roots])
     assert plans[0] == plans[1]
