@@ -1,5 +1,6 @@
-"""Joins of skewed streams: which units keep a row, which ones it visits, and when that changes.
+"""Joins of skewed streams: the units that store a row, the units that it visits, and how these change.
 
-`placements/` says it for each scheme (read `placement.py` first), `planning/` what moves when loads are
-uneven. Both are pure: columns and counts in, columns and announcements out.
+`placements/` defines the units for each scheme (read `placement.py` first), `planning/` decides what moves
+when loads are uneven. Both are pure: columns and counts in, columns and announcements out. `running/` has the
+stages.
 """

@@ -1,7 +1,7 @@
-"""How is a join spread over units? What users write as `balance=`, and what a plan says of it.
+"""The `balance=` of users, and of plans: how a join is spread over units.
 
-Units are slots for rows, of which each worker has some. So what each of them has to do depends on the input
-and on this, never on how many workers there are.
+Units are slots for rows; each worker has some of them. So the work of a unit depends on the input and on the
+balance, never on the number of workers.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ __all__ = ["LEAD_MAX", "Balance", "Purpose", "Scheme"]
 
 Scheme: TypeAlias = Literal["hash", "JB", "JB6", "D-JB", "matrix"]
 Purpose: TypeAlias = Literal["kept", "probing", "counted by key", "counted by bucket", "divided"]
-"""What a row is on a unit for: to stay, or to look for rows of the other side. In cells both at once. What is
-counted stands behind the hash of its key, or the bucket of that, in place of a unit. Divided are groups, of
-which each row is on one unit.
+"""The purpose of a row on a unit: to be stored ("kept"), or to look for rows of the other side ("probing").
+
+In cells a row has both purposes at once. A row that is counted has the hash of its key, or the bucket of
+that, in place of a unit. A row of a divided group is on one unit.
 """
 
 LEAD_MAX: Final = 1_000
-"""Epochs from an announcement to the first for which it holds."""
+"""Limit for the number of epochs from an announcement to the first one for which it holds."""
 
 _SCHEMES: Final[tuple[str, ...]] = get_args(Scheme)
 
@@ -48,15 +49,16 @@ _SCHEMES: Final[tuple[str, ...]] = get_args(Scheme)
 class Balance:
     """A scheme of placing rows on units, and its settings.
 
-    scheme   hash: every key on one unit, both sides of it
-             matrix: a grid, left rows in a row of cells, right rows in a column, whatever their key
-             JB: each row is kept once, on any unit of its side, and probes all units of the other
+    scheme   hash: every key is on one unit, with both sides
+             matrix: a grid; left rows go to a row of cells, right rows to a column, whatever their key
+             JB: each row is stored once, on any unit of its side, and probes all units of the other
              JB6: the same in groups, to which keys belong
-             D-JB: by keys, of which heavy ones can be divided
-    units    how many there are: up to 256
-    groups   of JB6: into how many each side is divided
-    shares   of the matrix: rows of cells, a power of two; None: as square as it can be
-    Raises MisuseError for settings that cannot be. `docs/skew.md` says when to use which.
+             D-JB: by keys; heavy ones can be divided
+    units    the number of units, up to 256
+    groups   for JB6: the number of groups into which each side is divided
+    shares   for the matrix: the number of rows of cells, a power of two; None: as square as it can be
+
+    Raises MisuseError for impossible settings. `docs/skew.md` says when to use which.
     """
 
     scheme: Scheme = "hash"
@@ -75,11 +77,11 @@ class Balance:
                 raise MisuseError(f"balance: {each.name} is a whole number, not {value!r}")
         if self.shares is not None and self.scheme != "matrix":
             raise MisuseError(f"balance: a matrix has shares, and {self.scheme} has none")
-        self.placement  # noqa: B018  # an error is the user's line, not that of who asks first
+        self.placement  # noqa: B018  # raise errors at the user's line, not at the first use
 
     @cached_property
     def placement(self) -> Placement:
-        """Who says where rows are."""
+        """The placement of the scheme."""
         if self.scheme == "hash":
             return hash_placement(self.units)
         if self.scheme == "matrix":
@@ -90,7 +92,9 @@ class Balance:
 
     @cached_property
     def division(self) -> RoutingTable | None:
-        """Where rows are whose groups are divided, each once, over all units; None if each key is on one."""
+        """The table that has each row of a divided group on one of all units; None if each key is on one
+        unit.
+        """
         if self.scheme in ("hash", "D-JB"):
             return None
         units = range(self.units)
@@ -98,8 +102,9 @@ class Balance:
         return RoutingTable.of(self.units, grids, grids)
 
     def places(self, side: int, purpose: Purpose) -> Callable[[Int64s, Int64s], Int64s]:
-        """Of rows of a side, and of which words are their key: each with a unit in front, wherever it is for
-        that purpose.
+        """Return a function of rows of a side and of their key words, which puts a unit in front of each row.
+
+        It returns each row once for each unit on which the row is for that purpose.
         """
         if purpose == "counted by key":
             return lambda words, keys: np.vstack([hashes_of(words, keys), words])
@@ -110,16 +115,16 @@ class Balance:
             assert division is not None, "nothing is divided"
             return lambda words, keys: placed_rows(words, keys, 0, 0, 0, TableColumns(*division.columns))
         placement = self.placement
-        placed = placement.kept if purpose == "kept" else placement.probing
+        placed = placement.storing if purpose == "kept" else placement.probing
         return lambda words, keys: placed(words, keys, side, placement.first)
 
     def data(self) -> list[object]:
-        """Itself as plain data."""
+        """Return the balance as plain data."""
         return [self.scheme, self.units, self.groups, self.shares]
 
     @classmethod
     def of(cls, data: Sequence[object]) -> Balance:
-        """The inverse of `data`; raises SchemaError for what is none."""
+        """The inverse of `data`; raises SchemaError for data that is no balance."""
         match data:
             case [str(scheme), int(units), int(groups), (int() | None) as shares]:
                 try:
@@ -129,6 +134,6 @@ class Balance:
         raise SchemaError(f"{data!r:.200} is no balance")
 
     def describe(self) -> str:
-        """As a line of a plan says it."""
+        """Return the text for a line of a plan."""
         more = {"JB6": f", {self.groups} groups", "matrix": f", {self.shares or 'even'} shares"}
         return f"{self.scheme} on {self.units} units{more.get(self.scheme, '')}"

@@ -1,21 +1,21 @@
-"""The controller: reads what there is, asks for a plan, announces it. An ordinary client.
+"""The controller: an ordinary client that reads loads, makes plans, and announces their changes of routing.
 
     controller = Controller(flow, balance, settings)
     …                                     # for each epoch: insert rows, and then
-    controller.announce()                 # what is to be announced in this epoch, if anything
+    controller.announce()                 # the announcements of this epoch, if there are any
     flow.seal()
 
-If nobody calls it any more, routes stay as they are, and so they do while its process is down. One that is
-made anew for a flow that runs is told what has been announced so far (`said`), and begins to count with what
-is there. It need not be the client that seals: which epoch is open it asks.
+If nobody calls the controller any more, or its process is down, routes stay as they are. A new controller for
+a running flow needs the announcements so far (`said`), and begins to count with the current rows. It need not
+be the client that seals: it asks which epoch is open.
 
-    at once    all that a plan changes is announced in one epoch
+    at once    all changes of a plan are announced in one epoch
     batched    `pacing` items (buckets, keys) in each epoch
     fluid      one item in each epoch
 
-An item is moved as a whole, and each is right by itself, so any number of them may be announced together, in
-any order: the one with most load goes first, since the last of a hundred may be a hundred epochs behind. The
-third seed stops the input while rows move: `stand_still` does that, to be compared with.
+An item moves as a whole, and each move is right by itself, so any number of them may be announced together,
+in any order. The item with the most load goes first, since the last of a hundred may be a hundred epochs
+behind. The third seed stops the input while rows move: `stand_still` does that, for comparison.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Pacing = int | Literal["at once", "fluid"]
 
 class _Output(Protocol):
     def changes(self, start: int | None = None) -> pa.Table:
-        """All changes of epochs that were sealed since the last time, or from `start` on."""
+        """Return all changes of epochs that were sealed since the last call, or from `start` on."""
         ...
 
     def follow(self, *, snapshot: bool = False) -> Iterator[tuple[int, pa.Table]]:
-        """What there is as if it had come in the last epoch, and then the changes of each."""
+        """Yield the current rows as if they had come in the last epoch, and then the changes of each."""
         ...
 
 
@@ -59,20 +59,20 @@ class _Input(Protocol):
 
 
 class _Flow(Protocol):
-    """What a controller needs of a flow of `timely.client`."""
+    """The part of a flow of `timely.client` that a controller needs."""
 
     epoch: int
 
     def input(self, name: str) -> _Input:
-        """An input."""
+        """Return an input."""
         ...
 
     def output(self, name: str) -> _Output:
-        """An output."""
+        """Return an output."""
         ...
 
     def refresh(self) -> int:
-        """Ask which epoch is open."""
+        """Ask which epoch is open, and return it."""
         ...
 
     def seal(self) -> int:
@@ -80,13 +80,15 @@ class _Flow(Protocol):
         ...
 
     def wait(self) -> int:
-        """Until all sealed epochs are complete."""
+        """Wait until all sealed epochs are complete."""
         ...
 
 
 @dataclass(frozen=True)
 class Names:
-    """Of the input of announcements; of the outputs with bucket_counts, key_counts, loads of the join."""
+    """Names of the input of announcements, and of the outputs with bucket_counts, key_counts and loads of the
+    join.
+    """
 
     announcements: str = "routes"
     buckets: str = "buckets"
@@ -95,14 +97,16 @@ class Names:
 
 
 class Controller:
-    """Announces what keeps the units of one join in balance.
+    """Keeps the units of one join in balance, by announcements.
 
     Args:
-        flow: with the outputs and the input of `names`; by this handle nobody else reads their changes.
-        balance: as the join has it. settings: when and what to plan. pacing: how many items are announced in
-        an epoch. said: all announcements that were made before, epoch by epoch, as `announced` reads them.
+        flow: has the outputs and the input of `names`; nobody else reads their changes by this handle.
+        balance: the balance of the join.
+        settings: when and what to plan.
+        pacing: the number of items that are announced in an epoch.
+        said: all announcements that were made before, epoch by epoch, as `announced` reads them.
 
-    Raises MisuseError for a scheme that has nothing to plan, and a pacing that is none.
+    Raises MisuseError for a scheme that has nothing to plan, and for an impossible pacing.
     """
 
     def __init__(
@@ -130,19 +134,21 @@ class Controller:
         self._before: tuple[Counter[tuple[int, int]], dict[int, tuple[int, int]]] = (Counter(), {})
         self._waiting: list[RoutingChanges] = []
         self.table: RoutingTable = self._placement.first
-        """By all that has been announced."""
+        """The routing table after all announcements so far."""
         for rows in said:
             self.table = self._placement.changed(self.table, rows)
         self._checks = self._flow.refresh() // settings.period
         self._begun: set[str] = set()
         self.plans: list[RoutingPlan] = []
-        """All that were made, in order."""
+        """All plans that were made, in order."""
 
     def announce(self) -> list[Announcement]:
-        """To be called once in each epoch, before it is sealed: insert what is to be announced in it.
+        """Insert the announcements of the open epoch, and return them. Call it once in each epoch, before
+        sealing.
 
-        Every `period` epochs a plan is made of what is complete. It takes the place of what still waits, as
-        that was made of older counts; not if the number of units is to change: then all of that comes first.
+        Every `period` epochs a plan is made from the complete epochs. It takes the place of changes that
+        still wait, since those were planned with older counts. No plan is made while a change of the number
+        of units waits: then all that waits comes first.
         """
         due = (self._flow.refresh() + 1) // self._settings.period
         if due > self._checks and not self._waits_for_units():
@@ -154,7 +160,7 @@ class Controller:
         return any(changes.units is not None for changes in self._waiting)
 
     def _next(self) -> list[Announcement]:
-        """Announce what waits first."""
+        """Announce the changes that wait first."""
         if not self._waiting:
             return []
         changes = self._waiting.pop(0)
@@ -164,31 +170,32 @@ class Controller:
         return rows
 
     def check(self, units: int | None = None) -> RoutingPlan | None:
-        """Plan now, for so many `units` from now on (None: as there are); what comes of it waits to be
-        announced, in place of what waited until now.
+        """Make a plan now, for `units` units from now on (None: as many as there are); its changes wait.
+
+        They take the place of changes that waited until now, unless these change the number of units.
         """
         self._read()
         if not self._waits_for_units():
             self._waiting.clear()
         if not self._placement.is_cells or not self._placement.meets_all:
             loads = self._loads()
-            made = plan(self._placement, self.table, loads, self._settings, units)
+            new_plan = plan(self._placement, self.table, loads, self._settings, units)
             self._keep_period()
-            if made is not None:
-                self.plans.append(made)
-                grows = (made.changes.units or 0) > self.table.units
-                ordered = _heaviest_first(made.changes, loads, self._settings.measure)
+            if new_plan is not None:
+                self.plans.append(new_plan)
+                grows = (new_plan.changes.units or 0) > self.table.units
+                ordered = _heaviest_first(new_plan.changes, loads, self._settings.measure)
                 self._waiting += _paced(ordered, self._pacing, grows)
-            return made
+            return new_plan
         sizes = [sum(count for (of, _), count in self._buckets.items() if of == side) for side in SIDES]
         changes = plan_grid(self.table, *sizes)
         self._waiting += [] if changes is None else [changes]
         return None
 
     def stand_still(self, lead: int = 2) -> int:
-        """Announce all that waits, and seal until it has moved; returns how many epochs went by.
+        """Announce all that waits, and seal until its rows have moved; return how many epochs went by.
 
-        So does the third seed. The input is the caller's: it is not to insert meanwhile.
+        The third seed does so. The input belongs to the caller, who must not insert meanwhile.
         """
         epochs = 0
         while self._waiting:
@@ -201,7 +208,7 @@ class Controller:
         return epochs + lead + 1
 
     def _read(self) -> None:
-        """Take in what is new of complete epochs."""
+        """Read the changes of complete epochs."""
         for side, key, diff in self._changes(self._names.buckets, "side", "key", "diff"):
             self._buckets[side, key] += diff
         for key, left, right, diff in self._changes(self._names.keys, "key", "left", "right", "diff"):
@@ -216,18 +223,18 @@ class Controller:
     def _changes(self, name: str, *columns: str) -> Iterable[tuple[int, ...]]:
         output = self._flow.output(name)
         if name not in self._begun and self._flow.epoch > 0:
-            # Whoever had this handle before may have read what came until now, or let it be forgotten.
+            # An earlier reader of this handle may have read the changes until now, or let them be forgotten.
             _, table = next(output.follow(snapshot=True))
         else:
             table = output.changes()
         self._begun.add(name)
-        # In this order, as what was is said to be gone in the epoch in which it is something else.
+        # In this order, since the old value goes in the same epoch in which the new one comes.
         table = table.sort_by([("epoch", "ascending"), ("diff", "ascending")])
         listed = [cast("list[int]", table.column(column).to_pylist()) for column in columns]
         return zip(*listed, strict=True)
 
     def _loads(self) -> Loads:
-        """What a planner is told: rows kept in all, who asked and what was found since the last plan."""
+        """Return what a planner needs: all stored rows, and the probes and pairs since the last plan."""
         buckets, keys = self._before
         counts: dict[RoutingCell, LoadCounts] = {}
         heavy: Counter[tuple[int, int]] = Counter()
@@ -235,18 +242,18 @@ class Controller:
         for key, both in self._keys.items():
             came = [both[side] - keys.get(key, (0, 0))[side] for side in SIDES]
             for side in SIDES:
-                asked = max(came[1 - side], 0)
-                counts[RoutingCell(KEY, side, key)] = LoadCounts(both[side], asked, asked * both[side])
+                probes = max(came[1 - side], 0)
+                counts[RoutingCell(KEY, side, key)] = LoadCounts(both[side], probes, probes * both[side])
                 heavy[side, key % BUCKETS] += both[side]
                 heavy_came[side, key % BUCKETS] += came[side]
         for side in SIDES:
             for bucket in range(BUCKETS):
                 stored = self._buckets[side, bucket] - heavy[side, bucket]
                 came_here = self._buckets[1 - side, bucket] - buckets[1 - side, bucket]
-                asked = max(came_here - heavy_came[1 - side, bucket], 0)
-                if stored or asked:
+                probes = max(came_here - heavy_came[1 - side, bucket], 0)
+                if stored or probes:
                     pairs = max(self._pairs[side, bucket], 0) if not heavy[side, bucket] else 0
-                    counts[RoutingCell(BUCKET, side, bucket)] = LoadCounts(max(stored, 0), asked, pairs)
+                    counts[RoutingCell(BUCKET, side, bucket)] = LoadCounts(max(stored, 0), probes, pairs)
         traffic = sum(self._buckets.values()) - sum(buckets.values())
         return Loads(counts, max(traffic, 0))
 
@@ -256,23 +263,25 @@ class Controller:
 
 
 def announced(output: _Output) -> list[list[Announcement]]:
-    """What was announced, epoch by epoch, read of an output of the collection that `dd.announcements` gives:
-    what a controller that is made anew is to be told as `said`.
+    """Read all announcements, epoch by epoch, from an output of the collection that `dd.announcements`
+    returns.
 
-    Raises ForgottenError if some of it was forgotten there.
+    A new controller needs them as `said`. Raises ForgottenError if some of them were forgotten there.
     """
     table = output.changes(0)
-    found: dict[int, list[Announcement]] = {}
+    by_epoch: dict[int, list[Announcement]] = {}
     for row in table.sort_by("epoch").to_pylist():
-        found.setdefault(row["epoch"], []).append(Announcement(*(row[name] for name in Announcement._fields)))
-    return list(found.values())
+        by_epoch.setdefault(row["epoch"], []).append(
+            Announcement(*(row[name] for name in Announcement._fields))
+        )
+    return list(by_epoch.values())
 
 
 def _heaviest_first(changes: RoutingChanges, loads: Loads, measure: Measure) -> RoutingChanges:
-    """The same, those places first that have most of what is measured."""
+    """Return the same changes, those first whose cells have most of what is measured."""
 
-    def load(place: RoutingCell) -> int:
-        counts = loads.counts.get(place, LoadCounts(0))
+    def load(cell: RoutingCell) -> int:
+        counts = loads.counts.get(cell, LoadCounts(0))
         return counts.stored if measure == "stored" else sum(counts)
 
     return RoutingChanges(
@@ -281,7 +290,9 @@ def _heaviest_first(changes: RoutingChanges, loads: Loads, measure: Measure) -> 
 
 
 def _paced(changes: RoutingChanges, pacing: int | str, grows: bool) -> list[RoutingChanges]:
-    """The same changes, so many items at a time; the number of units comes first if it grows, else last."""
+    """Return the changes in steps of `pacing` items; the number of units comes first if it
+    grows, else last.
+    """
     if not isinstance(pacing, int):
         return [changes]
     items = list(changes.grids.items())

@@ -1,4 +1,4 @@
-"""JB: a row is kept by one unit of its side, whichever, and visits all units of the other side.
+"""JB: some unit of its side stores a row, whichever, and the row visits all units of the other side.
 
 Any two rows meet, whatever the condition, and no key is hotter than another. The price is half of all units
 in messages for every row. Source: the join-biclique model of BiStream (Lin et al., 2015).
@@ -16,14 +16,16 @@ __all__ = ["biclique", "halves"]
 
 
 def biclique(units: int) -> Placement:
-    """`units` in two halves, each row at random in its half. With an odd number the left has one more."""
+    """Return a placement on `units` in two halves, each row at random in its half; the left may have one
+    more.
+    """
     left, right = halves(units)
     table = RoutingTable.of(units, [Grid.split(left)], [Grid.split(right)])
     return Placement("JB", table, is_cells=False, meets_all=True)
 
 
 def halves(units: int) -> tuple[range, range]:
-    """The units of the left side, which come first, and of the right; each side needs one of its own."""
+    """Return the units of the left side, which come first, and of the right; each side needs at least one."""
     if checked_units(units) < 2:
         raise MisuseError("a biclique has a unit on either side: it needs two units or more")
     left = (units + 1) // 2

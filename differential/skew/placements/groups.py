@@ -1,8 +1,9 @@
-"""JB6, or ContRand: each side's units in groups; a key belongs to a group, and within it a row goes anywhere.
+"""JB6, or ContRand: the units of each side form groups; a key belongs to a group, a row goes anywhere within
+it.
 
 Between JB (one group) and key routing (a group for each unit): a row visits one group instead of a whole
-side, and a hot key is spread over a group. How many groups is set by hand. Source: ContRand of BiStream (Lin
-et al., 2015); six is what the third seed compares with.
+side, and a hot key is spread over a group. The user sets the number of groups. Source: ContRand of BiStream
+(Lin et al., 2015); the third seed compares with six.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ GROUPS_DEFAULT = 6
 
 
 def grouped(units: int, groups: int = GROUPS_DEFAULT) -> Placement:
-    """`units` in two halves, each of them in `groups` as equal as can be, but no more groups than units of a
-    half. A bucket of keys belongs to a group.
+    """Return a placement on `units` in two halves, each in `groups` groups as equal as can be.
+
+    There are no more groups than units of a half. A bucket of keys belongs to a group.
     """
     if not 1 <= groups <= BUCKETS:
         raise MisuseError(f"there are 1 to {BUCKETS} groups, not {groups}")
@@ -32,7 +34,7 @@ def grouped(units: int, groups: int = GROUPS_DEFAULT) -> Placement:
 
 
 def parts(half: range, groups: int) -> list[Grid]:
-    """A grid for each group of the units of a side: their sizes differ by one at most."""
+    """Return a grid for each group of the units of a side; their sizes differ by one at most."""
     count = min(groups, len(half))
     cuts = [len(half) * group // count for group in range(count + 1)]
     return [Grid.split(half[start:stop]) for start, stop in zip(cuts, cuts[1:], strict=False)]

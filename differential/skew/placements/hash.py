@@ -1,6 +1,6 @@
-"""Hash: every key on one unit, both sides of it.
+"""Hash: every key is on one unit, with both sides.
 
-What a join does without placements, with units in place of workers. A row costs one message whatever the
+A join without placements does the same, with workers in place of units. A row costs one message whatever the
 number of units; a hot key costs its unit everything.
 """
 
@@ -15,11 +15,11 @@ __all__ = ["hash_placement", "home_table"]
 
 
 def hash_placement(units: int) -> Placement:
-    """Bucket b of keys is on unit b modulo `units`."""
+    """Return the placement by which bucket b of keys is on unit b modulo `units`."""
     return Placement("hash", home_table(units), is_cells=True, meets_all=False)
 
 
 def home_table(units: int) -> RoutingTable:
-    """The table in which bucket b of either side is on unit b modulo `units`."""
+    """Return the table in which bucket b of either side is on unit b modulo `units`."""
     alone = [Grid.alone(unit) for unit in range(max(units, 1))]
     return RoutingTable.of(units, alone, alone)

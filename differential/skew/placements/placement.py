@@ -1,29 +1,29 @@
-"""Which units keep a row, and which ones does it visit?
+"""Placements: the units that store a row, and the units that it visits.
 
-A *unit* is a slot for rows, numbered from 0; which worker has it is of no concern here. A *placement* answers
-for columns of rows, by a routing table, and by nothing else: not by arrival, nor by what came before.
+A *unit* is a slot for rows, numbered from 0; which worker has it does not matter here. A *placement* finds
+units for columns of rows by a routing table, and by nothing else: neither by arrival, nor by earlier rows.
 
     rows      key_hash  int64[n]   hash of the join key, ≥ 0    (`hash_of_key` of the key words)
               row_hash  int64[n]   hash of the whole row, ≥ 0   (of all words but time and difference)
               side      int64[n]   0 left, 1 right
 
-"Random" in the literature is `row_hash` here: a removal goes where its insertion lies, moved or not.
+"Random" in the literature is `row_hash` here: a removal goes where its insertion is, moved or not.
 
 **Law**: two rows of different sides that may match meet exactly once. They may match if their `key_hash` is
-equal, and whatever it is where `meets_all`. There are two ways to meet:
+equal, and, with `meets_all`, whatever it is. There are two ways to meet:
 
-- *cells*: a row is kept in all units that it visits, and the later one of two finds the earlier. So of the
-  units of any left row and any right row that may match exactly one is the same. One table half, that of side
-  0, serves both: a left row takes a share of the grid, a right row a copy.
-- *halves* (bicliques): a row is kept by the half of the table that is its side's, and visits what that of the
-  other side says. Of the units that keep one and that the other visits exactly one is the same, both ways;
-  who joins asks only one of the ways (`half join`: by times).
+- *cells*: a row is stored in all units that it visits, and the later one of two finds the earlier. So any
+left row and any right row that may match have exactly one unit in common. One half of the table, that of side
+0, serves both: a left row takes a share of the grid, a right row a copy.
+- *halves* (bicliques): the half of the table for its own side says which units store a row, the half for the
+other side which units it visits. Exactly one unit both stores the one row and is visited by the other, either
+way round; a join asks only one of the ways (half join: by times).
 
-A unit can keep rows of both sides, also in bicliques: it has a store per side. So the n + m units of the
-paper are the first n and the last m of all, to begin with, and any unit may be given anything later.
+A unit can store rows of both sides, also in bicliques: it has a store per side. So the n + m units of the
+paper are at first the first n and the last m of all, and later any unit may get anything.
 
-The law holds for one version. Between versions kept rows move (`moves`): behind that, all rows that were kept
-by any version lie where the newest one wants them.
+The law holds for one version. Between versions stored rows move (`moves`): afterwards all rows that any
+version stored are where the newest one wants them.
 
 Sources: the bipartite model of BiStream (Lin et al., 2015), ContRand of the same; the matrix of Elseidy et
 al. (2014); D-JB of Wang and Meng (2018), the third seed.
@@ -62,10 +62,11 @@ class Visits(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What a new version does to rows that are kept, rows ascending.
+    """The effect of a new version on stored rows, rows ascending.
 
-    arrivals: (row, unit) that keep it by the new version only. sources: for each of these a unit that kept
-    it. drops: (row, unit) that kept it by the old version only.
+    arrivals   (row, unit) such that only the new version stores the row on the unit
+    sources    for each of these a unit that stored the row
+    drops      (row, unit) such that only the old version stored the row on the unit
     """
 
     arrivals: Visits
@@ -78,9 +79,10 @@ class Placement:
     """A scheme with its settings.
 
     Args:
-        name: as users write it. first: the version that holds from the first epoch on. is_cells: a row is
-        kept where it visits. meets_all: any two rows meet, so that any condition can be asked for; else
-        those with equal keys.
+        name: as users write it.
+        first: the version that holds from the first epoch on.
+        is_cells: a row is stored where it visits.
+        meets_all: any two rows meet, so that a join may have any condition; else those with equal keys.
     """
 
     name: str
@@ -89,10 +91,10 @@ class Placement:
     meets_all: bool
 
     def changed(self, table: RoutingTable, rows: Iterable[Announcement]) -> RoutingTable:
-        """The version after `table` in which what `rows` say together holds.
+        """Return the version after `table` in which all of `rows` hold.
 
-        A `MisuseError` if they say nothing that can be (`RoutingTable.changed`), or nothing that the scheme
-        allows: where any two rows meet, a side has one grid for all keys; that of cells has powers of two.
+        Raises MisuseError if they are impossible together (`RoutingTable.changed`), or if the scheme does not
+        allow them: if any two rows meet, a side has one grid for all keys; that of cells has powers of two.
         """
         new = table.changed(rows)
         if self.meets_all:
@@ -111,27 +113,28 @@ class Placement:
             )
 
     def stores(self, rows: SideRows, table: RoutingTable) -> Visits:
-        """The units that keep each row."""
+        """Return the units that store each row."""
         if self.is_cells:
             return _visits(rows, table, np.zeros_like(rows.side), rows.side)
         return _visits(rows, table, rows.side, np.zeros_like(rows.side))
 
     def probes(self, rows: SideRows, table: RoutingTable) -> Visits:
-        """The units where each row looks for rows of the other side; in cells the same as `stores`.
+        """Return the units where each row looks for rows of the other side; in cells the same as `stores`.
 
         A condition on neighbouring keys asks for each of them by a row of its own, with the same `row_hash`;
-        of a (row, unit) that comes out several times one is enough.
+        if a (row, unit) results several times, one is enough.
         """
         if self.is_cells:
             return self.stores(rows, table)
         return _visits(rows, table, 1 - rows.side, np.ones_like(rows.side))
 
-    def kept(
+    def storing(
         self, words: Int64s, keys: Int64s, side: int, table: RoutingTable, *, as_spots: bool = False
     ) -> Int64s:
-        """Rows of words of a side, once for each unit that keeps them, with the unit in front; `stores` of
-        them, in one pass. `keys`: which words are the key; time and difference are last. `as_spots`: with
-        bucket and unit in front, in one word.
+        """Return rows of words of a side, once for each unit that stores them, with the unit in front.
+
+        This is `stores` in one pass. `keys`: the key words; time and difference are last. `as_spots`: bucket
+        and unit, in one word, are in front.
         """
         half = 0 if self.is_cells else side
         takes_copy = side if self.is_cells else 0
@@ -140,13 +143,13 @@ class Placement:
     def probing(
         self, words: Int64s, keys: Int64s, side: int, table: RoutingTable, *, as_spots: bool = False
     ) -> Int64s:
-        """The same, once for each unit where they look for others: of `probes`."""
+        """Return the same, once for each unit where the rows look for others: `probes` in one pass."""
         if self.is_cells:
-            return self.kept(words, keys, side, table, as_spots=as_spots)
+            return self.storing(words, keys, side, table, as_spots=as_spots)
         return placed_rows(words, keys, 1 - side, 1, int(as_spots), TableColumns(*table.columns))
 
     def moves(self, rows: SideRows, old: RoutingTable, new: RoutingTable) -> Moves:
-        """What becomes of kept `rows` when `new` follows `old`."""
+        """Return the effect on stored `rows` if `new` follows `old`."""
         before, after = self.stores(rows, old), self.stores(rows, new)
         units = max(old.units, new.units)
         was, will = before.row * units + before.unit, after.row * units + after.unit
@@ -161,7 +164,7 @@ class Placement:
 
 
 def _visits(rows: SideRows, table: RoutingTable, half: Int64s, takes_copy: Int64s) -> Visits:
-    """The units of the line that each row takes of its key's grid in `half` of the table."""
+    """Return the units of the line that each row takes of its key's grid in `half` of the table."""
     assert rows.key_hash.shape == rows.row_hash.shape == rows.side.shape
     columns = TableColumns(*table.columns)
     return Visits(*visits_of(rows.key_hash, rows.row_hash, half, takes_copy, columns))

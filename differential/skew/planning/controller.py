@@ -1,7 +1,7 @@
-"""Loads in, announcements out: what is announced at each check?
+"""Loads in, announcements out: the plan of each check.
 
-Pure: whoever counts calls `plan` with what was counted and the newest table, and announces what comes back;
-if nobody calls, routes stay as they are. The same counts give the same plan, wherever it is made.
+Pure: a client calls `plan` with its counts and the newest table, and announces the result; if nobody calls,
+routes stay as they are. The same counts give the same plan, wherever it is made.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class PlanSettings:
     """Settings of a controller.
 
     Args:
-        theta_max: how far from the mean a load may be, as a part of it. period: epochs between checks.
-        measure: what a load is. weights: of costs. aim: the part of `theta_max` to which a plan brings what
-        is
-            beyond it.
+        theta_max: how far from the mean a load may be, as a part of it.
+        period: epochs between checks.
+        measure: what a load is.
+        weights: of costs.
+        aim: the part of `theta_max` to which a plan brings loads that are beyond it.
     """
 
     theta_max: float = 0.2
@@ -55,9 +56,9 @@ class PlanSettings:
 
 
 class RoutingPlan(NamedTuple):
-    """What to announce, and why.
+    """The changes to announce, and why.
 
-    before, after: the load of each unit by what was counted. said: a line for each step.
+    before, after: the load of each unit by the counts. log: a line for each step.
     """
 
     changes: RoutingChanges
@@ -65,13 +66,15 @@ class RoutingPlan(NamedTuple):
     cost: float
     before: list[int]
     after: list[int]
-    said: list[str]
+    log: list[str]
 
 
 def halves_of(table: RoutingTable, units: int) -> tuple[list[int], list[int]]:
-    """The units of each side when there are `units`: those that had a bucket of the side in the first
-    `table`, and of those that joined since one by one in turn. Units from `units` on are in neither. If a
-    side has none left, the units are halved anew.
+    """Return the units of each side when there are `units`.
+
+    A side has the units that had a bucket of it in the first `table`; units that joined since go to the sides
+    one by one in turn. Units from `units` on are in neither. If a side has none left, the units are halved
+    anew.
     """
     left, right = ({unit for grid in side for unit in grid.all_units} for side in table.buckets)
     halves = [unit for unit in left if unit < units], [unit for unit in right - left if unit < units]
@@ -86,37 +89,39 @@ def halves_of(table: RoutingTable, units: int) -> tuple[list[int], list[int]]:
 def plan(
     placement: Placement, table: RoutingTable, loads: Loads, settings: PlanSettings, units: int | None = None
 ) -> RoutingPlan | None:
-    """What to change so that θ ≤ θmax for all units; `None` if that is so, or nothing better is found.
+    """Return changes that make θ ≤ θmax for all units; None if that holds already, or no change is found.
 
-    For hash and D-JB. `units`: how many there are from now on; of those beyond them everything leaves, and
-    new ones are given their part. A `MisuseError` if there cannot be so many; also for other schemes, which
+    For hash and D-JB. `units`: how many there are from now on; everything leaves the units beyond them, and
+    new ones get their part. Raises MisuseError if there cannot be so many; also for other schemes, which
     spread rows by chance, so that there is nothing to plan.
     """
     if any(len(grid.all_units) > 1 for side in placement.first.buckets for grid in set(side)):
         raise MisuseError(f"{placement.name}: no plan is made for rows that are spread by chance")
-    wanted = table.units if units is None else checked_units(units)
-    draft = RoutingDraft(table, placement.first, loads, settings.measure, placement.is_cells, wanted)
+    unit_count = table.units if units is None else checked_units(units)
+    draft = RoutingDraft(table, placement.first, loads, settings.measure, placement.is_cells, unit_count)
     before, duplicates = list(draft.loads), draft.duplicates()
-    live = range(wanted)
-    if wanted == table.units and max(thetas(before)) <= settings.theta_max:
+    live = range(unit_count)
+    if unit_count == table.units and max(thetas(before)) <= settings.theta_max:
         return None
     mover = Mover(draft, settings.weights)
-    for unit in range(wanted, table.units):
+    for unit in range(unit_count, table.units):
         mover.empty(unit, live)
-    if placement.is_cells or wanted == 1:
+    if placement.is_cells or unit_count == 1:
         ism(mover, live, settings.theta_max, settings.aim)
     else:
-        balance(mover, halves_of(placement.first, wanted), settings.theta_max, settings.aim)
-    changes = draft.changes(wanted)
+        balance(mover, halves_of(placement.first, unit_count), settings.theta_max, settings.aim)
+    changes = draft.changes(unit_count)
     if changes.units is None and not changes.grids:
         return None
     costs = costs_of(draft, duplicates)
     cost = settings.weights.cost(costs, loads.traffic)
-    return RoutingPlan(changes, costs, cost, before, list(draft.loads), mover.said)
+    return RoutingPlan(changes, costs, cost, before, list(draft.loads), mover.log)
 
 
 def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> RoutingChanges | None:
-    """For the matrix: the grid that fits the sizes of the sides best, if it is another one than now."""
+    """For the matrix: return the change to the grid that fits the sizes of the sides best; None if it is
+    there.
+    """
     shares = fitting_grid(table.units, left_rows, right_rows)
     if shares == table.buckets[0][0].shares:
         return None

@@ -1,13 +1,13 @@
-"""What does a plan cost?
+"""The cost of a plan.
 
     cost = α · routing + β · duplication + γ · migration        α + β + γ = 1, none negative
 
-Each of the three is in bytes, over the bytes of the traffic since the last time; so a cost of 0.1 with all
-weight on it is a tenth of what was sent anyway.
+Each of the three is in bytes, over the bytes of the traffic since the last plan. So a cost of 0.1, with all
+weight on one of them, is a tenth of what was sent anyway.
 
-    routing       announcements, which every router is told and keeps
+    routing       announcements, which every router gets and stores
     duplication   what split and copied keys send more than once, if the next period is as the last
-    migration     kept rows that change their unit
+    migration     stored rows that change their unit
 
 Source: definition 3 and formula (3) of the third seed, which prints × for the first +: with it a plan that
 splits nothing would cost nothing for its routes either.
@@ -26,18 +26,18 @@ __all__ = ["ANNOUNCEMENT_BYTES", "ROW_BYTES", "Costs", "Weights"]
 ANNOUNCEMENT_BYTES: Final = 64
 """Eight words."""
 ROW_BYTES: Final = 64
-"""What a row is taken to have, and its time and difference: six words and two."""
+"""The assumed size of a row with its time and difference: six words and two."""
 
 
 class Costs(NamedTuple):
-    """The three costs, each in what it is counted in."""
+    """The three costs as numbers: of announcements, of duplicate rows, of migrated rows."""
 
     announcements: int = 0
     duplicates: int = 0
     migrated: int = 0
 
     def plus(self, other: Costs) -> Costs:
-        """Both."""
+        """Return the sum of both."""
         return Costs(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
@@ -57,7 +57,7 @@ class Weights:
             raise MisuseError(f"weights of costs are 1 together, these are {sum(weights):g}: {weights}")
 
     def cost(self, costs: Costs, traffic: int) -> float:
-        """The weighted cost of what is said in `costs`, over `traffic` rows."""
+        """Return the weighted cost of `costs`, over `traffic` rows."""
         sent = max(traffic, 1) * ROW_BYTES
         return (
             self.routing * costs.announcements * ANNOUNCEMENT_BYTES

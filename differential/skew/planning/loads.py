@@ -1,14 +1,14 @@
-"""How loaded is each unit, and by what?
+"""The load of each unit, and what it consists of.
 
-Counts are kept by place: for each bucket of a side, and apart from that for each key that is, or may become,
-an exception. A place counts
+Counts are by routing cell: for each bucket of a side, and apart from that for each key that is, or may
+become, an exception. A cell counts
 
-    stored   rows of its side that are kept
+    stored   rows of its side that are stored
     probes   rows of the other side that came to look for them
-    pairs    what these found
+    pairs    pairs that these found
 
-A unit's load is the sum over all that lies on it, in one of two measures: *stored*, kept rows, as in the
-third seed; or *work*, stored + probes + pairs. Stored rows say what memory a unit needs. They do not say who
+A unit's load is the sum over all cells on it, in one of two measures: *stored*, stored rows, as in the third
+seed; or *work*, stored + probes + pairs. Stored rows say what memory a unit needs. They do not say which unit
 works: a row with ten thousand partners is one stored row, and all ten thousand come to look for it.
 
     θ(unit) = |load − mean| / mean        balanced: θ ≤ θmax for all units
@@ -31,7 +31,7 @@ Measure = Literal["stored", "work"]
 
 
 class LoadCounts(NamedTuple):
-    """What one place has had."""
+    """The counts of one routing cell."""
 
     stored: int
     probes: int = 0
@@ -40,13 +40,13 @@ class LoadCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Loads:
-    """What a planner is told.
+    """The input of a planner.
 
     Args:
-        counts: by place. A key that is in it is not counted in its bucket; what is left out has had nothing.
-        traffic: rows that came in since the last time, of both sides.
-        hashes: for keys, if known, the ascending row hashes of kept rows, so that a share can be cut to the
-            row. Where they are not known rows are taken to be spread evenly, which they are nearly.
+        counts: by routing cell. A key that is in it is not counted in its bucket; a missing cell had nothing.
+        traffic: rows that came in since the last plan, of both sides.
+        hashes: for keys, if known, the ascending row hashes of stored rows, so that a share can be cut to the
+            row. If they are not known, rows count as spread evenly, which they nearly are.
     """
 
     counts: Mapping[RoutingCell, LoadCounts]
@@ -55,19 +55,21 @@ class Loads:
 
 
 def thetas(loads: Sequence[int]) -> list[float]:
-    """θ of each unit; all 0 where there is no load at all."""
+    """Return θ of each unit; all 0 if there is no load at all."""
     mean = sum(loads) / len(loads)
     return [abs(load - mean) / mean if mean else 0.0 for load in loads]
 
 
 def imbalance(loads: Sequence[int]) -> float:
-    """The greatest load over the mean; 1 where there is no load at all."""
+    """Return the greatest load over the mean; 1 if there is no load at all."""
     total = sum(loads)
     return max(loads) * len(loads) / total if total else 1.0
 
 
 def excess(loads: Sequence[int], theta_max: float) -> float:
-    """How much load must change its unit at least until θ ≤ θmax: what is too much, or what is missing."""
+    """Return how much load must change its unit at least until θ ≤ θmax: the excess, or the lack if that is
+    more.
+    """
     mean = sum(loads) / len(loads)
     over = sum(max(0.0, load - (1 + theta_max) * mean) for load in loads)
     under = sum(max(0.0, (1 - theta_max) * mean - load) for load in loads)

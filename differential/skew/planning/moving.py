@@ -1,19 +1,19 @@
-"""MoveOut and MoveIn: which items leave a unit that has too much, and which come to one that has too little?
+"""MoveOut and MoveIn: which items leave a unit that has too much, and which come to one that has too little.
 
 The rules of the third seed:
 
-    H1   if items in whole can leave so that the unit is within its bounds, they leave
+    H1   if whole items can leave so that the unit is within its bounds, they leave
     H2   otherwise the heaviest item is divided, and a part of it leaves
-    H3   what has its home on a unit that has too little comes home first, and its exception is forgotten
+    H3   items whose home is a unit that has too little come home first, and their exceptions are forgotten
 
-Where both H1 and H2 are possible, the one is done that costs less for what it relieves (`cost.py`), H1 if
-they cost the same. Who receives takes no more than brings him to the middle of his bounds. A unit with too
-much gives up twice what is too much, if that does not bring it below the middle: what is moved stays in
-proportion to what had to be, and who is far beyond does not need a plan again at the next check.
+If both H1 and H2 are possible, the one that costs less for what it relieves is done (`cost.py`), H1 if they
+cost the same. A receiver takes no more than brings it to the middle of its bounds. A unit with too much gives
+up twice its excess, if that does not bring it below the middle: what moves stays in proportion to what had to
+move, and a unit far beyond its bounds does not need a plan again at the next check.
 
-The seed's MoveIn knows H3 only, and leaves a unit with too little as it is if nothing has its home there and
-no other has too much. Here it then *pulls*: H1 and H2 of the unit that has most, with it as the only
-receiver.
+The seed's MoveIn knows H3 only, and leaves a unit with too little as it is if no item has its home there and
+no other unit has too much. Here such a unit then *pulls*: H1 and H2 of the unit that has most, with it as the
+only receiver.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Bounds", "Mover", "bounds_of"]
 
 
 class Bounds(NamedTuple):
-    """What a unit's load may be, and what a plan brings it to: low ≤ low_aim ≤ high_aim ≤ high."""
+    """The bounds of a unit's load, and the aims of a plan: low ≤ low_aim ≤ high_aim ≤ high."""
 
     low: int
     low_aim: int
@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """An item, in whole or `rows` rows of its divided side, to a unit."""
+    """Move an item to a unit: all of it, or `rows` rows of its divided side."""
 
     item: Item
     target: int
@@ -49,7 +49,7 @@ class _Step(NamedTuple):
 
 
 def bounds_of(total: int, units: int, theta_max: float, aim: float) -> Bounds:
-    """Those of `units` units that have `total` together; a plan brings them within `aim` · θmax."""
+    """Return the bounds of `units` units that have `total` together; a plan aims within `aim` · θmax."""
     mean = total / units
     high = math.floor(mean * (1 + theta_max) + 1e-9)
     low = math.ceil(mean * (1 - theta_max) - 1e-9)
@@ -59,7 +59,7 @@ def bounds_of(total: int, units: int, theta_max: float, aim: float) -> Bounds:
 
 
 class _Option(NamedTuple):
-    """Steps, what they cost, and by how much they relieve their unit: what is wanted at most."""
+    """Steps, their costs, and by how much they relieve their unit, at most by what is needed."""
 
     costs: Costs
     relief: int
@@ -68,16 +68,14 @@ class _Option(NamedTuple):
 
 @dataclass
 class Mover:
-    """Moves items of a draft by the rules above. `said` has a line per step: what was moved, and by which
-    rule.
-    """
+    """Moves items of a draft by the rules above. `log` has a line per step: what was moved, by which rule."""
 
     draft: RoutingDraft
     weights: Weights
-    said: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
 
     def move_out(self, unit: int, targets: Sequence[int], bounds: Bounds) -> None:
-        """Take from `unit` what is beyond its bounds, to those `targets` that have room."""
+        """Move what is beyond the bounds of `unit` to those `targets` that have room."""
         draft = self.draft
         over = draft.loads[unit] - bounds.high
         others = [target for target in targets if target != unit]
@@ -94,14 +92,14 @@ class Mover:
                 return
 
     def empty(self, unit: int, targets: Sequence[int]) -> None:
-        """Take everything from a unit that retires, to wherever there is least."""
+        """Move everything from a unit that retires, each item to the target with the least load."""
         for item in self.draft.on(unit):
             if not item.is_follower:
                 target = min(targets, key=lambda other: (self.draft.loads[other], other))
                 self._do("retires", _Step(item, target, None), unit)
 
     def move_in(self, unit: int, sources: Sequence[int], bounds: Bounds) -> None:
-        """Bring to `unit` what it has too little of, from those `sources` that have more than the mean."""
+        """Move what `unit` lacks to it, from those `sources` that have more than the mean."""
         draft = self.draft
         if draft.loads[unit] < bounds.low:
             self.call_home(unit, bounds)
@@ -114,12 +112,10 @@ class Mover:
                 aim = draft.loads[source] - pulled
                 self._step(source, {unit: bounds.high_aim - before}, bounds._replace(high_aim=aim, high=aim))
             if draft.loads[unit] <= before:
-                return  # nothing that is there can be moved
+                return  # no item of the source can be moved
 
     def call_home(self, unit: int, bounds: Bounds) -> None:
-        """H3: what has its home on `unit` and is elsewhere comes back while there is room, the heaviest
-        first.
-        """
+        """H3: items whose home is `unit` come back from elsewhere while there is room, the heaviest first."""
         draft = self.draft
         away = [
             item
@@ -127,7 +123,7 @@ class Mover:
             if item.home == unit and not item.is_follower and item.units != [unit]
             if item.bucket is None or item.bucket.is_whole
         ]
-        for item in sorted(away, key=lambda item: (-item.total, item.place)):
+        for item in sorted(away, key=lambda item: (-item.total, item.cell)):
             if draft.loads[unit] >= bounds.low_aim:
                 return
             whole = item.load_of(item.total, draft.measure)
@@ -135,19 +131,21 @@ class Mover:
             come = whole - (draft.load_on(item, unit) if unit in item.of_unit else 0)
             left = [draft.loads[other] - draft.load_on(item, other) for other in item.units if other != unit]
             if come and draft.loads[unit] + come <= bounds.high_aim and min(left) >= bounds.low:
-                self.said.append(f"H3: {item.place} comes home to unit {unit} from {item.units}")
+                self.log.append(f"H3: {item.cell} comes home to unit {unit} from {item.units}")
                 draft.call_home(item)
 
     def _step(self, unit: int, rooms: dict[int, int], bounds: Bounds) -> None:
-        """What costs least for each row of load that `unit` is relieved of: several items in whole, or a part
-        of a key; if there is neither, a part of a bucket.
+        """Do what costs least for the load that it takes from `unit`: several whole items, or a part of a
+        key.
+
+        If there is neither, a part of a bucket.
         """
         whole = self._whole(unit, rooms, bounds)
         part = self._divided(unit, rooms, bounds, KEY)
         if whole is None and part is None:
             part = self._divided(unit, rooms, bounds, BUCKET)
-        found = [("H1", whole), ("H2", part)]
-        options = [(self._cost(option), rule, option) for rule, option in found if option is not None]
+        candidates = [("H1", whole), ("H2", part)]
+        options = [(self._cost(option), rule, option) for rule, option in candidates if option is not None]
         if options:
             _, rule, option = min(options, key=lambda each: each[:2])
             for step in option.steps:
@@ -159,23 +157,23 @@ class Mover:
     def _do(self, rule: str, step: _Step, unit: int) -> None:
         item, target, rows = step
         what = "all" if rows is None else f"{rows} of {item.of_unit[unit]}"
-        self.said.append(f"{rule}: {what} of {item.place} from unit {unit} to {target}")
+        self.log.append(f"{rule}: {what} of {item.cell} from unit {unit} to {target}")
         if item.is_follower:
             self.draft.free(item)
         self.draft.move(item, unit, target, rows)
 
     def _whole(self, unit: int, rooms: dict[int, int], bounds: Bounds) -> _Option | None:
-        """H1: items that bring `unit` within its bounds when they leave in whole; `None` if there are none.
+        """H1: return whole items that bring `unit` within its bounds when they leave; None if there are none.
 
-        Keys come first, the heaviest that fit. Buckets are taken as they are numbered, not by weight: those
-        that had most by chance would have less from then on, and those that they leave behind more.
+        Keys come first, the heaviest that fit. Buckets come by number, not by weight: those that had most by
+        chance would have less from then on, and those that they leave behind more.
         """
         draft, rooms = self.draft, dict(rooms)
         load, costs, steps = draft.loads[unit], Costs(), list[_Step]()
         taken = set[int]()
         by_weight = draft.on(unit)
         in_order = [item for item in by_weight if item.bucket is not None]
-        in_order += sorted((item for item in by_weight if item.bucket is None), key=lambda item: item.place)
+        in_order += sorted((item for item in by_weight if item.bucket is None), key=lambda item: item.cell)
         for item in in_order:
             if load <= bounds.high_aim or not rooms:
                 break
@@ -195,14 +193,16 @@ class Mover:
         return _Option(costs, relief, steps) if steps and load <= bounds.high else None
 
     def _divided(self, unit: int, rooms: dict[int, int], bounds: Bounds, scope: int) -> _Option | None:
-        """H2: a part of the heaviest item of a scope that can be divided, to where there is most room."""
+        """H2: return a part of the heaviest item of a scope that can be divided, to the unit with
+        most room.
+        """
         draft = self.draft
         if not rooms:
             return None
         need = draft.loads[unit] - bounds.high_aim
         for item in draft.on(unit):
-            if item.place.scope != scope or item.followers:
-                continue  # keys that follow a bucket come before it
+            if item.cell.scope != scope or item.followers:
+                continue  # keys that follow a bucket leave before it
             self._choose_how(item)
             target = max(rooms, key=lambda other: (rooms[other], other in item.of_unit, -other))
             count = self._part(item, unit, target, need, rooms[target])
@@ -213,7 +213,7 @@ class Mover:
         return None
 
     def _choose_how(self, item: Item) -> None:
-        """A whole item is copied where copies cost less than a visit to each share."""
+        """Choose copies for a whole item if copies cost less than a visit to each share; else shares."""
         if item.is_whole:
             few = self.draft.measure == "work" and item.counts.stored < item.counts.probes
             self.draft.divide_by(item, "copies" if few else "shares")
@@ -222,19 +222,20 @@ class Mover:
         arriving = 0 if target in item.of_unit else 1
         stored, probes, _ = item.counts
         if item.divides == "shares":
-            lookers = probes if self.draft.is_cells else 0  # they are kept, too
+            lookers = probes if self.draft.is_cells else 0  # rows that look are stored, too
             return Costs(len(item.pieces) + 1, arriving * probes, count + arriving * lookers)
         return Costs(len(item.pieces) + 1, arriving * stored, arriving * stored)
 
     def _part(self, item: Item, unit: int, target: int, need: int, room: int) -> int:
-        """How many rows of the divided side leave: the most that relieve `unit` by no more than `need` and
-        fit into the `room` of `target`.
+        """Return how many rows of the divided side leave.
+
+        These are the most that relieve `unit` by no more than `need` and fit into the `room` of `target`.
         """
         draft = self.draft
         here, there = item.of_unit[unit], draft.load_on(item, target) if target in item.of_unit else 0
         load = draft.load_on(item, unit)
         least, most = 0, here - 1
-        while least < most:  # both conditions hold up to some count, and for none above
+        while least < most:  # both conditions hold up to some count, and never above
             count = (least + most + 1) // 2
             relief = load - item.load_of(here - count, draft.measure)
             if relief <= need and draft.load_if(item, target, count) - there <= room:

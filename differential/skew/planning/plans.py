@@ -1,10 +1,9 @@
-"""ISM and S2SM: between the units of one side, and from one side to the other.
+"""ISM and S2SM: moves between the units of one side, and from one side to the other.
 
 *ISM* (internal side migration) brings the units of one half within θmax of the mean of that half. *S2SM*
 (side to side) moves from a half whose mean is beyond θmax of the mean of all to the half that is below it; a
-unit has a store for either side, so anything can be anywhere. `balance` does what the other two leave: first
-S2SM, then ISM in each half, then whatever is still beyond θmax of the mean of *all* units, to whoever has
-room.
+unit has a store for either side, so anything can be anywhere. `balance` does all: first S2SM, then ISM in
+each half, then it moves whatever is still beyond θmax of the mean of *all* units to any unit with room.
 
 Source: algorithms 3 and 4 of the third seed. Its algorithm 4 says `MoveIn(PUm, …)` in line 22, where it means
 PUin. In its figure 4 the second key that is split is k3, which has 25 rows, and not k4.
@@ -19,11 +18,13 @@ from .moving import Bounds, Mover, bounds_of
 __all__ = ["AIM_DEFAULT", "balance", "ism", "s2sm"]
 
 AIM_DEFAULT = 0.5
-"""A plan brings what is beyond θmax within this part of it: between moving often and moving much."""
+"""The part of θmax within which a plan brings what is beyond: between moving often and moving much."""
 
 
 def ism(mover: Mover, units: Sequence[int], theta_max: float, aim: float = AIM_DEFAULT) -> None:
-    """Balance `units` among themselves. H3 comes first, as in the seed: what it brings home frees others."""
+    """Balance `units` among themselves. H3 comes first, as in the seed: items that come home
+    relieve others.
+    """
     bounds = _bounds(mover, units, theta_max, aim)
     for unit in units:
         if mover.draft.loads[unit] < bounds.low:
@@ -61,7 +62,7 @@ def balance(
     theta_max: float,
     aim: float = AIM_DEFAULT,
 ) -> None:
-    """S2SM, ISM in each half, and between all units what these leave."""
+    """Run S2SM, ISM in each half, and ISM between all units for what these leave."""
     s2sm(mover, halves, theta_max, aim)
     for half in halves:
         ism(mover, half, theta_max, aim)

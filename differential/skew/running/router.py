@@ -1,11 +1,11 @@
-"""Rows of one side on their way to their units: each waits until the version of its epoch is known.
+"""Send rows of one side to their units; each row waits until the version of its epoch is known.
 
-A router sits on each worker, before rows are exchanged. A row of epoch e leaves when all announcements of
-epochs ≤ e - lead are known, by the version that holds in e: its own epoch decides, not that of the message
-that it came in, nor when it comes. It leaves once for each unit that keeps it, and once for each where it is
-to look for rows of the other side; where these are the same units (cells), once for both.
+A router is on each worker, before rows are exchanged. A row of epoch e leaves when all announcements of
+epochs ≤ e - lead are known, by the version that holds in e. Its own epoch decides, not that of the message
+that it came in, nor when it comes. It leaves once for each unit that stores it, and once for each unit where
+it looks for rows of the other side; if these are the same units (cells), once for both.
 
-What leaves has the spot in front (bucket and unit in one word), then the key, then the other words.
+Each row leaves with its spot in front (bucket and unit in one word), then the key, then the other words.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROBING: Final = 1
 
 
 class UnitRouterVertex(OperatorVertex):
-    """Places rows of `side`, the first `keys` words of which are the key."""
+    """Places rows of `side`; their first `keys` words are the key."""
 
     wants_frontier: ClassVar[bool] = True
 
@@ -50,13 +50,15 @@ class UnitRouterVertex(OperatorVertex):
         self._lead = lead
 
     def on_start(self) -> None:
-        """Until announcements come the first table holds."""
+        """Begin with the first table, which holds until announcements come."""
         self._shift, _ = self.code.fields[0]
         self._schedule = Schedule(self._placement, self._lead, self._shift, self.code.anchor)
         self._waiting = WaitingByOrigin(None, self.code.guards)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Rows whose version is known leave, others wait; announcements wait for the end of their epoch."""
+        """Send rows whose version is known, and keep the others; note announcements until their
+        epoch ends.
+        """
         if port == CONTROL:
             for _, batch in messages:
                 self._schedule.note(words_of(batch))
@@ -72,28 +74,28 @@ class UnitRouterVertex(OperatorVertex):
         self.hold_exactly(self._waiting.times())
 
     def on_frontier(self) -> None:
-        """What waited for announcements that are known now leaves."""
+        """Send rows that waited for announcements that are known now."""
         schedule = self._schedule
         schedule.complete(self._first_epoch(CONTROL))
-        known = schedule.known_before
-        for part in self._waiting.take(None if known >= FOREVER else known << self._shift):
+        bound = schedule.known_before
+        for part in self._waiting.take(None if bound >= FOREVER else bound << self._shift):
             self._place(part)
         self.hold_exactly(self._waiting.times())
-        # Rows that still wait are of epochs behind all versions that are known: they need none but the last.
+        # Rows that still wait are of epochs behind all known versions: they need none but the last.
         schedule.forget_before(self._first_epoch(ROWS))
 
     def rebase(self, by: Rebase) -> None:
-        """Rows that wait, and when versions begin."""
+        """Rebase waiting rows, and the epochs at which versions begin."""
         super().rebase(by)
         self._schedule.rebase(by)
         self._waiting.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that wait."""
+        """Show the words of waiting rows."""
         self._waiting.symbols(mark)
 
     def counters(self) -> dict[str, int]:
-        """How many epochs rows wait for, and how many versions are still needed."""
+        """Return how many epochs rows wait for, and how many versions are still needed."""
         return {"epochs_waiting": len(self._waiting), "versions": len(self._schedule.versions.tables)}
 
     def _first_epoch(self, port: int) -> int:
@@ -110,7 +112,7 @@ class UnitRouterVertex(OperatorVertex):
             if part.shape[1] == 0:
                 continue
             placement, keys, table = self._placement, np.arange(self._keys), versions.tables[version]
-            self._send(KEPT, placement.kept(part, keys, self._side, table, as_spots=True))
+            self._send(KEPT, placement.storing(part, keys, self._side, table, as_spots=True))
             if not placement.is_cells:
                 self._send(PROBING, placement.probing(part, keys, self._side, table, as_spots=True))
 

@@ -1,11 +1,11 @@
-"""Which version of a routing table holds from which epoch on, when is that known, and what has it replaced?
+"""Which version of a routing table holds from which epoch on, and up to which epoch versions are known.
 
-Announcements are rows of an ordinary input. What is sealed in epoch a holds for rows of epoch a + `lead` and
-later: the time of an announcement decides, never its arrival. So once all announcements of epochs before e
-are known, so are the versions of all epochs before e + lead.
+Announcements are rows of an ordinary input. An announcement that is sealed in epoch a holds for rows of epoch
+a + `lead` and later: its time decides, never its arrival. So once all announcements of epochs before e are
+known, so are the versions of all epochs before e + lead.
 
-Each router and each vertex of units has a schedule of its own, and all of them say the same, since they are
-told the same and look at nothing else.
+Each router and each vertex of units has a schedule of its own. All of them agree, since they get the same
+announcements and look at nothing else.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ ANNOUNCED: Final = Schema.of(", ".join(f"{name}: int" for name in Announcement._
 
 
 class Change(NamedTuple):
-    """From the epoch `start` on it is `new` in place of `old`."""
+    """From the epoch `start` on, `new` holds in place of `old`."""
 
     start: int
     old: RoutingTable
     new: RoutingTable
 
     def rebased(self, by: Rebase) -> Change:
-        """The same, of epochs that count from a later one."""
+        """Return the same change, where epochs count from a later one."""
         return self._replace(start=max(self.start - by.epochs, 0))
 
 
 class Schedule:
-    """Versions of the table of a placement; `shift`: position of the lowest bit of the epoch in a time;
-    `anchor`: from which its epochs count, for messages.
+    """The versions of the table of a placement.
+
+    `shift`: position of the lowest bit of the epoch in a time; `anchor`: the epoch from which its epochs
+    count, for messages.
     """
 
     def __init__(self, placement: Placement, lead: int, shift: int, anchor: Anchor | None = None) -> None:
@@ -57,28 +59,29 @@ class Schedule:
         self._noted: dict[int, Counter[Announcement]] = {}
 
     def note(self, words: Int64s) -> None:
-        """Announcements have come in: eight words, time and difference each."""
+        """Note announcements that have come in: eight words, time and difference each."""
         for *row, time, diff in words.T.tolist():
             self._noted.setdefault(time >> self._shift, Counter())[Announcement(*row)] += diff
 
     def starts(self) -> list[int]:
-        """The epochs from which versions hold that are announced and not known yet, ascending."""
+        """Return the epochs from which announced versions hold that are not known yet, ascending."""
         starts = (max(epoch + self.lead, 0) for epoch in self._noted)
         return sorted(start for start in starts if self._may_come(start))
 
     def complete(self, before: int) -> list[Change]:
-        """All announcements of epochs before this one are known now: the changes that come of those new here.
+        """Take all announcements of epochs before this one as known; return the changes that follow from new
+        ones.
 
-        Raises MisuseError, with the epoch, for what cannot be, or contradicts itself.
+        Raises MisuseError, with the epoch, for announcements that are impossible, or contradict each other.
         """
-        found: list[Change] = []
+        changes: list[Change] = []
         for epoch in sorted(epoch for epoch in self._noted if epoch < before):
-            said, name = self._noted.pop(epoch), self._anchor.epoch + epoch
-            if any(count < 0 for count in said.values()):
+            counts, name = self._noted.pop(epoch), self._anchor.epoch + epoch
+            if any(count < 0 for count in counts.values()):
                 raise MisuseError(
                     f"an announcement of epoch {name} takes one back: what holds instead is to be announced"
                 )
-            rows = [row for row, count in said.items() if count > 0]
+            rows = [row for row, count in counts.items() if count > 0]
             if not rows:
                 continue
             old = self.versions.tables[-1]
@@ -88,29 +91,31 @@ class Schedule:
                 raise MisuseError(f"announcements of epoch {name}: {error}") from error
             start = max(epoch + self.lead, 0)
             starts, tables = (*self.versions.starts, start), (*self.versions.tables, new)
-            if start == 0:  # it holds from the first epoch on of which rows may still come
+            if start == 0:  # it holds from the first epoch on that may still have rows
                 starts, tables = (0,), (new,)
             self.versions = RoutingVersions(starts, tables)
             if self._may_come(start):
-                found.append(Change(start, old, new))
+                changes.append(Change(start, old, new))
         self.known_before = max(self.known_before, min(before + self.lead, FOREVER))
-        return found
+        return changes
 
     def _may_come(self, epoch: int) -> bool:
-        """Whether there will ever be rows of an epoch."""
+        """Return True if rows of an epoch can ever come."""
         return self._anchor.epoch + epoch <= EPOCH_MAX
 
     def rebase(self, by: Rebase) -> None:
-        """Epochs count from a later one. What has been noted may be of an epoch before it, if nobody has
-        asked since that was complete; versions that hold from before it on hold from it on.
+        """Count epochs from a later one.
+
+        A noted announcement may be of an epoch before that one, if `complete` was not called since its epoch
+        was complete. Versions that hold from before that epoch on hold from it on.
         """
         versions = self.versions.since(by.epochs)
         starts = (0, *(start - by.epochs for start in versions.starts[1:]))
         self.versions = RoutingVersions(starts, versions.tables)
-        self._noted = {epoch - by.epochs: said for epoch, said in self._noted.items()}
+        self._noted = {epoch - by.epochs: counts for epoch, counts in self._noted.items()}
         if self.known_before < FOREVER:
             self.known_before = max(self.known_before - by.epochs, 0)
 
     def forget_before(self, epoch: int) -> None:
-        """No row of an earlier epoch will be asked about."""
+        """Forget versions that only rows of earlier epochs need: no such row will come."""
         self.versions = self.versions.since(epoch)

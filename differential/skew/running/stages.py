@@ -4,10 +4,10 @@
                      └─ probing ─┤
     announcements ───────────────┼─ units ─┬─ pairs
     right  ─ router ─┬─ kept ────┤    ↑    ├─ loads
-                     └─ probing ─┘    └────┴─ what moves: sent at (v, 0), there at (v, 1)
+                     └─ probing ─┘    └────┴─ moving rows: sent at (v, 0), there at (v, 1)
 
-Rows come into the loop one iteration late, so that what moves at v, which is sent at (v, 0), is there at
-their time and not behind it.
+Rows come into the loop one iteration late. So rows that move at v, which are sent at (v, 0), are there at the
+time of those rows and not behind it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["SpreadStreams", "UnitsJoin"]
 
 
 class SpreadStreams(NamedTuple):
-    """What units give: pairs, and how much of what there is in each of them."""
+    """The streams of a join in units: its pairs, and the loads of units."""
 
     pairs: Stream
     loads: Stream
@@ -53,7 +53,9 @@ class UnitsJoin:
     def stages(
         self, sides: tuple[Sequence[Feed], Sequence[Feed]], announcements: Sequence[Feed]
     ) -> SpreadStreams:
-        """Its stages; feeds bring rows laid out keys first. All are of the root of the dataflow."""
+        """Make its stages; feeds bring rows laid out keys first. All are in the root scope of the
+        dataflow.
+        """
         flow = announcements[0].stream.dataflow
         loop = Loop.inside(flow, announcements[0].stream.scope, "units")
         feeds = [
@@ -65,16 +67,16 @@ class UnitsJoin:
             rows = placed(self.schemas[side])
             route = UnitRoute(rows.symbol_words, 0, rows.width)
             moved = replace(route, width=rows.width + 1)  # with an age
-            kept, probing = self._routed(side, sides[side], announcements)
-            feeds.append(_later(loop, kept).feed(KEPT[side], route=route))
+            stored, probing = self._routed(side, sides[side], announcements)
+            feeds.append(_later(loop, stored).feed(KEPT[side], route=route))
             feeds.append(back[side].stream.feed(ARRIVING[side], route=moved))
             if not self.placement.is_cells:
                 feeds.append(_later(loop, probing).feed(PROBING[side], route=route))
         shape, placement, lead = self.shape, self.placement, self.lead
-        known = placed(self.schemas[0]), placed(self.schemas[1])
+        row_schemas = placed(self.schemas[0]), placed(self.schemas[1])
         outputs = flow.stage(
             f"{self.name} in units",
-            lambda: UnitsVertex(shape, placement, lead, known),
+            lambda: UnitsVertex(shape, placement, lead, row_schemas),
             feeds,
             outputs=OUTPUTS,
             detail=f"{self._detail()} {shape}",
@@ -87,18 +89,18 @@ class UnitsJoin:
     def _routed(
         self, side: int, rows: Sequence[Feed], announcements: Sequence[Feed]
     ) -> tuple[Stream, Stream]:
-        """What is kept, and what probes, of a side."""
+        """Make the router of a side; return the stream of rows to be stored, and that of rows that probe."""
         keys, placement, lead = self.shape.keys, self.placement, self.lead
         feeds = [replace(feed, port=router.ROWS, route=None) for feed in rows]
         feeds += [replace(feed, port=router.CONTROL, route=Broadcast()) for feed in announcements]
-        kept, probing = rows[0].stream.dataflow.stage(
+        stored, probing = rows[0].stream.dataflow.stage(
             f"{self.name}: {('left', 'right')[side]} to units",
             lambda: UnitRouterVertex(side, keys, placement, lead),
             feeds,
             outputs=2,
             detail=f"{self._detail()} {side}",
         )
-        return kept, probing
+        return stored, probing
 
     def _detail(self) -> str:
         scheme, units = self.placement.name, self.placement.first.units
@@ -106,7 +108,7 @@ class UnitsJoin:
 
 
 def _later(loop: Loop, stream: Stream) -> Stream:
-    """What `stream` carries, in the loop, one iteration late."""
+    """Return `stream` within the loop, one iteration late."""
     late = loop.feedback()
     late.connect(loop.enter(stream))
     return late.stream

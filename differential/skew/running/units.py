@@ -1,42 +1,45 @@
-"""What happens in units: rows are kept, rows probe, and at the beginning of a version some go elsewhere.
+"""The units of a worker: they store rows, rows probe them, and at the beginning of a version some rows move.
 
-A unit has a store for each side. Both rows of a pair could make it: a row of the left, probing, meets what is
-kept of the right up to its time; a row of the right what is kept of the left before its time; in the order of
-the integers, which extends that of times (`operators/patterns/lookups.py`). So each pair is made once.
+A unit has a store for each side. Both rows of a pair could make it: a probing row of the left meets the rows
+stored of the right up to its time; a row of the right meets the rows stored of the left before its time.
+"Before" is the order of the integers, which extends that of times (`operators/patterns/lookups.py`). So each
+pair is made once.
 
-**Versions.** Which units keep a row, and which ones it probes, is said by the version of its epoch. From
-version to version kept rows move, so that those that probe in an epoch ≥ v find everything where v says, and
-those of epochs < v where it was before:
+**Versions.** The version of its epoch says which units store a row, and which ones it probes. From version to
+version stored rows move, so that rows that probe in an epoch ≥ v find everything where v says, and those of
+epochs < v where it was before:
 
-    leave     at v, when here nothing of an epoch < v can come any more, and all that probed has its answer;
-              with its age as data, at the time v
-    arrive    one iteration later: into the store, with their own times. They meet nobody: whoever probes at v
-              or later waits until nothing of v can arrive any more, and whoever probed before is answered
-    accept    rows of epochs ≥ v go by the new version from the start, and are kept meanwhile. Nothing waits
-              for a move but answers of epochs ≥ v
+    leave     at v, when nothing of an epoch < v can come here any more, and all that probed has its answer; a
+              row leaves at the time v, with its age as data
+    arrive    one iteration later: into the store, with their own times. They meet nobody: rows that probe at
+              v or later wait until nothing of v can arrive any more, and rows that probed before are answered
+    accept    rows of epochs ≥ v follow the new version from the start, and are stored meanwhile. Only answers
+              of epochs ≥ v wait for a move
 
-**Times.** Units are in a loop of their own. Rows come in at (epoch, 1), and what moves at v is sent at (v, 0)
-and arrives at (v, 1). So to wait for what moves is to wait for a frontier, like everything else.
+**Times.** Units are in a loop of their own. Rows come in at (epoch, 1); rows that move at v are sent at (v,
+0) and arrive at (v, 1). So to wait for moving rows is to wait for a frontier, like everything else.
 
-**Anchors.** Words count from a later epoch now and then (`progress/times/anchor.py`). A row that was kept in
-an epoch before gets the first time of all, (0, 0), which is before that of each row that comes in. What moves
-says how long before its move it came in, which is the same whatever words count from.
+**Anchors.** Words count from a later epoch now and then (`progress/times/anchor.py`). A row that was stored
+in an epoch before gets the first time of all, (0, 0), which is before that of each row that comes in. A
+moving row carries how long before its move it came in, which is the same whatever words count from.
 
-**Kept apart.** A store may be merged up to the epoch *before* the first of: those that may still probe, those
-from which versions hold that rows have not been moved for, and those for which something may still be
-announced here. Up to these themselves would be too far: a row at an earlier time would have theirs, and be no
-longer before it. (The last are not beyond those that probe: announcements go to routers and to units by ways
-of their own, and routers may know them, and send rows on, while those to units are still under way.)
+**Merging.** A store may be merged up to the epoch *before* the first of: the epochs of rows that may still
+probe, the epochs from which versions hold that rows have not been moved for, and the epochs for which
+announcements may still come here. To merge up to such an epoch itself would be too far: a row at an earlier
+time would get the time of these, and be no longer before it. (The last of the three are not beyond those of
+probing rows: announcements go to routers and to units on different ways, and routers may know them, and send
+rows on, while those to units are still under way.)
 
-**Loads** are rows (side, unit, bucket, what), with how many there are of it as multiplicity, so that they add
-up: rows kept (their multiplicities), rows that probed (one for each different row and time), pairs (their
-multiplicities), rows that have arrived. They depend on what comes in and on announcements alone.
+**Loads** are rows (side, unit, bucket, what), with the amount as multiplicity, so that they add up: stored
+rows (their multiplicities), rows that probed (one for each different row and time), pairs (their
+multiplicities), rows that have arrived. They depend on the inputs and on announcements alone.
 
-**Spots.** Rows are ordered by their *spot*, bucket and unit in one word (`placed_rows`), then by key. So what
-a version moves lies together, and a move costs what moves, however much the units keep beside it.
+**Spots.** Rows are ordered by their *spot*, bucket and unit in one word (`placed_rows`), then by key. So the
+rows that a version moves are together, and a move costs the rows that move, however many others the units
+store.
 
-Source of moving by version: Megaphone (Hoffmann et al., VLDB 2019). Not taken: stopping the inputs while rows
-move, as the third seed does; forwarding rows that come to where their unit was.
+Source of moving by version: Megaphone (Hoffmann et al., VLDB 2019). Not done here: stopping the inputs while
+rows move, as the third seed does; forwarding rows that come to where their unit was.
 """
 
 from __future__ import annotations
@@ -82,16 +85,16 @@ KEPT_ROWS: Final = 0
 PROBED: Final = 1
 PAIRS: Final = 2
 ARRIVED: Final = 3
-"""What loads count."""
+"""The values of `what` in loads."""
 
 _UNIT: Final = BUCKETS - 1
-"""The bits of a spot that say which unit; bucket and unit are less than `BUCKETS` both."""
+"""The bits of a spot for the unit; bucket and unit are less than `BUCKETS` both."""
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 
 class Shape(NamedTuple):
-    """How rows look, the unit aside: key words, then the values of either side.
+    """The layout of rows, the unit aside: key words, then the values of either side.
 
     projection   for each word of a pair: the side that it comes from, and which of its words that is
     """
@@ -102,17 +105,18 @@ class Shape(NamedTuple):
 
 
 class SideFrontiers(NamedTuple):
-    """What may still come in, of rows of each side by side."""
+    """The frontiers of rows that may still come in, by side; and that of announcements."""
 
-    kept: Sequence[Int64s]
+    stored: Sequence[Int64s]
     probing: Sequence[Int64s]
     arriving: Sequence[Int64s]
     control: Int64s
 
 
 class Moved(NamedTuple):
-    """Rows of a side that leave at a time: spot where they go, key, values, age, that time, diff. The age is
-    by how much the word of the time at which a row came in is less than that of `time`.
+    """Rows of a side that leave at a time: spot where they go, key, values, age, that time, diff.
+
+    The age is by how much the word of the time at which a row came in is less than that of `time`.
     """
 
     side: int
@@ -121,14 +125,14 @@ class Moved(NamedTuple):
 
 
 class Store:
-    """The rows of a side, by spot and key; what looks them up sees a table."""
+    """The rows of a side, by spot and key; lookups see a table."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
     @property
     def table(self) -> Int64s:
-        """Lines of all rows."""
+        """The lines of all rows."""
         return self.trace.table
 
     def set_hold(self, hold: Int64s) -> None:
@@ -137,10 +141,12 @@ class Store:
 
 
 class Units:
-    """The units of one worker. `code`: guards of times, position of the epoch, the last epoch of which there
-    are words, one iteration. `counts`: whether anybody wants to know of loads.
+    """The units of one worker.
 
-    What comes of calls is in `pairs`-pieces of `work`, and in `moved` and `loads`, which the caller empties.
+    `code`: guards of times, position of the epoch, the last epoch that has words, one iteration. `counts`:
+    True if somebody reads the loads.
+
+    `work` returns pairs, piece by piece; calls add to `moved` and `loads`, which the caller empties.
     """
 
     def __init__(
@@ -158,17 +164,19 @@ class Units:
         self.loads: list[Int64s] = []
 
     def _probing(self, side: int) -> HalfJoinMachine:
-        """Rows of `side` probe what is kept of the other. The spot comes first of what they make."""
+        """Make the machine by which rows of `side` probe the other side's store; its results begin with the
+        spot.
+        """
         words = [(FROM_DELTA, 0)]
         for source, word in self.shape.projection:
             words.append((FROM_DELTA if source == side else FROM_TRACE, 1 + word))
         lookup = Lookup(self.shape.keys + 1, None, side == 1)
         return HalfJoinMachine(lookup, self.stores[1 - side], words, self.guards, self._shift)
 
-    # What comes in.
+    # Input.
 
     def keep(self, side: int, words: Int64s) -> None:
-        """Rows that are kept here from their time on; in cells they probe here, too."""
+        """Store rows from their time on; in cells they probe, too."""
         rows = self._sorted(side, words)
         self.stores[side].trace.insert(rows)
         self._count(side, KEPT_ROWS, rows, rows[-1])
@@ -176,12 +184,14 @@ class Units:
             self.probe(side, rows)
 
     def probe(self, side: int, words: Int64s) -> None:
-        """Rows that look for others, once all of these are there."""
+        """Let rows look for others, once all of these are there."""
         if words.shape[1]:
             self._probes[side].recv(0, [words])
 
     def arrive(self, side: int, words: Int64s) -> None:
-        """Rows that were kept elsewhere: spot, key, values, age, time of the move and one iteration, diff."""
+        """Store rows that come from elsewhere: spot, key, values, age, time of the move and one iteration,
+        diff.
+        """
         past = np.ascontiguousarray(np.delete(words, -3, 0))
         past[-2] = np.maximum(past[-2] - self._iteration - words[-3], 0)
         counted = np.ascontiguousarray(np.delete(words, -3, 0))
@@ -190,13 +200,13 @@ class Units:
             self._count(side, what, counted, counted[-1])
 
     def note(self, words: Int64s) -> None:
-        """Announcements."""
+        """Note announcements."""
         self._schedule.note(words)
 
-    # What is done.
+    # Work.
 
     def advance(self, frontiers: SideFrontiers) -> None:
-        """Do what may be done now: rows leave for their versions, rows that probe may be answered."""
+        """Do what is possible now: rows leave for their versions, rows that probe may be answered."""
         changes = self._schedule.complete(self._epoch(frontiers.control))
         self._pending.extend(changes)
         self._schedule.forget_before(self._schedule.versions.starts[-1])
@@ -212,11 +222,11 @@ class Units:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing that `work` could do."""
+        """True if there is nothing that `work` could do."""
         return all(probes.is_done for probes in self._probes)
 
     def work(self) -> Int64s:
-        """A piece of the pairs that can be made now, without their spots. Requires: not `is_idle`."""
+        """Return a piece of the pairs that can be made now, without their spots. Requires: not `is_idle`."""
         for side in SIDES:
             probes = self._probes[side]
             if not probes.is_done:
@@ -227,20 +237,22 @@ class Units:
         raise AssertionError("nothing can be done")
 
     def capabilities(self) -> list[int]:
-        """Times at which something may still be sent before more comes in, ascending; perhaps wide ones, for
-        which the anchor moves.
+        """Return the times at which units may still send before more comes in, ascending.
+
+        Some may be wide words, for which the anchor moves.
         """
         first = self._first_start()
-        found = {first << self._shift} if first < FOREVER else set()
-        return sorted(found.union(*(probes.needs().tolist() for probes in self._probes)))
+        times = {first << self._shift} if first < FOREVER else set()
+        return sorted(times.union(*(probes.needs().tolist() for probes in self._probes)))
 
     # When.
 
     def _first_start(self) -> int:
-        """The first epoch from which a version holds for which rows have not left; else `FOREVER`.
-        The right to send there is one to send later: with a long lead versions are many.
+        """Return the first epoch from which a version holds for which rows have not left; else `FOREVER`.
+
+        The right to send there is one to send later: with a long lead there are many versions.
         """
-        if self._pending:  # what is not known yet holds from later on
+        if self._pending:  # versions that are not known yet hold from later on
             return self._pending[0].start
         return min(self._schedule.starts(), default=FOREVER)
 
@@ -248,24 +260,27 @@ class Units:
         return int(frontier.min()) >> self._shift if len(frontier) else FOREVER
 
     def _bound(self, side: int, frontiers: SideFrontiers) -> int | None:
-        """Rows of `side` before this time may be answered; None: all.
+        """Return the time before which rows of `side` may be answered; None: all may.
 
-        Until what is kept of the others is all there (for the right: what is before it), what arrives at
-        their time, and the rows that probe themselves, so that they are counted as what they are together.
+        They wait until three things have come: the rows stored of the other side (for the right: those before
+        them), the rows that arrive at their time, and the probing rows of that time themselves, so that these
+        are counted together.
         """
-        own = frontiers.kept if self._schedule.placement.is_cells else frontiers.probing
+        own = frontiers.stored if self._schedule.placement.is_cells else frontiers.probing
         bounds = [int(own[side].min())] if len(own[side]) else []
-        if len(frontiers.kept[1 - side]):
-            bounds.append(int(frontiers.kept[1 - side].min()) + (side == 1))
+        if len(frontiers.stored[1 - side]):
+            bounds.append(int(frontiers.stored[1 - side].min()) + (side == 1))
         if len(frontiers.arriving[1 - side]):
             bounds.append(int(frontiers.arriving[1 - side].min()))
         return min(bounds, default=None)
 
     def _may_leave(self, epoch: int, frontiers: SideFrontiers) -> bool:
-        """Whether nothing before `epoch` can come any more, nobody waits, and all that was to arrive for
-        earlier versions has arrived.
+        """Return True if nothing before `epoch` can come, no row waits, and all arrivals of earlier versions
+        are here.
+
+        False as long as there is no word for the epoch.
         """
-        rows = [*frontiers.kept, *frontiers.probing]
+        rows = [*frontiers.stored, *frontiers.probing]
         start = epoch << self._shift
         if epoch > self._epoch_max or any(len(frontier) and int(frontier.min()) < start for frontier in rows):
             return False
@@ -275,25 +290,25 @@ class Units:
         return all(first >= start + self._iteration for first in arriving)
 
     def _hold_back(self, frontiers: SideFrontiers) -> None:
-        """Let stores be merged up to the epoch before the first that tells anything apart; see above."""
+        """Let stores be merged up to the epoch before the first that must stay apart; see the module."""
         moving = min(self._first_start(), self._epoch(frontiers.control) + self._schedule.lead)
         moves = [min(moving, self._epoch_max) << self._shift] if moving < FOREVER else []
         for side in SIDES:
-            probing = (frontiers.kept if self._schedule.placement.is_cells else frontiers.probing)[1 - side]
+            probing = (frontiers.stored if self._schedule.placement.is_cells else frontiers.probing)[1 - side]
             first = [*moves, *self._probes[1 - side].earliest()]
             first += [int(probing.min())] if len(probing) else []
             if not first:
                 self.stores[side].set_hold(_NO_TIMES)
                 continue
             epoch = min(first) >> self._shift
-            # In the iteration in which rows come in, as else those from before the anchor would stay apart.
+            # In the iteration in which rows come in; otherwise rows from before the anchor would stay apart.
             hold = ((epoch - 1) << self._shift) + self._iteration if epoch > 0 else 0
             self.stores[side].set_hold(np.array([hold], np.int64))
 
     # Moving.
 
     def _leave(self, change: Change) -> None:
-        """Take out what is kept elsewhere from this version on."""
+        """Take out the rows that are stored elsewhere from this version on."""
         start = change.start << self._shift
         for side in SIDES:
             spots = _losing(change.old, change.new, 0 if self._schedule.placement.is_cells else side)
@@ -319,7 +334,7 @@ class Units:
         if gone.any():
             dropped = here.take(moves.drops.row[gone], 1)
             dropped[-1] *= -1
-            # They cancel what is there when runs are merged: to rewrite all runs now would be a pause.
+            # They cancel the stored rows when runs are merged: to rewrite all runs now would be a pause.
             self.stores[side].trace.insert(self._sorted(side, dropped))
             counted = dropped.copy()
             counted[-2] = start
@@ -331,17 +346,17 @@ class Units:
         """Note a load of rows that begin with a spot, and end with time and diff."""
         if not self._counts or words.shape[1] == 0:
             return
-        found = np.empty((6, words.shape[1]), np.int64)
-        found[0] = side
-        found[1] = words[0] & _UNIT
-        found[2] = words[0] // BUCKETS
-        found[3] = what
-        found[4] = words[-2]
-        found[5] = amounts
-        self.loads.append(sort_consolidate(found))
+        load_rows = np.empty((6, words.shape[1]), np.int64)
+        load_rows[0] = side
+        load_rows[1] = words[0] & _UNIT
+        load_rows[2] = words[0] // BUCKETS
+        load_rows[3] = what
+        load_rows[4] = words[-2]
+        load_rows[5] = amounts
+        self.loads.append(sort_consolidate(load_rows))
 
     def show_rows(self, shows: Sequence[ShowRow]) -> None:
-        """How messages show rows of either side, the unit in front."""
+        """Set how messages show rows of either side, the unit in front."""
         for side in SIDES:
             show = _by_unit(shows[side])
             self.stores[side].trace.show = show
@@ -354,7 +369,7 @@ class Units:
             raise row_overflow([words], self.stores[side].trace.show) from None
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch; the traces, which are the vertex's to move, `ToTheFirst`."""
+        """Count words from a later epoch; the vertex moves the traces, by `ToTheFirst`."""
         self._schedule.rebase(by)
         self._pending = deque(change.rebased(by) for change in self._pending)
         for side in SIDES:
@@ -362,11 +377,11 @@ class Units:
 
     @property
     def traces(self) -> list[Trace]:
-        """What is kept of both sides."""
+        """The traces of both sides."""
         return [store.trace for store in self.stores]
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words that are kept here or wait."""
+        """Show all words that are stored here or wait."""
         for trace in self.traces:
             trace.symbols(mark)
         for probes in self._probes:
@@ -374,36 +389,38 @@ class Units:
 
 
 class ToTheFirst(Rebase):
-    """What is before the new anchor becomes its first time, whatever its iteration."""
+    """A rebase by which all times before the new anchor become its first time, whatever their iteration."""
 
     def early(self, words: Int64s) -> Int64s:
-        """As the class says."""
+        """Return the words of times that may be before the new anchor, as the class says."""
         if self.step >= 1 << 63:
             return np.zeros_like(words)
         return np.maximum(words - self.step, 0)
 
     def early_word(self, word: int) -> int:
-        """The same for one."""
+        """Return the same for one word."""
         return max(word - self.step, 0)
 
 
 def _losing(old: RoutingTable, new: RoutingTable, half: int) -> Int64s:
-    """The spots where, by `half` of `old`, something may be kept that is elsewhere by `new`, ascending."""
-    found: set[int] = set()
+    """Return the spots, ascending, where `half` of `old` may store rows that `new` stores elsewhere."""
+    spots: set[int] = set()
     for bucket, (before, after) in enumerate(zip(old.buckets[half], new.buckets[half], strict=True)):
         if before is not after and before != after:
-            found.update(bucket * BUCKETS + unit for unit in before.all_units)
+            spots.update(bucket * BUCKETS + unit for unit in before.all_units)
     for key in {*old.exceptions[half], *new.exceptions[half]}:
         if old.exceptions[half].get(key) != new.exceptions[half].get(key):
-            found.update(key % BUCKETS * BUCKETS + unit for unit in old.grid_of(half, key).all_units)
-    return np.array(sorted(found), np.int64)
+            spots.update(key % BUCKETS * BUCKETS + unit for unit in old.grid_of(half, key).all_units)
+    return np.array(sorted(spots), np.int64)
 
 
 def _by_unit(show: ShowRow) -> ShowRow:
-    """What `show` says of a row, the unit in the place of the spot."""
+    """Return `show` for rows that have the spot in place of the unit."""
     return lambda row: show([row[0] & _UNIT, *row[1:]])
 
 
 def _hashes(words: Int64s, first: int, keys: int, width: int) -> tuple[Int64s, Int64s]:
-    """The hashes of keys, and of whole rows, whose `width` words, keys first, begin with word `first`."""
+    """Return the hashes of keys, and of whole rows, whose `width` words, keys first, begin
+    with word `first`.
+    """
     return hashes_of(words, np.arange(first, first + keys)), hashes_of(words, np.arange(first, first + width))

@@ -1,4 +1,4 @@
-"""Units as a vertex: what it is told, what it sends. What it does: `units.py`."""
+"""Units as a vertex: its messages, frontiers and rights. The logic is in `units.py`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CONTROL: Final = 0
 KEPT: Final = (1, 2)
 ARRIVING: Final = (3, 4)
 PROBING: Final = (5, 6)
-"""Input ports, of the left and the right; in cells there is nobody who only probes."""
+"""Input ports, of the left and the right; in cells no row only probes."""
 LEAVING: Final = (1, 2)
 LOADS: Final = 3
 OUTPUTS: Final = 4
-"""Outputs; the first one are the pairs."""
+"""Outputs; the first one has the pairs."""
 
 _ROWS_ENOUGH: Final = 4_096
-"""So many pairs are enough for one activation: pieces of few of them leave together."""
+"""Number of pairs that is enough for one activation: small pieces leave together."""
 
 
 class UnitsVertex(OperatorVertex):
@@ -53,7 +53,7 @@ class UnitsVertex(OperatorVertex):
         self._schemas = schemas
 
     def on_start(self) -> None:
-        """Units want to know how times are made."""
+        """Make the units, which need to know how times are made."""
         shift, bits = self.code.fields[0]
         code = (self.code.guards, shift, (1 << bits) - 2, self.code.unit)
         schedule = Schedule(self._placement, self._lead, shift, self.code.anchor)
@@ -64,7 +64,7 @@ class UnitsVertex(OperatorVertex):
         )
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Rows are kept, wait for their answers, or take their place; announcements are noted."""
+        """Store rows, let rows probe or arrive, or note announcements."""
         units = self._units
         if port == CONTROL:
             for _, batch in messages:
@@ -75,22 +75,22 @@ class UnitsVertex(OperatorVertex):
             units.arrive(ARRIVING.index(port), joined_words(messages))
         else:
             units.probe(PROBING.index(port), joined_words(messages))
-        # Who may be answered, and what leaves, is said by frontiers alone: they move when this is done.
+        # Frontiers alone decide which rows may be answered, and which leave: they move when this is done.
         self._let_go()
 
     def on_frontier(self) -> None:
-        """Rows may leave, and others be answered."""
+        """Let rows leave, and answer others."""
         self._go_on()
 
     def on_resume(self) -> None:
-        """The next piece."""
+        """Make the next piece."""
         self._go_on()
 
     def _go_on(self) -> None:
         units = self._units
         ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else PROBING, ARRIVING)
-        kept, probing, arriving = ([self.frontier(port) for port in each] for each in ports)
-        units.advance(SideFrontiers(kept, probing, arriving, self.frontier(CONTROL)))
+        stored, probing, arriving = ([self.frontier(port) for port in each] for each in ports)
+        units.advance(SideFrontiers(stored, probing, arriving, self.frontier(CONTROL)))
         pieces: list[Int64s] = []
         while not units.is_idle and sum(piece.shape[1] for piece in pieces) < _ROWS_ENOUGH:
             pieces.append(units.work())
@@ -104,7 +104,7 @@ class UnitsVertex(OperatorVertex):
             self.resume()
 
     def _let_go(self) -> None:
-        """Send what loads have come up, and hold what is needed."""
+        """Send the loads that have come up, and hold the times that are needed."""
         units = self._units
         if units.loads:
             loads = np.concatenate(units.loads, axis=1)
@@ -114,15 +114,15 @@ class UnitsVertex(OperatorVertex):
         self.hold_words(units.capabilities())
 
     def rebase(self, by: Rebase) -> None:
-        """What units keep, and what they know of versions; one for which there was no time may be due now."""
+        """Rebase stored rows and versions; a version without a time of its own until now may be due."""
         super().rebase(ToTheFirst(by.epochs, self.code.fields[0][0]))
         self._units.rebase(by)
         self.resume()
 
     def symbols(self, mark: Mark) -> None:
-        """What units keep, and rows that wait in them."""
+        """Show the words of stored and waiting rows."""
         self._units.symbols(mark)
 
     def traces(self) -> list[Trace]:
-        """Of either side."""
+        """The traces of either side."""
         return self._units.traces

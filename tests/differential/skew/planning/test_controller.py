@@ -62,7 +62,7 @@ def test_plan_says_what_its_announcements_do(
     rounded = pytest.approx(made.after, abs=100)  # where hashes are not known, by a row per share
     assert loads_of(placement, table, loads, settings) == rounded
     assert imbalance(made.before) > 1.2 >= imbalance(made.after)
-    assert made.said
+    assert made.log
     assert made.costs.migrated > 0
     assert plan(placement, table, loads, settings) is None
 

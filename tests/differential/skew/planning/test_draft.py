@@ -173,4 +173,4 @@ def test_say_which_places_are_on_a_unit_heaviest_first() -> None:
     draft = RoutingDraft(
         first, first, Loads({K: LoadCounts(60), RoutingCell(KEY, 0, 6): LoadCounts(70)}, 9), "stored"
     )
-    assert [item.place for item in draft.on(0)][:2] == [RoutingCell(BUCKET, 0, 6), RoutingCell(KEY, 0, 6)]
+    assert [item.cell for item in draft.on(0)][:2] == [RoutingCell(BUCKET, 0, 6), RoutingCell(KEY, 0, 6)]

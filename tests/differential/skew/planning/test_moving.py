@@ -54,13 +54,13 @@ def test_h1_moves_whole_keys_if_these_are_enough() -> None:
     moved = mover({4: LoadCounts(10), 8: LoadCounts(10), 12: LoadCounts(10), 1: LoadCounts(10)})
     moved.move_out(0, [0, 1, 2, 3], bounds_of(40, 4, 0.0, 0.5))
     assert moved.draft.loads == [10, 10, 10, 10]
-    assert [line[:2] for line in moved.said] == ["H1", "H1"]
+    assert [line[:2] for line in moved.log] == ["H1", "H1"]
 
 
 def test_h2_splits_the_heaviest_key_and_leaves_the_light_ones() -> None:
     moved = mover({4: LoadCounts(25), 8: LoadCounts(5), 1: LoadCounts(10)})
     moved.move_out(0, [0, 1], bounds_of(40, 2, 0.0, 0.5))
-    assert moved.said == ["H2: 10 of 25 of key 4 of side 0 from unit 0 to 1"]
+    assert moved.log == ["H2: 10 of 25 of key 4 of side 0 from unit 0 to 1"]
 
 
 def test_h2_copies_where_a_single_row_takes_all_probes() -> None:
@@ -85,7 +85,7 @@ def test_h1_or_h2_whichever_costs_less(probes: int, rule: str) -> None:
     moved = mover(counts, weights=Weights(0.5, 0.5, 0))
     moved.move_out(0, [0, 1], Bounds(30, 30, 30, 30))
     assert moved.draft.loads[:2] == [30, 30]
-    assert {line[:2] for line in moved.said} == {rule}
+    assert {line[:2] for line in moved.log} == {rule}
 
 
 def test_h3_brings_home_what_belongs_there_before_anything_is_split() -> None:
@@ -93,20 +93,20 @@ def test_h3_brings_home_what_belongs_there_before_anything_is_split() -> None:
     before = list(moved.draft.loads)
     assert before[0] < 25
     moved.move_in(0, [0, 1], bounds_of(75, 2, 0.4, 1.0))
-    assert moved.said[0].startswith("H3: key 4 of side 0 comes home to unit 0")
+    assert moved.log[0].startswith("H3: key 4 of side 0 comes home to unit 0")
     assert moved.draft.changes().grids == {key(4): None}
 
 
 def test_h3_leaves_away_what_would_be_too_much_at_home() -> None:
     moved = mover({4: LoadCounts(80), 8: LoadCounts(10), 1: LoadCounts(10)}, {4: Grid.alone(1)})
     moved.call_home(0, Bounds(0, 50, 50, 50))
-    assert moved.said == []
+    assert moved.log == []
 
 
 def test_h3_leaves_away_what_another_unit_would_then_have_too_little_of() -> None:
     moved = mover({4: LoadCounts(40), 8: LoadCounts(10), 1: LoadCounts(10)}, {4: Grid.alone(1)})
     moved.call_home(0, Bounds(20, 60, 60, 60))
-    assert moved.said == []
+    assert moved.log == []
     moved.call_home(0, Bounds(10, 60, 60, 60))
     assert moved.draft.loads[:2] == [50, 10]
 
@@ -135,4 +135,4 @@ def test_retire_takes_everything_from_a_unit() -> None:
 def test_nobody_has_room_and_nothing_happens(measure: Measure) -> None:
     moved = mover({4: LoadCounts(10, 5, 5)}, measure=measure)
     moved.move_out(0, [0], bounds_of(40, 4, 0.0, 0.5))
-    assert moved.said == []
+    assert moved.log == []

@@ -66,7 +66,7 @@ def test_example_ism_splits_k1_and_later_brings_it_home_and_splits_k4() -> None:
     assert set(changes.grids) == {RoutingCell(KEY, 0, k1)}
     split = first.changed(changes.announcements())
     assert kept(split, loads) == [20, 20]
-    assert mover.said == [f"H2: 10 of 25 of key {k1} of side 0 from unit 0 to 1"]
+    assert mover.log == [f"H2: 10 of 25 of key {k1} of side 0 from unit 0 to 1"]
 
     later = counted({(0, k1): 25, (0, k2): 5, (0, k3): 5, (0, k4): 45})
     mover = mover_of(split, first, later)
@@ -78,8 +78,8 @@ def test_example_ism_splits_k1_and_later_brings_it_home_and_splits_k4() -> None:
     assert changes.grids[RoutingCell(KEY, 0, k4)] is not None
     assert len(changes.grids) == 2
     assert kept(split.changed(changes.announcements()), later) == [40, 40]
-    assert mover.said[0].startswith(f"H3: key {k1} of side 0 comes home to unit 0")
-    assert mover.said[1:] == [f"H2: 10 of 45 of key {k4} of side 0 from unit 1 to 0"]
+    assert mover.log[0].startswith(f"H3: key {k1} of side 0 comes home to unit 0")
+    assert mover.log[1:] == [f"H2: 10 of 45 of key {k4} of side 0 from unit 1 to 0"]
 
 
 def test_example_s2sm_splits_the_first_key_of_each_heavy_unit() -> None:
@@ -95,7 +95,7 @@ def test_example_s2sm_splits_the_first_key_of_each_heavy_unit() -> None:
     changes = mover.draft.changes()
     assert set(changes.grids) == {RoutingCell(KEY, 1, k1), RoutingCell(KEY, 1, k3)}
     assert kept(first.changed(changes.announcements()), loads) == [20, 20, 20, 20]
-    assert mover.said == [
+    assert mover.log == [
         f"H2: 10 of 25 of key {k1} of side 1 from unit 2 to 0",
         f"H2: 10 of 25 of key {k3} of side 1 from unit 3 to 1",
     ]
@@ -105,7 +105,7 @@ def test_example_s2sm_does_nothing_where_the_sides_are_even() -> None:
     first = hybrid(4).first
     mover = mover_of(first, first, counted({(0, 2): 30, (0, 1): 10, (1, 2): 30, (1, 1): 10}))
     s2sm(mover, ([0, 1], [2, 3]), theta_max=0)
-    assert mover.said == []
+    assert mover.log == []
     ism(mover, [0, 1], theta_max=0)
     assert mover.draft.loads == [20, 20, 30, 10]
 
@@ -159,7 +159,7 @@ def test_balanced_once_nothing_more_is_done(
     again = mover_of(table, first, loads)
     balance(again, halves, theta_max)
     if is_balanced(mover.draft.loads, theta_max):
-        assert again.said == []
+        assert again.log == []
 
 
 def test_exact_plans_are_as_balanced_and_cost_little_more() -> None:

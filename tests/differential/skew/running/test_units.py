@@ -279,7 +279,7 @@ def test_mutants_that_move_before_old_epochs_are_answered(monkeypatch: pytest.Mo
 
 def test_mutants_that_move_while_somebody_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     def when_all_came(self: Units, start: int, frontiers: SideFrontiers) -> bool:
-        rows = [*frontiers.kept, *frontiers.probing]
+        rows = [*frontiers.stored, *frontiers.probing]
         return not any(len(frontier) and int(frontier.min()) < start for frontier in rows)
 
     assert _fails(monkeypatch, "_may_leave", when_all_came)
@@ -310,7 +310,7 @@ def test_mutants_that_do_not_wait_for_what_arrives(monkeypatch: pytest.MonkeyPat
 def test_mutants_that_compact_to_the_frontier(monkeypatch: pytest.MonkeyPatch) -> None:
     def hold_back(self: Units, frontiers: SideFrontiers) -> None:
         for side in (0, 1):
-            own = frontiers.kept if self._schedule.placement.is_cells else frontiers.probing
+            own = frontiers.stored if self._schedule.placement.is_cells else frontiers.probing
             self.stores[side].set_hold(own[1 - side])
 
     assert _fails(monkeypatch, "_hold_back", hold_back)
