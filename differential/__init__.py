@@ -11,9 +11,9 @@
         )
         reached.output("reached")
 
-An ordinary client of what `timely` offers: whatever is needed here, a user's vertex can have too. Read
-`collections/` first, which writes plans, and `plan/`, which makes stages of them; then `operators/`,
-`trace/` and `kernels/`, from the top to the bottom of an operator.
+The package is an ordinary client of `timely`: a vertex of a user can have all that is used here. Read
+`collections/` first, which writes plans, and `plan/`, which makes stages of them; then `operators/`, `trace/`
+and `kernels/`, from the top to the bottom of an operator.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

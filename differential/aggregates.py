@@ -1,31 +1,31 @@
-"""What `group_by(…).agg(…)` can compute of a group, and which type the result has.
+"""Aggregates: what `group_by(…).agg(…)` can compute for a group, and the type of each result.
 
-An aggregate is data: a kind and a column. Its plain definition is in `tests/reference/collection.py`:
+An aggregate is data: a kind and a column. `tests/reference/collection.py` has its plain definition:
 
     count                 Σ multiplicity; of a column: of the rows where it is not null
     count_if              Σ multiplicity of the rows where a condition is true
     sum                   Σ value · multiplicity            null without values
     avg                   that / count of the column        null without values; of decimals: to some digits
     variance, stddev      the spread around avg             null without values; `sample`: with fewer than two
-    any, all              whether some value is true, whether none is false; null without values
+    any, all              true if some value is true, true if none is false; null without values
     count_distinct        how many different values have rows of positive multiplicity
     min, max              the least, the greatest among rows of positive multiplicity; null without values
     argmin, argmax        the value in the row where another is least, greatest
     first, last           the value of the first, the last row in an order
     collect, collect_set  the values as a list in order: each as often as it is there, each once
 
-Nulls are skipped: a value is one that is not null. How they are computed: those that can be *added up* (all
-but the last five lines) by components, see `kernels/sums/components.py`; the others are *chosen*, each by
-an operator of its own.
+Nulls are skipped: a value is one that is not null. Aggregates that can be *added up* (all but the last five
+lines) are computed by components, see `kernels/sums/components.py`; the others are *chosen*, each by an
+operator of its own.
 
-A group has a row while every aggregate that is asked for has a value. Sums and count_distinct have one while
-the multiplicities of all rows sum to something other than 0; the last four lines while the values of the
+A group has a row while every aggregate of the `agg` has a value. Sums and count_distinct have one while the
+multiplicities of all rows sum to something other than 0. The last four lines have one while the values of the
 columns that they name have a positive multiplicity (lists: one other than 0) in sum over their rows.
 
-Sums of whole numbers are exact: while the total of a group leaves 64 bits, the group fails with a
+Sums of whole numbers are exact. While the total of a group leaves 64 bits, the group fails with a
 SumOverflowError that names it, and the outputs behind it have no answer. A count that leaves 64 bits, or a
-value times its multiplicity, ends the dataflow. Sums of floats are exact, too, and rounded once, when read:
-the order in which rows came does not matter, and what is removed leaves nothing behind.
+value times its multiplicity that does, ends the dataflow. Sums of floats are exact, too, and rounded once,
+when read: the order in which rows came does not matter, and removed rows leave nothing behind.
 """
 
 from __future__ import annotations
@@ -101,28 +101,28 @@ CHOSEN: Final[frozenset[AggregateKind]] = frozenset(
 """Kinds that take values of a group as they are."""
 
 COLLECTED: Final[frozenset[AggregateKind]] = frozenset(("collect", "collect_set"))
-"""Of these, those that take all."""
+"""The kinds among these that take all values."""
 
 ADDED: Final[frozenset[AggregateKind]] = frozenset(AGGREGATE_KINDS) - CHOSEN - {"count_distinct"}
-"""Kinds that are sums. `only`, which users do not write: the value of the one row that a group has."""
+"""Kinds that are sums. Users do not write `only`: the value of the one row that a group has."""
 
 _SAMPLES: Final = ("variance", "stddev")
 
 _MEAN_DIGITS: Final = 4
-"""How many digits a mean of decimals has more behind the point."""
+"""Number of digits that a mean of decimals has more behind the point."""
 
 _MEAN_DIGITS_LEAST: Final = 6
-"""How many of its digits behind the point do not give way to those before it."""
+"""Number of digits behind the point of a mean that do not give way to those before it."""
 
 
 class _OfGroup(NoValue):
-    """What there is of a group, and not of a row: nothing is computed with it before it has a name."""
+    """A value of a group, and not of a row: it needs a name before anything is computed with it."""
 
     if not TYPE_CHECKING:
 
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
-            if name.startswith("_"):  # asked for by tools, some before there are fields
+            if name.startswith("_"):  # tools look these up, some before there are fields
                 raise AttributeError(name)
             raise AttributeError(f"{self.belongs()}, not .{name} of the aggregate")
 
@@ -135,22 +135,22 @@ class _OfGroup(NoValue):
 
 
 _CALLS: Final = {"any": "any_of", "all": "all_of"}
-"""What the function is called that makes such an aggregate, if not as its kind."""
+"""The function that makes an aggregate, if it is not called as the kind."""
 
 
 @dataclass(frozen=True)
 class Aggregate(_OfGroup):
-    """One aggregate of a group, of `column` or of what `argument` computes; neither: of whole rows."""
+    """One aggregate of a group, over `column`, or the values of `argument`, or, with neither, whole rows."""
 
     kind: AggregateKind
     column: str | None = None
     argument: Expr | None = field(default=None, compare=False)
     by: tuple[Ordering, ...] = field(default=(), compare=False)
-    """The order that chooses; empty: that of the values."""
+    """The order that chooses; empty: the order of the values."""
 
     @classmethod
     def of(cls, kind: AggregateKind, argument: str | Expr, by: tuple[Ordering, ...] = ()) -> Aggregate:
-        """Of a column, by name or as `col.x`, or of an expression."""
+        """Return an aggregate of a column, by name or as `col.x`, or of an expression."""
         if isinstance(argument, str):
             return cls(kind, argument, by=by)
         if isinstance(argument, ColumnRef):
@@ -161,7 +161,7 @@ class Aggregate(_OfGroup):
         return cls(kind, None, argument, by)
 
     def alias(self, name: str) -> NamedAggregate:
-        """The aggregate under a name, for `agg(dd.sum("x").alias("total"))`."""
+        """Return the aggregate under a name, for `agg(dd.sum("x").alias("total"))`."""
         if not isinstance(name, str):
             raise ExpressionError(
                 f"{self.describe()}.alias({name!r:.60}): a name is text, as in alias('total')"
@@ -170,20 +170,20 @@ class Aggregate(_OfGroup):
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that it is computed of, and ordered by."""
+        """The columns that it reads, and those of its order."""
         named = frozenset() if self.column is None else frozenset((self.column,))
         computed = [each for each in (self.argument, *(order.expr for order in self.by)) if each is not None]
         return named.union(*(each.columns() for each in computed))
 
     def belongs(self) -> str:
-        """What to write where it is computed with."""
+        """Return the message for a user who computes with it: what to write."""
         return (
             f"dd.{self.describe()} is of a group, so name it in agg(…) and compute with the column: "
             f"agg(n=dd.{self.describe()}).with_columns(m=col.n + 1), or .having(col.n > 1)"
         )
 
     def describe(self) -> str:
-        """As the user wrote it."""
+        """Return the aggregate as the user wrote it."""
         text = self.column or ""
         if self.argument is not None:
             text = self.argument.describe()
@@ -191,45 +191,48 @@ class Aggregate(_OfGroup):
         return f"{self.kind}({text}{order})"
 
     def type_in(self, schema: Schema) -> ColumnType:
-        """The type of its result over groups of rows of `schema`; raises ExpressionError when it has none."""
+        """Return the type of the result over groups of `schema`; raise ExpressionError if it has none."""
         if self.column is None:
             return integer
         column = schema[self.column]
-        given = column.type
+        type_ = column.type
         if self.kind in ("count", "count_distinct"):
             return integer
         if self.kind == "only":
-            return given
+            return type_
         if self.kind in ("min", "max"):
-            return given
+            return type_
         if self.kind in ("any", "all", "count_if"):
-            if given.kind != "bool":
+            if type_.kind != "bool":
                 raise ExpressionError(
-                    f"{self.describe()} needs a condition, not {given}: write {self.kind}(col.x > 0)"
+                    f"{self.describe()} needs a condition, not {type_}: write {self.kind}(col.x > 0)"
                 )
-            return integer if self.kind == "count_if" else given
+            return integer if self.kind == "count_if" else type_
         if self.kind == "sum":
-            if not (given.is_number or given.kind == "bool"):
+            if not (type_.is_number or type_.kind == "bool"):
                 raise ExpressionError(
-                    f"{self.describe()}: sums are of numbers, not of {given}. Cast the column, or count it"
+                    f"{self.describe()}: sums are of numbers, not of {type_}. Cast the column, or count it"
                 )
-            if given.kind == "decimal":  # of all digits that there may be: sums have more than their parts
-                given = decimal(DECIMAL_DIGITS_MAX, given.scale).or_null(given.nullable)
-            return (integer if given.kind == "bool" else given).or_null(given.nullable)
-        if given.kind not in ("int", "float", "bool", "decimal"):
+            # with as many digits as there may be: a sum may have more than its terms
+            if type_.kind == "decimal":
+                type_ = decimal(DECIMAL_DIGITS_MAX, type_.scale).or_null(type_.nullable)
+            return (integer if type_.kind == "bool" else type_).or_null(type_.nullable)
+        if type_.kind not in ("int", "float", "bool", "decimal"):
             raise ExpressionError(
-                f"{self.describe()} is of int, float, bool or decimal, not of {given}: cast it to float"
+                f"{self.describe()} is of int, float, bool or decimal, not of {type_}: cast it to float"
             )
-        if given.kind == "decimal" and self.kind == "avg":
-            return decimal(DECIMAL_DIGITS_MAX, _scale_of_mean(given)).or_null(given.nullable)
-        return floating.or_null(given.nullable or self.kind in _SAMPLES)
+        if type_.kind == "decimal" and self.kind == "avg":
+            return decimal(DECIMAL_DIGITS_MAX, _scale_of_mean(type_)).or_null(type_.nullable)
+        return floating.or_null(type_.nullable or self.kind in _SAMPLES)
 
 
-def _no_argument(kind: str, given: object) -> str:
-    elsewhere = of_another_library(given)
+def _no_argument(kind: str, argument: object) -> str:
+    elsewhere = of_another_library(argument)
     if elsewhere is not None:
-        return f"{kind}({given!r:.80}): the argument {elsewhere}"
-    return f"{kind}({given!r}) takes a column's name or an expression, as in {kind}('x') or {kind}(col.x * 2)"
+        return f"{kind}({argument!r:.80}): the argument {elsewhere}"
+    return (
+        f"{kind}({argument!r}) takes a column's name or an expression, as in {kind}('x') or {kind}(col.x * 2)"
+    )
 
 
 @dataclass(frozen=True)
@@ -240,15 +243,14 @@ class NamedAggregate(_OfGroup):
     aggregate: Aggregate
 
     def belongs(self) -> str:
-        """What to write where it is computed with."""
+        """Return the message for a user who computes with it: what to write."""
         return self.aggregate.belongs()
 
 
 def count(column: str | Expr | None = None) -> Aggregate:
-    """How many rows the group has, multiplicities counted; of a column: rows where it is not null; `"*"` is
-    no column.
+    """The number of rows of the group, with multiplicities; of a column: of rows where it is not null.
 
-    Rust: `count`; SQL and PySpark: `count(*)`, `count(x)`.
+    `"*"` is no column. Rust: `count`; SQL and PySpark: `count(*)`, `count(x)`.
     """
     if column is None or (isinstance(column, str) and column == "*"):
         return Aggregate("count")
@@ -256,20 +258,21 @@ def count(column: str | Expr | None = None) -> Aggregate:
 
 
 def count_if(condition: str | Expr) -> Aggregate:
-    """How many rows make a condition true: `count_if(col.x > 0)`."""
+    """The number of rows that make a condition true: `count_if(col.x > 0)`."""
     return Aggregate.of("count_if", condition)
 
 
 @written_as("count_distinct('x'); of several, select('k', 'x', 'y').distinct().group_by('k').count()")
 def count_distinct(column: str | Expr) -> Aggregate:
-    """How many different values a column has in the group, null not counted. Keeps each of them once."""
+    """The number of different values of a column in the group, without null. Stores each of them once."""
     return Aggregate.of("count_distinct", column)
 
 
 def sum(column: str | Expr) -> Aggregate:
     """The sum of a column of numbers over the group's rows; exact, floats are rounded once. Constant work.
 
-    Of decimals: one of 18 digits, as many behind the point; more are an error that names the group.
+    For decimals, the sum has 18 digits, as many behind the point as the column; more are an error that names
+    the group.
     """
     return Aggregate.of("sum", column)
 
@@ -277,16 +280,18 @@ def sum(column: str | Expr) -> Aggregate:
 def avg(column: str | Expr) -> Aggregate:
     """The mean of a column of numbers: the exact sum, rounded to a float, divided by the count.
 
-    Of decimals a decimal, as in Spark: with four digits more behind the point (of 18, so that six are left
-    behind it or as many as there were), exact, halves away from zero. More digits before the point than these
-    leave are an error that names the group.
+    For decimals it is a decimal, as in Spark: with four digits more behind the point (of 18 in all; if the
+    digits before the point need the room, six stay behind it, or as many as there were), exact, halves away
+    from zero. If the digits before the point do not fit even then, that is an error that names the group.
     """
     return Aggregate.of("avg", column)
 
 
 def variance(column: str | Expr, sample: bool = True) -> Aggregate:
-    """The variance of a column of numbers: over n - 1 (null for fewer than two values), or, with
-    `sample=False`, over n. Worked out exactly, without cancellation, and rounded at the end: to a float.
+    """The variance of a column of numbers: over n - 1, or, with `sample=False`, over n.
+
+    Over n - 1 it is null for fewer than two values. It is computed exactly, without cancellation, and rounded
+    to a float at the end.
     """
     return Aggregate.of("variance" if sample else "variance_pop", column)
 
@@ -297,12 +302,12 @@ def stddev(column: str | Expr, sample: bool = True) -> Aggregate:
 
 
 def any_of(condition: str | Expr) -> Aggregate:
-    """Whether a condition is true for some row of the group; SQL: `bool_or`."""
+    """True if a condition is true for some row of the group; SQL: `bool_or`."""
     return Aggregate.of("any", condition)
 
 
 def all_of(condition: str | Expr) -> Aggregate:
-    """Whether a condition is false for no row of the group; SQL: `bool_and`."""
+    """True if a condition is false for no row of the group; SQL: `bool_and`."""
     return Aggregate.of("all", condition)
 
 
@@ -318,16 +323,16 @@ def max(column: str | Expr) -> Aggregate:
 
 @written_as("argmin('x', by='y')")
 def argmin(column: str | Expr, by: str | Expr) -> Aggregate:
-    """The value of `column` in the row where `by` is least, of those where it is not null; null without any.
+    """The value of `column` in the row where `by`, if not null, is least; null if there is no such row.
 
-    Of several such rows the least value. PySpark: `min_by`. Logarithmic work.
+    If several rows tie, the least value. PySpark: `min_by`. Logarithmic work.
     """
     return Aggregate.of("argmin", column, _order(by, "argmin"))
 
 
 @written_as("argmax('x', by='y')")
 def argmax(column: str | Expr, by: str | Expr) -> Aggregate:
-    """As `argmin`, where `by` is greatest; of several such rows the least value. PySpark: `max_by`."""
+    """As `argmin`, where `by` is greatest; if several rows tie, the least value. PySpark: `max_by`."""
     return Aggregate.of("argmax", column, _order(by, "argmax"))
 
 
@@ -358,12 +363,14 @@ def collect_set(column: str | Expr) -> Aggregate:
 
 
 def _scale_of_mean(type_: ColumnType) -> int:
-    """Four digits more behind the point. Where all digits are too many, as many as those before the point
-    leave, yet six if there would be as many: so Spark does it, of 38 digits.
+    """Return the digits behind the point of a mean: four more than its values have.
+
+    If these do not fit, as many as the digits before the point leave, but at least six, or four more than the
+    values have if that is fewer. Spark does so, with 38 digits.
     """
-    wanted, before = type_.scale + _MEAN_DIGITS, type_.precision - type_.scale
+    scale, before = type_.scale + _MEAN_DIGITS, type_.precision - type_.scale
     return builtins.min(
-        wanted, builtins.max(DECIMAL_DIGITS_MAX - before, builtins.min(wanted, _MEAN_DIGITS_LEAST))
+        scale, builtins.max(DECIMAL_DIGITS_MAX - before, builtins.min(scale, _MEAN_DIGITS_LEAST))
     )
 
 

@@ -1,15 +1,15 @@
-"""What can go wrong in a query over collections, beyond what `progress.errors` already names.
+"""Errors of queries over collections, beyond those of `progress.errors`.
 
     TimelyError
     ├─ MisuseError
     │  ├─ SchemaError           data do not fit the declared columns
     │  ├─ ExpressionError       an expression does not fit the columns that it is applied to
     │  ├─ RowError              an expression has no value for one row, as in a division by zero
-    │  ├─ MultiplicityOverflowError   a row would be there more often than 64 bits can say
+    │  ├─ MultiplicityOverflowError   the multiplicity of a row leaves 64 bits
     │  ├─ SumOverflowError      a sum or count of a group leaves 64 bits, one of decimals 18 digits
-    │  ├─ NotEmptyError         what assert_empty or assert_equal claims does not hold
+    │  ├─ NotEmptyError         a claim of assert_empty or assert_equal does not hold
     │  ├─ RuleError             a rule of Datalog cannot be read, does not fit its relations, or is unsafe
-    │  └─ UserFunctionError     a Python function given to map, flat_map, map_batches or reduce failed
+    │  └─ UserFunctionError     a Python function passed to map, flat_map, map_batches or reduce failed
     └─ InternalError
        ├─ SymbolCollisionError  two different values have the same 64-bit word
        └─ UnknownSymbolError    a word arrived before the value that it stands for
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 ONE_COLUMN: Final = "'one: int' for the columns, and rows (1,)"
-"""What to write in place of a schema without columns."""
+"""Text of messages: what to write in place of a schema without columns."""
 
 _SHOWN_CHARACTERS_MAX = 80
 
@@ -63,7 +63,7 @@ class ExpressionError(MisuseError):
 class RowError(MisuseError):
     """An expression has no value for one row: an integer divided by zero, a result or a cast out of range.
 
-    `failing`: what is known beside the text, for whoever tries the other rows.
+    `failing`: what is known beside the text, for code that tries the other rows.
     """
 
     failing: FailingRows | None = None
@@ -73,8 +73,8 @@ class FailingRows(NamedTuple):
     """The rows of a batch for which an expression has no value. Functions take indices of rows, int64[k].
 
     Attributes:
-        rows: bool[n], true where a row fails. n is the number of rows that the expression was given.
-        expression: the expression as text, without the place where it is written.
+        rows: bool[n], true where a row fails. n is the number of rows passed to the expression.
+        expression: the expression as text, without the line where it is written.
         why: what is wrong with each row, such as "divides by zero"; k texts.
         show: each row as text, first the columns that the expression reads; k texts.
         words: all words of the rows, int64[words, k]: rows that look alike may be different ones.
@@ -90,7 +90,7 @@ class FailingRows(NamedTuple):
 
 
 class MultiplicityOverflowError(MisuseError):
-    """A row would be there more often than 64 bits can say; the operator's state is of no use after it."""
+    """The multiplicity of a row leaves 64 bits; the operator's state is of no use after it."""
 
 
 class SumOverflowError(MisuseError):
@@ -102,15 +102,17 @@ class NotEmptyError(MisuseError):
 
 
 class RuleError(MisuseError):
-    """A rule of Datalog cannot be read, does not fit its relations, is unsafe, or negates what needs it."""
+    """A rule of Datalog cannot be read, does not fit its relations, is unsafe, or negates
+    what depends on it.
+    """
 
 
 class UserFunctionError(MisuseError):
     """A Python function of the user raised, or returned what its declared columns cannot hold.
 
     The user's own exception, if there was one, is the `__cause__`. `row`: the index of the record among those
-    that the function was called for, where the function is called record by record; -1: unknown. `failing`:
-    as of a RowError, where groups on which a function failed come as rows.
+    that the function was called for, if it is called record by record; -1: unknown. `failing`: as of a
+    RowError, if groups on which a function failed come as rows.
     """
 
     row: int = -1
@@ -122,14 +124,14 @@ class SymbolCollisionError(InternalError):
 
 
 class UnknownSymbolError(InternalError):
-    """A word stands for a value that this worker was never told: an entry was lost on its way here."""
+    """A word stands for a value that this worker does not have: an entry was lost on its way here."""
 
 
 def shown(value: object) -> str:
     """Return `repr(value)`, cut to a length that leaves an error message readable.
 
-    `repr` of a value is code of the user and may raise. Python writes down no whole number of thousands of
-    digits.
+    `repr` of a value is code of the user and may raise. Python refuses to print a whole number of thousands
+    of digits.
     """
     try:
         text = repr(value)
@@ -145,7 +147,7 @@ def shown(value: object) -> str:
 
 
 def no_columns(what: str, write: str) -> SchemaError:
-    """That `what` would be a collection without columns, and what to write instead."""
+    """Return the error that `what` would be a collection without columns; it says what to write instead."""
     return SchemaError(
         f"{what}: a collection has one column at least. Where only the number of rows matters, give them all "
         f"the same one: write {write}"

@@ -1,11 +1,11 @@
-"""A query as a function of collections, for who has rows at hand and no dataflow yet.
+"""A query as a function of collections, for a client that has rows and no dataflow yet.
 
     def paid(orders, payments):                  # the names of the inputs
         return orders.join(payments, on="order")
 
-`as_builder` makes of it what a cluster installs: it declares the inputs, calls the function, and asks for
-what it returns, a collection or a dict of named ones. `again` makes a builder of collections that are written
-already. `described` says of any dataflow that is being written what goes in, what comes out, and which query
+`as_builder` makes a builder for a cluster: it declares the inputs, calls the function, and puts out what that
+returns, a collection or a dict of named ones. `again` makes a builder from collections that are written
+already. `described` returns, for any dataflow that is being written, its inputs, its outputs, and which query
 it is.
 """
 
@@ -37,7 +37,7 @@ from .plan.stages.timed import input_codec
 __all__ = ["ANSWER", "Described", "again", "as_builder", "described"]
 
 ANSWER = "result"
-"""What the output of a query is called that returns one collection."""
+"""The name of the output of a query that returns one collection."""
 
 
 class Described(NamedTuple):
@@ -49,11 +49,11 @@ class Described(NamedTuple):
 
 
 def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Dataflow], None]:
-    """A builder that calls `query` with a collection for each of `inputs`, by name, and puts out what it
-    returns: one collection as "result", a dict of them under its names.
+    """Return a builder that calls `query` with a collection for each of `inputs`, and puts out its result.
 
-    Raises MisuseError if `query` does not take inputs of these names; the builder does for an answer that is
-    neither of the two.
+    One collection is put out as "result", a dict of collections under its names. Raises MisuseError if
+    `query` does not take inputs of these names; the builder raises it for a result that is neither of the
+    two.
     """
     called = getattr(query, "__name__", type(query).__name__)
     _check_parameters(query, called, inputs)
@@ -61,8 +61,8 @@ def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Da
 
     def build(dataflow: Dataflow) -> None:
         with at_site((here,)):
-            given = {name: input_of(dataflow, name, schema) for name, schema in inputs.items()}
-        for name, collection in _named(query(**given), called).items():
+            collections = {name: input_of(dataflow, name, schema) for name, schema in inputs.items()}
+        for name, collection in _named(query(**collections), called).items():
             collection.output(name)
 
     build.__name__ = build.__qualname__ = called if called.isidentifier() else "query"
@@ -70,34 +70,35 @@ def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Da
 
 
 def again(answer: object) -> Callable[[Dataflow], None]:
-    """A builder of the same query as that of `answer`, collections that are written already: one, or a dict
-    of them under the names of outputs.
+    """Return a builder of the query of `answer`: a collection that is written already, or a dict of such.
+
+    The names of the dict are those of outputs.
     """
     named = _named(answer, "that is given")
     plan = next(iter(named.values())).plan
     roots = [plan.add(Output(each.within(()).node, name)) for name, each in named.items()]
     inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
-    written = encode_plan(plan, [*inputs, *roots])
+    packed = encode_plan(plan, [*inputs, *roots])
 
     def build(dataflow: Dataflow) -> None:
-        made = Plan.of(dataflow)
-        for root in decode_plan(written, made, partial(_add_input, dataflow, made), True):
+        target = Plan.of(dataflow)
+        for root in decode_plan(packed, target, partial(_add_input, dataflow, target), True):
             if not isinstance(root, Input):
-                made.ask_for(root)
+                target.ask_for(root)
 
     return build
 
 
-def _add_input(dataflow: Dataflow, made: Plan, node: Input | Import) -> Node:
+def _add_input(dataflow: Dataflow, target: Plan, node: Input | Import) -> Node:
     if isinstance(node, Import):
         raise MisuseError(
             f"a query that imports {node.name!r} of another dataflow is installed by its builder"
         )
-    return made.leaf(node, dataflow.input(node.name, input_codec(node)))
+    return target.leaf(node, dataflow.input(node.name, input_codec(node)))
 
 
 def described(dataflow: Dataflow) -> Described:
-    """What a dataflow of collections takes and puts out; see `Described`."""
+    """Return the inputs and outputs of a dataflow of collections; see `Described`."""
     roots = Plan.of(dataflow).roots
     outputs = {root.name: root.schema.to_arrow() for root in roots if type(root) is Output}
     inputs = {
@@ -116,7 +117,7 @@ def _check_parameters(query: Builder, called: str, inputs: Mapping[str, SchemaSp
         )
     try:
         signature = inspect.signature(query)
-    except (TypeError, ValueError):  # some functions of C say nothing of their parameters
+    except (TypeError, ValueError):  # some functions of C do not tell their parameters
         return
     try:
         signature.bind(**dict.fromkeys(inputs))

@@ -1,4 +1,4 @@
-"""How do tests write changes, and read them? As tables.
+"""Write changes as tables, and read them, for tests.
 
     updates('''
         src | dst | epoch | diff
@@ -11,8 +11,8 @@ left out: time 0, diff +1. All others are data. Without a schema a cell is an in
 null if it reads like one, and text otherwise; text in quotes is always text. With a schema cells are read
 as the declared types.
 
-What a dataflow has put out is compared with `assert_updates`: as multisets, equal changes summed, in any
-order; its message shows what is missing and what should not be there, as tables again.
+`assert_updates` compares the output of a dataflow with changes: as multisets, equal changes summed, in any
+order. Its message shows missing and unexpected changes, as tables again.
 
     laws   updates(format_updates(u)) == u
            accumulated_at(u, t) is the sum of the diffs at times ≤ t, without zeros
@@ -59,7 +59,7 @@ _BARE: Final[dict[str, object]] = {"true": True, "false": False, "null": None, "
 
 
 class Update(NamedTuple):
-    """One change: a row, when, and how many more (or fewer) of it there are."""
+    """One change: a row, its time, and how many more (or fewer) of it there are."""
 
     row: Row
     time: Time
@@ -74,25 +74,25 @@ class Updates:
     changes: tuple[Update, ...]
 
     def consolidated(self) -> Counter[tuple[Row, Time]]:
-        """Summed by row and time, without zeros."""
+        """Return the changes summed by row and time, without zeros."""
         sums: Counter[tuple[Row, Time]] = Counter()
         for row, time, diff in self.changes:
             sums[row, time] += diff
         return Counter({key: diff for key, diff in sums.items() if diff})
 
     def times(self) -> list[Time]:
-        """The different times, in lexicographic order."""
+        """Return the different times, in lexicographic order."""
         return sorted({time for _, time, _ in self.changes})
 
     def by_epoch(self) -> dict[int, list[tuple[Row, int]]]:
-        """(row, diff) of each epoch, epochs in order: what to insert and to remove before sealing it."""
-        found: dict[int, list[tuple[Row, int]]] = {}
+        """Return (row, diff) of each epoch, epochs in order: what to insert and remove before sealing it."""
+        epochs: dict[int, list[tuple[Row, int]]] = {}
         for row, time, diff in sorted(self.changes, key=lambda change: change.time):
-            found.setdefault(time[0], []).append((row, diff))
-        return found
+            epochs.setdefault(time[0], []).append((row, diff))
+        return epochs
 
     def picked(self, columns: Sequence[str]) -> Updates:
-        """The same changes with their columns in another order."""
+        """Return the same changes with their columns in another order."""
         where = [self.columns.index(name) for name in columns]
         changes = (Update(tuple(row[i] for i in where), time, diff) for row, time, diff in self.changes)
         return Updates(tuple(columns), tuple(changes))
@@ -106,7 +106,7 @@ UpdatesLike: TypeAlias = Updates | str | pa.Table | Iterable[tuple[Row, int | Ti
 
 
 def updates(table: str, schema: SchemaSpec | None = None) -> Updates:
-    """The changes in a table (see the module's docstring).
+    """Return the changes in a table (see the module's docstring).
 
     Raises SchemaError for a line with too few or too many cells, or a cell that its declared type does not
     take.
@@ -127,12 +127,12 @@ def updates(table: str, schema: SchemaSpec | None = None) -> Updates:
             _value(by_name[name], None if declared is None else declared[name].type) for name in names
         )
         changes.append(Update(row, _time(by_name), int(by_name.get("diff", "+1"))))
-    found = Updates(names, tuple(changes))
-    return found if declared is None else found.picked(declared.names)
+    result = Updates(names, tuple(changes))
+    return result if declared is None else result.picked(declared.names)
 
 
 def _cells(table: str) -> Iterator[list[str]]:
-    """The cells of each line; empty lines, rules (---|---) and what follows ` # ` are passed over."""
+    """Yield the cells of each line; skip empty lines, rules (---|---) and what follows ` # `."""
     for line in table.splitlines():
         cells = _split(line)
         if any(cells) and not set(line) <= set("-|+= "):
@@ -140,7 +140,7 @@ def _cells(table: str) -> Iterator[list[str]]:
 
 
 def _split(line: str) -> list[str]:
-    """The cells of one line. Inside quotes, which begin a cell, bars and hashes are like other characters."""
+    """Return the cells of a line. Within quotes, which begin a cell, bars and hashes are plain characters."""
     cells = [""]
     quote = ""
     characters = iter(line)
@@ -169,7 +169,7 @@ def _time(by_name: dict[str, str]) -> Time:
 
 
 def _value(cell: str, type_: ColumnType | None) -> object:
-    """A cell as a value: guessed, or of the declared type."""
+    """Return a cell as a value: guessed, or of the declared type."""
     if cell[:1] in ("'", '"') or cell[:2] in ("b'", 'b"'):
         return ast.literal_eval(cell)
     if type_ is not None:
@@ -205,19 +205,19 @@ def _declared_value(cell: str, type_: ColumnType) -> object:
 
 
 def as_updates(changes: UpdatesLike, columns: Sequence[str] = ()) -> Updates:
-    """`changes` in one form; `columns` names the columns of triples (else c0, c1, …)."""
+    """Return `changes` in one form; `columns` names the columns of triples (else c0, c1, …)."""
     if isinstance(changes, Updates):
         return changes
     if isinstance(changes, str):
         return updates(changes)
     if isinstance(changes, pa.Table):
         return _from_arrow(changes)
-    found = [
+    triples = [
         Update(tuple(row), (time,) if isinstance(time, int) else tuple(time), diff)
         for row, time, diff in cast(Iterable[tuple[Row, int | Time, int]], changes)
     ]
-    width = len(found[0].row) if found else len(columns)
-    return Updates(tuple(columns) or tuple(f"c{i}" for i in range(width)), tuple(found))
+    width = len(triples[0].row) if triples else len(columns)
+    return Updates(tuple(columns) or tuple(f"c{i}" for i in range(width)), tuple(triples))
 
 
 def _from_arrow(table: pa.Table) -> Updates:
@@ -230,19 +230,18 @@ def _from_arrow(table: pa.Table) -> Updates:
 
 
 def assert_updates(actual: UpdatesLike, expected: UpdatesLike, schema: SchemaSpec | None = None) -> None:
-    """Fail unless both are the same changes, once those of equal row and time are summed; order does not
-    matter.
+    """Fail unless both are the same changes, summed by row and time, in any order.
 
     Columns are matched by name. With `schema`, an expected table is read with its types.
     """
-    wanted = updates(expected, schema) if isinstance(expected, str) else as_updates(expected)
-    found = as_updates(actual, wanted.columns)
-    if set(found.columns) != set(wanted.columns):
-        if found.changes or wanted.changes:
-            raise AssertionError(f"columns are {', '.join(found.columns)}, not {', '.join(wanted.columns)}")
+    right = updates(expected, schema) if isinstance(expected, str) else as_updates(expected)
+    left = as_updates(actual, right.columns)
+    if set(left.columns) != set(right.columns):
+        if left.changes or right.changes:
+            raise AssertionError(f"columns are {', '.join(left.columns)}, not {', '.join(right.columns)}")
     else:
-        found = found.picked(wanted.columns)
-    have, want = found.consolidated(), wanted.consolidated()
+        left = left.picked(right.columns)
+    have, want = left.consolidated(), right.consolidated()
     if have == want:
         return
     # A change with another diff than expected is shown on both sides.
@@ -250,14 +249,14 @@ def assert_updates(actual: UpdatesLike, expected: UpdatesLike, schema: SchemaSpe
     surplus = {key: diff for key, diff in have.items() if want.get(key) != diff}
     raise AssertionError(
         "updates differ\n"
-        f"missing:\n{_listed(wanted.columns, missing)}\n"
-        f"unexpected:\n{_listed(wanted.columns, surplus)}\n"
-        f"all that came:\n{_listed(wanted.columns, have)}"
+        f"missing:\n{_listed(right.columns, missing)}\n"
+        f"unexpected:\n{_listed(right.columns, surplus)}\n"
+        f"all that came:\n{_listed(right.columns, have)}"
     )
 
 
 def _listed(columns: tuple[str, ...], diffs: dict[tuple[Row, Time], int] | Counter[tuple[Row, Time]]) -> str:
-    """Summed changes as an indented table, or a word for none."""
+    """Return summed changes as an indented table, or a word for none."""
     if not diffs:
         return "    nothing"
     changes = [Update(row, time, diff) for (row, time), diff in diffs.items()]
@@ -268,11 +267,11 @@ def _listed(columns: tuple[str, ...], diffs: dict[tuple[Row, Time], int] | Count
 
 
 def format_updates(changes: UpdatesLike) -> str:
-    """The changes as a table that `updates` reads back."""
-    found = as_updates(changes)
-    is_root = all(len(time) == 1 for _, time, _ in found.changes)
-    lines = [[*found.columns, "epoch" if is_root else "time", "diff"]]
-    for row, time, diff in found.changes:
+    """Return the changes as a table that `updates` reads back."""
+    listed = as_updates(changes)
+    is_root = all(len(time) == 1 for _, time, _ in listed.changes)
+    lines = [[*listed.columns, "epoch" if is_root else "time", "diff"]]
+    for row, time, diff in listed.changes:
         when = str(time[0]) if is_root else f"({', '.join(map(str, time))})"
         lines.append([*map(_cell, row), when, f"{diff:+d}"])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -283,7 +282,7 @@ def format_updates(changes: UpdatesLike) -> str:
 
 
 def _cell(value: object) -> str:
-    """A value as a cell; text in quotes only where it would be read as something else."""
+    """Return a value as a cell; text in quotes only if it would be read as something else."""
     if value is None or isinstance(value, bool):
         return str(value).lower() if value is not None else "null"
     if isinstance(value, str):
@@ -297,14 +296,14 @@ def _cell(value: object) -> str:
 
 
 def product_less_equal(left: Time, right: Time) -> bool:
-    """The product order: every coordinate less or equal."""
+    """Return True if every coordinate is less or equal: the product order."""
     return all(a <= b for a, b in zip(left, right, strict=True))
 
 
 def accumulated_at(
     changes: UpdatesLike, time: int | Time, less_equal: Callable[[Time, Time], bool] = product_less_equal
 ) -> Counter[Row]:
-    """The collection at `time`: each row with the sum of its diffs at times ≤ `time`, without zeros."""
+    """Return the collection at `time`: each row with the sum of its diffs at times ≤ `time`, no zeros."""
     until = (time,) if isinstance(time, int) else time
     sums: Counter[Row] = Counter()
     for row, at, diff in as_updates(changes).changes:
@@ -319,13 +318,13 @@ def updates_to_words(
     symbols: SymbolTable | None = None,
     pack: Callable[[Time], int] = lambda time: time[0],
 ) -> Int64s:
-    """The changes as rows of words, int64[width + 2, n], in their order; `pack` gives a time's word."""
+    """Return the changes as rows of words, int64[width + 2, n], in order; `pack` gives a time's word."""
     schema = Schema.of(schema)
-    found = as_updates(changes, schema.names)
-    words = np.empty((schema.width + 2, len(found.changes)), dtype=np.int64)
-    words[:-2] = encode_rows(schema, [change.row for change in found.changes], symbols)
-    words[-2] = [pack(change.time) for change in found.changes]
-    words[-1] = [change.diff for change in found.changes]
+    listed = as_updates(changes, schema.names)
+    words = np.empty((schema.width + 2, len(listed.changes)), dtype=np.int64)
+    words[:-2] = encode_rows(schema, [change.row for change in listed.changes], symbols)
+    words[-2] = [pack(change.time) for change in listed.changes]
+    words[-1] = [change.diff for change in listed.changes]
     return words
 
 

@@ -1,8 +1,8 @@
-"""Compiling the kernels before worker processes start: once, and not in each of them at the same time.
+"""Compile the kernels before worker processes start: once, and not in each of them at the same time.
 
-A run of a small dataflow in this process calls every kernel that most queries use, and what is compiled is
-kept in the user's cache folder (`progress/compiled/cache_folder.py`). A list of these files is kept beside
-them, so that later starts only look whether all of them are there.
+A run of a small dataflow in this process calls every kernel that most queries use. The compiled kernels are
+stored in the user's cache folder (`progress/compiled/cache_folder.py`), beside a list of their files, so that
+later starts only check if all of them are there.
 
 Most of the time goes into four kernels and what these alone call. So the first process that has to compile,
 here or because of a query of its own, starts two *helpers*: other processes that begin with those, and end
@@ -11,7 +11,7 @@ with the one that started them. A process that needs a kernel which another one 
 loops, has two halves, joins and barriers, and each is first compiled by another process. Both are large
 kernels, as are the reduces in the second: so three processes make the machine code of that one. There are two
 helpers even on two cores, because the process that started them soon waits for what they compile. Kernels
-that few queries need come last, when nobody else wants the core.
+that few queries need come last, when no other process wants the core.
 """
 
 from __future__ import annotations
@@ -68,25 +68,28 @@ _HELPERS = 2
 _HELPER = "import sys, differential.warming; differential.warming.help_to_warm(sys.stdin, {number})"
 _SECONDS_BETWEEN = 10.0
 _NICE_MAX = 19
-"""How much the system can be asked to prefer others."""
+"""The greatest niceness, by which the system prefers all other processes."""
 _EDGES_ENOUGH = 20_000
 """Enough rows for the kernels that only large runs need."""
 
 
 @before_launch
 def warm_once() -> None:
-    """`warm`, unless a process on this machine has done so for the same kernels, or none could use the
-    result: where nothing can be kept each worker compiles for itself.
+    """Call `warm`, unless this machine has the same kernels already, or no process could use the result.
+
+    If nothing can be stored, each worker compiles for itself.
     """
     if not _is_warm() and is_cache_shared():
         warm()
 
 
 def warm() -> None:
-    """Run the kernels that most queries need. Those of the others (sessions, as-of joins, upsert and checked
-    inputs, joins of many) are compiled where they are first met, some seconds each, and kept, too.
+    """Run the kernels that most queries need.
+
+    The kernels of other queries (sessions, as-of joins, upsert and checked inputs, joins of many) are
+    compiled when a query first needs them, some seconds each, and stored, too.
     """
-    with _told.warming():
+    with _notices.warming():
         _run_kernels()
     keep_list_of_used(_LIST, *_LARGE)
 
@@ -114,8 +117,8 @@ def _run_kernels() -> None:
 
 
 def help_to_warm(caller: IO[str], number: int) -> None:
-    """Compile the share of that helper of what takes longest, and end at once when the other end of `caller`
-    is closed.
+    """Compile a helper's share of the slowest kernels; end at once when the other end of
+    `caller` is closed.
     """
     assert 0 <= number < _HELPERS
     on_compile(None)
@@ -124,8 +127,10 @@ def help_to_warm(caller: IO[str], number: int) -> None:
 
 
 def _compile_barriers() -> None:
-    """Those that more queries need come first. What an install waits for comes before this process gives way:
-    who waits for a kernel that another has in hand would wait for one whom the system lets wait.
+    """Compile barriers, and other kernels: those that more queries need come first.
+
+    Kernels that an install waits for come before this process gives way. Otherwise a process that waits for a
+    kernel which this one has in hand would wait for one that the system lets wait.
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(reduce_least, table, table, table, table, line, line)
@@ -137,8 +142,9 @@ def _compile_barriers() -> None:
 
 
 def _compile_joins() -> None:
-    """The other half of what runs loops, of sums what few keys need, and what merges; last what only loops of
-    several workers call.
+    """Compile joins, the other half of the kernel for loops, then sums that few keys need, and merges.
+
+    Last comes what only loops of several workers call.
     """
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_part_for(take_in, 0, table, table, table, table, table, line, table)
@@ -152,36 +158,36 @@ def _compile_joins() -> None:
 
 
 def _give_way() -> None:
-    """To the process that was started with a query, and to who helps it."""
+    """Give way to the process that was started with a query, and to those that help it."""
     with suppress(AttributeError, OSError):  # Windows has no such thing
         os.nice(_NICE_MAX)
 
 
 def _compile_loops() -> None:
-    """The one that runs loops."""
+    """Compile the kernel that runs loops."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(run_loop, table, table, table, table, table, table, line, table)
 
 
 def _compile_large_sums() -> None:
-    """What sums of a large load call, and no small one."""
+    """Compile what sums of a large load call, and no small one."""
     line, table = np.empty(0, np.int64), np.empty((0, 0), np.int64)
     compile_for(reduce_into, table, table, table, line, line, table, table, table)
 
 
-class _Told:
-    """What is said on the error stream while kernels are compiled; and the helpers."""
+class _Notices:
+    """Notices on the error stream while kernels are compiled; and the helpers."""
 
     def __init__(self) -> None:
         self.helpers: list[subprocess.Popen[str] | None] = []
         self.begin = 0.0
         self.next = 0.0
         self.compiled = 0
-        self.seconds = self.said = 0.0
+        self.seconds = self.noted_seconds = 0.0
         self.is_warming = False
 
     def first(self) -> None:
-        """The first kernel has to be compiled."""
+        """Announce that a first kernel has to be compiled, and start the helpers."""
         say(COMPILE_NOTICE)
         self.begin = time.monotonic()
         self.next = self.begin + _SECONDS_BETWEEN
@@ -189,31 +195,35 @@ class _Told:
         if is_cache_shared() and (len(cores()) or os.cpu_count() or 1) > 1 and not _is_warm():
             self.helpers = [_start_helper(number) for number in range(_HELPERS)]
 
-    def each(self, ready: int, known: int) -> None:
-        """One more can be called. What was there already is not spoken of: who has compiled two, and loads
-        others for a minute because its work takes that long, does not compile for a minute.
+    def each(self, ready: int, total: int) -> None:
+        """Announce progress, now and then, when one more kernel can be called.
+
+        Kernels that were there already are not announced: a process that has compiled two, and loads others
+        for a minute because its work takes that long, does not compile for a minute.
         """
         now, before = time.monotonic(), self.compiled
         self.compiled = kernels_compiled()
         if now >= self.next and self.compiled > before:
-            self.said = now - self.begin
-            say(f"{ready} of {known} kernels after {self.said:.0f} s")
+            self.noted_seconds = now - self.begin
+            say(f"{ready} of {total} kernels after {self.noted_seconds:.0f} s")
             self.next = now + _SECONDS_BETWEEN
 
     def worked(self, began: float, is_all: bool) -> None:
-        """A call of embedded workers is over that began then. Once, behind the first that has done all its
-        work, the kernels of that are there. What calls took counts, not what a notebook did between them.
+        """Note that a call of embedded workers is over, which began at `began`.
+
+        The kernels are there behind the first call that has done all its work; say so once. The time that
+        calls took counts, not what a notebook did between them.
         """
         if self.is_warming:
             return
         self.seconds += time.monotonic() - max(began, self.begin)
-        if is_all and self._hears_no_more():
-            # What gave rows and sealed, and had to compile for that, is no call that is told of.
-            self._say_compiled(max(self.seconds, self.said))
+        if is_all and self._stop_listening():
+            # Calls that inserted rows and sealed, and had to compile for that, are not noted here.
+            self._say_compiled(max(self.seconds, self.noted_seconds))
 
     @contextmanager
     def warming(self) -> Iterator[None]:
-        """Within, what is run is run for its kernels: only behind it are these there."""
+        """Within this context, runs are for their kernels only: these are there once it ends."""
         self.is_warming = True
         try:
             yield
@@ -222,13 +232,15 @@ class _Told:
         self.warmed()
 
     def warmed(self) -> None:
-        """All of them are there."""
+        """Announce that all kernels are there."""
         if self.begin:
-            self._hears_no_more()
+            self._stop_listening()
             self._say_compiled(time.monotonic() - self.begin)
 
-    def _hears_no_more(self) -> bool:
-        """Whether it has heard of calls until now: of two threads one ends that, and says so."""
+    def _stop_listening(self) -> bool:
+        """Stop noting calls; return True if they were noted until now: of two threads one stops,
+        and says so.
+        """
         try:
             after_work.remove(self.worked)
         except ValueError:
@@ -240,7 +252,7 @@ class _Told:
 
 
 def _start_helper(number: int) -> subprocess.Popen[str] | None:
-    """None where no other process can be started: then this one compiles everything."""
+    """Start a helper; None if no other process can be started: then this one compiles everything."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     try:
         helper = subprocess.Popen(
@@ -263,9 +275,9 @@ def _end(helper: subprocess.Popen[str]) -> None:
     helper.wait()
 
 
-_told = _Told()
-on_compile(_told.first)
-on_ready(_told.each)
+_notices = _Notices()
+on_compile(_notices.first)
+on_ready(_notices.each)
 
 
 def _every_operator(dataflow: Dataflow) -> None:
@@ -280,9 +292,11 @@ def _every_operator(dataflow: Dataflow) -> None:
 
 _LIST = "differential.warming"
 _LARGE = (run_loop, run_rounds, reduce_into, reduce_few, reduce_first)
-"""Nearly all kernels are parts of these: where one of them is another one, `warm` has more to do."""
+"""Nearly all kernels are parts of these: if one of these is another one than before,
+`warm` has work to do.
+"""
 
 
 def _is_warm() -> bool:
-    """Whether all is there that `warm` compiles."""
+    """Return True if all is there that `warm` compiles."""
     return has_all_of_list(_LIST, *_LARGE)

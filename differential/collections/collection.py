@@ -77,8 +77,7 @@ class Collection(TimeOperators, LoopOperators):
         return explain_plan(self.plan, [self.node])
 
     def feeds(self, port: int = 0, keys: Sequence[str] | None = None) -> list[Feed]:
-        """Return feeds of input `port` of a stage: rows laid out key first and sent to the worker of their
-        key.
+        """Return feeds of input `port` of a stage: rows laid out key first, sent to the worker of their key.
 
         With `keys` None, columns stay in order, and rows on their worker.
         """

@@ -20,8 +20,7 @@ class FunctionOperators(RowOperators):
     """Operators that call functions; `linear/user_functions.py` says what functions must observe."""
 
     def map(self, function: MapFunction, schema: SchemaSpec | None = None) -> Self:
-        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` where it
-        suffices.
+        """`function(record)` in place of each record; about 1 µs a record, so prefer `select` if it suffices.
 
         `schema` declares the columns of the function's results; without it they are those of this collection.
         Rust: `map`. LINQ: `Select`.

@@ -235,9 +235,7 @@ def _key(key: object) -> str:
 
 
 def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict[str, Aggregate]:
-    """Return aggregates by the names that `alias` gave them; raise SchemaError for one without, or a name
-    twice.
-    """
+    """Return aggregates by their `alias`; raise SchemaError for one without, or a name used twice."""
     by_name: dict[str, Aggregate] = {}
     listed = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
     for each in listed:

@@ -119,9 +119,7 @@ class Handle(CollectionSpellings):
         return self.with_node(Select(self.node, tuple(columns)))
 
     def with_node(self, node: Node) -> Self:
-        """Return the collection of `node`, over this one's node, in the same loops; note the line of the
-        call.
-        """
+        """Return the collection of `node`, over this one's node, in the same loops; note the calling line."""
         return replace(self, node=self.plan.add(node))
 
     def applied(
@@ -149,9 +147,7 @@ class Handle(CollectionSpellings):
 
 
 def name_of(column: object, operator: str) -> str:
-    """Return the name of a column that `operator` takes: "x", or col.x. Raise SchemaError for
-    anything else.
-    """
+    """Return the name of a column that `operator` takes: "x", or col.x; raise SchemaError otherwise."""
     if isinstance(column, str):
         return column
     if isinstance(column, ColumnRef):

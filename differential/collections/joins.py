@@ -158,8 +158,7 @@ class JoinOperators(SetOperators):
     def cogroup(
         self, others: Self | Sequence[Self], on: On, function: CogroupFunction, schema: SchemaSpec
     ) -> Self:
-        """The rows that `function(key, rows, other_rows, …)` returns for each key that one of the collections
-        has.
+        """The rows that `function(key, rows, other_rows, …)` returns for each key of any of the collections.
 
         The groups are lists of (row without the keys, multiplicity), as in `reduce`, one for each collection,
         empty if that has no such key; null is a key like others. The result has the keys, under the names
@@ -311,9 +310,7 @@ def _common(parts: Sequence[JoinOperators], pair: tuple[str, str]) -> ColumnType
 def _cogrouping(
     function: CogroupFunction, spans: tuple[tuple[int, int], ...]
 ) -> Callable[[Row, _Group], Iterable[object]]:
-    """Return `function` for rows that have the number of their collection first, and columns for each
-    collection.
-    """
+    """Return `function` for rows that begin with their collection's number, and have columns for each."""
 
     def cogrouped(key: Row, group: _Group) -> Iterable[object]:
         groups: list[_Group] = [[] for _ in spans]

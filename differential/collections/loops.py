@@ -109,8 +109,7 @@ def iterate(  # type: ignore[explicit-any]  # a body has a parameter for each na
     times: int | None = None,
     iterations_max: int = ITERATIONS_MAX,
 ) -> dict[str, H]:
-    """The fixed point of several collections that depend on one another; or their values after `times`
-    iterations.
+    """The fixed point of several interdependent collections; or their values after `times` iterations.
 
     `body` is called once, with a collection for each name of `start`, by name. It returns the value of each
     in the next iteration, by the same names:
@@ -183,9 +182,7 @@ def _iterated(
 
 
 def _check_takes(name: str, body: object, positional: tuple[str, ...], named: tuple[str, ...]) -> None:
-    """Raise GraphError for a body that cannot be called with these positional collections, and these named
-    ones.
-    """
+    """Raise GraphError for a body that cannot be called with these positional and these named collections."""
     if not callable(body):
         raise GraphError(f"the body of {name!r} is a function of collections, not {type(body).__name__}")
     try:
@@ -269,8 +266,7 @@ def _initial(plan: Plan, value: Handle | Schema, place: tuple[Loop | OpenLoop, .
 
 
 def _wider(initial: Node, result: object) -> Node:
-    """Return the initial value that a variable needs if it goes on as `result`; `initial` itself if that will
-    do.
+    """Return the initial value that a variable needs if it goes on as `result`: `initial`, or a wider one.
 
     A column that is never null at the beginning, only because a filter says so, may be null later on.
     """

@@ -57,8 +57,7 @@ class OrderOperators(CheckingOperators):
         rank: str | None = None,
         method: RankKind = "row_number",
     ) -> Self:
-        """The first `k` rows in the order `by`, behind the first `offset`; of each group of equal `keys`, if
-        any.
+        """The first `k` rows in the order `by`, behind the first `offset`; with `keys`, of each group.
 
         Largest first: `top_k(3, by=col.score.desc())`. A row that is there twice is two rows.
 

@@ -134,9 +134,7 @@ class RowOperators(Handle):
         return rows
 
     def _where(self, condition: Expr) -> Self:
-        """Return the rows for which `condition` is true; columns that it makes non-null are so by their
-        types.
-        """
+        """Return the rows for which `condition` is true; columns that it makes non-null have such types."""
         rows = self.with_node(Filter(self.node, condition))
         never_null = not_null_where(condition)
         names = tuple(each.name for each in rows.schema if each.type.nullable and each.name in never_null)

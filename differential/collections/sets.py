@@ -83,8 +83,7 @@ class SetOperators(FunctionOperators):
         return whole.concat(*rest)
 
     def fitted(self, schema: Schema) -> Self:
-        """Return the rows with the columns of `schema`: null where this has none, and nullable where they are
-        there.
+        """Return the rows with the columns of `schema`, null if missing here, and nullable as there.
 
         Requires: types are the same otherwise.
         """
@@ -101,9 +100,7 @@ class SetOperators(FunctionOperators):
         return self.with_node(Select(self.node, tuple(columns.items())))
 
     def consolidate(self) -> Self:
-        """The same collection; the updates of each time are summed before they are sent on. Rust:
-        `consolidate`.
-        """
+        """The same collection; the updates of each time are summed first. Rust: `consolidate`."""
         return self.with_node(Consolidate(self.node))
 
     def arrange(self, by: Names) -> Self:

@@ -114,8 +114,7 @@ def announcements(dataflow: Dataflow, name: str = "routes") -> Collection:
 
 
 def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) -> Collection:
-    """A collection that the dataflow `owner` of the same cluster exports as `name`, from its present state
-    on.
+    """A collection that the dataflow `owner` of this cluster exports as `name`, from its present state on.
 
     `owner` is its number (`Flow.index`) or its name; the last part of the name will do: `mentions` for
     "my_queries:mentions". The columns are those of `schema`, in that order. Its epochs are those of this

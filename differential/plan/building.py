@@ -118,8 +118,7 @@ class Plan:
         return plans[0] if plans else cls(dataflow)
 
     def add(self, node: N, site: CallSite | None = None) -> N:
-        """Enter `node` with the line where it was written; return it, or the equal node that the plan has
-        already.
+        """Enter `node` with the line where it was written; return it, or the equal node that is there.
 
         Raises SchemaError if the node has no column.
         """

@@ -75,9 +75,7 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
 
 
 def query_identity(roots: list[n.Node]) -> str:
-    """Return a hash that is equal for equal queries: names of inputs and outputs, operators, functions; not
-    lines.
-    """
+    """Return a hash that is equal for equal queries: names of inputs and outputs, operators, functions."""
     packed = cast("bytes", msgpack.packb([VERSION, *_graph(list(beneath(roots)), roots)]))
     return blake2b(packed, digest_size=16).hexdigest()
 

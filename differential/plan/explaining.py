@@ -36,8 +36,7 @@ def explain(dataflow: Dataflow) -> str:
 
 
 def explain_plan(plan: Plan, roots: Sequence[Node], *, are_asked_for: bool = False) -> str:
-    """Return the text for the part of `plan` that `roots` need; roots inside a loop are shown as far as its
-    variables.
+    """Return the text for the nodes that `roots` need; in a loop, down to the loop's variables.
 
     `are_asked_for`: the roots are outputs and effects; otherwise they are collections that could be made
     outputs.

@@ -52,9 +52,7 @@ Syntax: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @dataclass(frozen=True, eq=False)
 class UserFunction:
-    """A function and its identity; `serial` tells it from others if its digest does not say everything (see
-    `of`).
-    """
+    """A function and its identity; `serial` tells it from others if its digest alone does not (see `of`)."""
 
     function: object
     name: str
@@ -151,9 +149,7 @@ def _functions_in(text: str) -> tuple[Syntax, ...]:
 
 
 def names_used(code: CodeType) -> set[str]:
-    """Return the names that a function, or one within it, looks up in its module; attributes are not
-    included.
-    """
+    """Return the names, attributes aside, that a function, or one within it, looks up in its module."""
     return {
         str(instruction.argval)
         for each in code_within(code)

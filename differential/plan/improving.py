@@ -108,9 +108,7 @@ def _prune(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallS
 def _added(
     node: Node, lines: Sequence[CallSite], add: _Add, sites: Callable[[Node], Sequence[CallSite]]
 ) -> Node:
-    """Enter `node`, and the new nodes that a rule has made beneath it. Nodes that were there before keep
-    their lines.
-    """
+    """Enter `node`, and new nodes that a rule has made beneath it; nodes that were there keep their lines."""
     new: list[Node] = []
     waiting = list(node.children)
     while waiting:

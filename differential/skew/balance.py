@@ -92,9 +92,7 @@ class Balance:
 
     @cached_property
     def division(self) -> RoutingTable | None:
-        """The table that has each row of a divided group on one of all units; None if each key is on one
-        unit.
-        """
+        """The table for divided groups, with each row on one unit; None if each key is on one unit."""
         if self.scheme in ("hash", "D-JB"):
             return None
         units = range(self.units)

@@ -86,9 +86,7 @@ class _Flow(Protocol):
 
 @dataclass(frozen=True)
 class Names:
-    """Names of the input of announcements, and of the outputs with bucket_counts, key_counts and loads of the
-    join.
-    """
+    """Names of the input of announcements, and of the outputs bucket_counts, key_counts and loads."""
 
     announcements: str = "routes"
     buckets: str = "buckets"
@@ -143,8 +141,7 @@ class Controller:
         """All plans that were made, in order."""
 
     def announce(self) -> list[Announcement]:
-        """Insert the announcements of the open epoch, and return them. Call it once in each epoch, before
-        sealing.
+        """Insert and return the announcements of the open epoch; call it once per epoch, before sealing.
 
         Every `period` epochs a plan is made from the complete epochs. It takes the place of changes that
         still wait, since those were planned with older counts. No plan is made while a change of the number
@@ -263,8 +260,7 @@ class Controller:
 
 
 def announced(output: _Output) -> list[list[Announcement]]:
-    """Read all announcements, epoch by epoch, from an output of the collection that `dd.announcements`
-    returns.
+    """Read all announcements, by epoch, from an output of the collection of `dd.announcements`.
 
     A new controller needs them as `said`. Raises ForgottenError if some of them were forgotten there.
     """

@@ -46,8 +46,7 @@ def _spread_of(pairs: Collection, operator: str) -> Spread:
 
 
 def key_counts(pairs: Collection, at_least: int) -> Collection:
-    """Keys with at least `at_least` rows of both sides together in a join that is `Routed`; `pairs` is its
-    result.
+    """Keys with at least `at_least` rows of both sides together in a `Routed` join; `pairs` is its result.
 
     Rows (key, left, right): the key's hash, and the number of rows of each side. They tell a client that
     makes announcements which keys are heavy. Stores a number for each key.

@@ -201,9 +201,7 @@ def _checked(left: SetOperators, right: SetOperators, one: Band) -> Band:
 
 
 def _within(one: Band) -> Expr:
-    """Return the condition of a band; a sum beyond 64 bits becomes the greatest or least whole number there
-    is.
-    """
+    """Return the condition of a band; a sum beyond 64 bits becomes the greatest or least whole number."""
     (left, right), width = one.sides(), one.number
     if isinstance(width, float):
         return absolute(left - right) <= width

@@ -28,8 +28,7 @@ def join_all(
     *,
     candidates: Candidates = "in order",
 ) -> Collection:
-    """Combinations of rows of all `collections` that agree in the columns `on`; multiplicities are
-    multiplied.
+    """Combinations of rows of `collections` that agree in the columns `on`; multiplicities multiply.
 
     on           the columns that two or more of them have; columns that must be equal have one name. Others
     must

@@ -294,9 +294,7 @@ def _left_words(left: Schema, keys: tuple[str, ...]) -> list[int]:
 
 
 def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[str, str]) -> H:
-    """Return rows of both sides with equal columns: keys, side (0, 1), time, columns of the left, of the
-    right.
-    """
+    """Return rows of both sides with the same columns: keys, side, time, left columns, right columns."""
     parts: list[H] = []
     keys = [[key for key, _ in pairs], [key for _, key in pairs]]
     for number, (source, time) in enumerate(zip((left, right), times, strict=True)):

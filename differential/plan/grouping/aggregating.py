@@ -102,9 +102,7 @@ def _best(column: str, descending: bool) -> OrderBy:
 
 
 def _read(add: _Add, source: Node, keys: Sequence[str], column: str, balance: Balance | None) -> Node:
-    """Return only the columns that are needed if rows are divided, since they are divided by all their
-    columns.
-    """
+    """Return only the needed columns if rows are divided, since the division depends on all columns."""
     if balance is None:
         return source
     names = dict.fromkeys((*keys, column))

@@ -30,9 +30,7 @@ _Add = Callable[[Node], Node]
 
 
 def divided(add: _Add, node: TopK | Reduce, balance: Balance | None) -> Node:
-    """Return `node` with its groups divided by `balance`; undivided if that is None, or keeps each key in one
-    unit.
-    """
+    """Return `node` with its groups divided by `balance`; undivided if each key stays in one unit anyway."""
     if balance is None or balance.division is None:
         return add(node)
     placed = add(PlaceOnUnits(node.source, node.keys, 0, "divided", balance))

@@ -24,9 +24,7 @@ _LISTS: Final = ("collect", "collect_set")
 
 
 def always_one_row(add: Callable[[Node], Node], result: Node, aggregates: Mapping[str, Aggregate]) -> Node:
-    """Complete `result`, which has a column for each of `aggregates`: where it has no row, add their row of
-    nothing.
-    """
+    """Complete `result`, which has the columns `aggregates`: where it has no row, add the row of nothing."""
     types = {name: _type(result.schema[name].type, aggregate) for name, aggregate in aggregates.items()}
     columns: list[tuple[str, Expr]] = []
     for name, type_ in types.items():

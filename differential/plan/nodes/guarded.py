@@ -26,8 +26,7 @@ GUARDED: Final = (Select, Filter, Apply, Negate, NotNull)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Guarded(Unary):
-    """The rows that `steps` make of `source` where no step fails ("good"), or a row for each failure
-    ("errors").
+    """The rows that `steps` make where no step fails ("good"), or a row for each row that fails ("errors").
 
     The first step is over `source`, each other step over the one before.
     """

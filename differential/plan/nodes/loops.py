@@ -49,9 +49,7 @@ class LetRec(Node):
         return replace(self, initials=initials, bodies=bodies, effects=effects)
 
     def data(self) -> list[object]:
-        """Depth, number of variables, limit, and the name for counters and errors; True behind them if it
-        stops.
-        """
+        """Depth, number of variables, limit, the name for counters and errors; then True if it stops."""
         fields: list[object] = [self.depth, len(self.initials), self.iterations_max, self.name]
         return [*fields, True] if self.stops else fields
 

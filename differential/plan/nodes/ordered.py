@@ -48,8 +48,7 @@ def check_order(schema: Schema, column: str, operator: str) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopK(Unary):
-    """The first rows of each group of equal `keys`: in the `order`, from row number `offset` on, up to
-    `limit`.
+    """The first rows of each group of equal `keys` in the `order`, from row `offset` on, up to `limit`.
 
     Rows that are equal in the order come in the order of the words of their other columns. A row of
     multiplicity 3 is three rows, one of a negative multiplicity none. `rank`: the name of a last column with

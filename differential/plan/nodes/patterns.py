@@ -24,8 +24,7 @@ _LOADS: Final = Schema.of("side: int, unit: int, bucket: int, what: int")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Spread(Node):
-    """Pairs of rows with equal keys, as `Join`, made in units; `announcements` change the routing of the
-    units.
+    """Pairs of rows with equal keys, as `Join`, made in units; `announcements` change the units' routing.
 
     An announcement that is sealed in epoch a holds from epoch a + `lead` on.
     """

@@ -59,9 +59,7 @@ class Pairs(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns; raises SchemaError if keys differ in type, or two columns besides the keys have one
-        name.
-        """
+        """The columns; raises SchemaError if keys differ in type, or two other columns have one name."""
         left_keys, right_keys = self.keys
         keys: list[Column] = [self.left.schema[key] for key in left_keys]
         if not self.null_safe:

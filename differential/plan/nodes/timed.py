@@ -18,9 +18,7 @@ __all__ = ["During", "OnTime", "Slide", "Sweep"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Slide(Unary):
-    """Each row once for each sliding window around its `time`; `lengths` (size, every, origin) are in its
-    unit.
-    """
+    """Each row once for each sliding window around its `time`; size, every and origin are in its unit."""
 
     kind: ClassVar[str] = "slide"
     is_linear: ClassVar[bool] = True

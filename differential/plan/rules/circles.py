@@ -40,8 +40,7 @@ _PARTS_MAX: Final = 6
 
 @dataclass(frozen=True)
 class _JoinTree:
-    """Nested joins as a list of parts whose columns have numbers: columns that must be equal have the same
-    one.
+    """Nested joins as a list of parts with numbered columns: columns that must be equal have the same number.
 
     parts     the joined nodes, and the number of each of their columns
     columns   by name, the number of each column of the result
@@ -57,9 +56,7 @@ class _JoinTree:
 
 
 def join_circle(node: Node, readers: Callable[[Node], int]) -> Node | None:
-    """Return what replaces this node; None if the rule does not apply. `readers` counts the readers of a
-    node.
-    """
+    """Return what replaces this node; None if the rule does not apply. `readers` counts a node's readers."""
     if not isinstance(node, Join) or node.free or not node.on or node.null_safe:
         return None
     tree = _joined(node, readers, 0)
@@ -98,9 +95,7 @@ def without_ears(edges: Sequence[Collection[int]]) -> list[set[int]]:
 
 
 def _joined(node: Node, readers: Callable[[Node], int], first: int) -> _JoinTree:
-    """Return the joins from `node` downwards, numbered from `first` on; `node` may have any number of
-    readers.
-    """
+    """Return the joins from `node` downwards, numbered from `first` on, whoever else reads `node` itself."""
     if isinstance(node, Select):
         below = _part(node.source, readers, first)
         moved = moves_columns(node)
@@ -141,9 +136,7 @@ def _part(node: Node, readers: Callable[[Node], int], first: int) -> _JoinTree:
 
 
 def _is_passed(node: Node) -> bool:
-    """Return True for a join that the user has not asked to store, and for a node that only moves its
-    columns.
-    """
+    """Return True for a join that the user has not asked to store, and for a node that moves its columns."""
     if isinstance(node, Select):
         return moves_columns(node) is not None and _is_passed(node.source)
     if isinstance(node, JoinAll):

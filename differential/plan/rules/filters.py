@@ -47,9 +47,7 @@ _PARTS_MAX: Final = 50
 
 
 def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
-    """Return what replaces this node; None if the rule does not apply. `readers` counts the readers of a
-    node.
-    """
+    """Return what replaces this node; None if the rule does not apply. `readers` counts a node's readers."""
     if not isinstance(node, Filter):
         return None
     below = node.source

@@ -61,9 +61,7 @@ def joined_results(roots: Sequence[Node]) -> frozenset[bytes]:
 
 
 def consolidated_result(node: Node, rewritten: Node, results: frozenset[bytes]) -> Node:
-    """Return `rewritten`, the new form of `node`: consolidated if `node` is one of `results`, and never
-    twice.
-    """
+    """Return `rewritten`, which `node` has become: consolidated if `node` is in `results`, never twice."""
     if node.digest in results:
         return Consolidate(rewritten)
     if isinstance(rewritten, Consolidate) and isinstance(rewritten.source, Consolidate):

@@ -82,9 +82,7 @@ def _look(parts: Sequence[Sequence[str]], number: int, bound: set[str]) -> JoinL
 
 
 def _looks_of(node: JoinAll) -> list[tuple[int, frozenset[str]]]:
-    """Return all (part, columns) by which some way looks up; if the fewest decide, also with the added
-    columns.
-    """
+    """Return all (part, columns) of look-ups on some way; if the fewest decide, also with added columns."""
     names = [part.schema.names for part in node.parts]
     lookups: dict[tuple[int, frozenset[str]], None] = {}
     for first in range(len(names)):

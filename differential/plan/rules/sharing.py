@@ -184,9 +184,7 @@ def read_of(join: Pairs, side: int) -> Reading | None:
 
 
 def half_join_arrangement(join: Pairs, side: int) -> tuple[SharedArrangement, dict[str, str]]:
-    """Return the arrangement that a half join looks up on a side, and by the side's names the columns of
-    that.
-    """
+    """Return the arrangement that a half join looks up on a side, and by the side's columns those of it."""
     child, keys = join.children[side], join.keys[side]
     reading = read_of(join, side) or Reading(child, keys, {name: name for name in child.schema.names})
     return _arrangement_of(reading.node, reading.keys, reading.values), reading.columns
@@ -246,8 +244,7 @@ def answers_of(node: Node) -> SharedArrangement | None:
 
 
 def returned_answers(loop: LetRec, index: int) -> tuple[SharedArrangement, dict[str, str]] | None:
-    """Return the answers, stored inside the loop, as which a variable goes on; and by column of the variable
-    their column.
+    """Return the answers as which a variable goes on inside the loop, and by the variable's columns theirs.
 
     None if the variable goes on as something else. None for a loop that stops, too: what goes on too late is
     dropped there, and answers that are read where they are stored cannot be dropped.

@@ -41,9 +41,7 @@ _SPREADS: Final[dict[AggregateKind, int]] = {
 
 
 class Plans(NamedTuple):
-    """How to make components of the rows of each source, and answers of sums; and the name of each answer
-    word.
-    """
+    """How to make components of each source's rows, and answers of sums; the name of each answer word."""
 
     makers: list[list[Maker]]
     accumulation: Accumulation

@@ -88,9 +88,7 @@ def add_failures(
     claimed = _reached(dataflow, {str(claim): claim for claim in claims})
 
     def spoiled(stages: Iterable[int]) -> list[str]:
-        """Return the outputs and exports that failures sent to these stages may spoil; [""] if there are none
-        at all.
-        """
+        """Return the outputs and exports that failures at these stages may spoil; [""] if there are none."""
         spoiled_names: set[str] = set()
         for stage in stages:
             spoiled_names.update(names if claimed[stage] or not beneath[stage] else beneath[stage])
@@ -137,9 +135,7 @@ def _sources(dataflow: Dataflow) -> list[_Source]:
 
 
 def _places(sources: Sequence[_Source]) -> tuple[dict[bytes, int], list[Mapping[str, str]]]:
-    """Number the operators of these chains; return the numbers, and by number where its chains' parts were
-    written.
-    """
+    """Number the operators of these chains; return the numbers, and by number the lines of their chains."""
     places: dict[bytes, int] = {}
     sites: list[dict[str, str]] = []
     for source in sources:
@@ -164,9 +160,7 @@ class _Imported(dict[str, str]):
 
 
 def _reached(dataflow: Dataflow, targets: Mapping[str, int]) -> dict[int, frozenset[str]]:
-    """Return by stage the names of the targets, stages too, that its output can reach; a target reaches
-    itself.
-    """
+    """Return by stage the names of the targets that its output can reach; a target stage reaches itself."""
     readers: dict[int, set[int]] = defaultdict(set)
     for stage in dataflow.stages:
         for feed in stage.feeds:
@@ -189,9 +183,7 @@ def _reached(dataflow: Dataflow, targets: Mapping[str, int]) -> dict[int, frozen
 def _feed(
     dataflow: Dataflow, source: _Source, places: Mapping[bytes, int], left: dict[tuple[int, int], Stream]
 ) -> Feed:
-    """Return one more connector for the failures of a chain; all transforms that run the chain no longer
-    raise them.
-    """
+    """Return one more connector for the failures of a chain; from then on they do not end the dataflow."""
     first = source.transforms[0]
     if first.failures is None:
         shape = source.stream.scope.shape

@@ -82,9 +82,7 @@ def _reduce(node: Reduce, source: Lowered, arrangement: SharedArrangement | None
 
 
 def _count(node: Accumulate, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
-    """Return the stage of a count: numbers of rows are multiplicities of keys, so that it needs no
-    components.
-    """
+    """Return the stage of a count: numbers of rows are multiplicities of keys, and need no components."""
     if arrangement is None:
         columns = source.schema.picked(node.keys)
         source = narrowed(source, columns)
@@ -163,9 +161,7 @@ def _distinct(source: Lowered) -> GroupStage:
 
 
 def _keys(node: Keys, source: Lowered, arrangement: SharedArrangement | None) -> GroupStage:
-    """Return the stage of `Keys`: a distinct of the key words, whatever values an arrangement has beside
-    them.
-    """
+    """Return the stage of `Keys`: a distinct of the key words, whatever values are stored beside them."""
     columns = node.schema if arrangement is None else arrangement.schema
     if arrangement is None:
         source = narrowed(source, columns)

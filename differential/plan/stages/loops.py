@@ -223,9 +223,7 @@ class LoopLowering:
         return replace(arranged, stream=stream)
 
     def _first(self, variable: LoopVariable, layout: SharedArrangement, named: Mapping[str, str]) -> Lowered:
-        """Return what a variable has beside the answers of the iteration before: s, and -s one iteration
-        later.
-        """
+        """Return a variable without the answers of the iteration before: s, and -s one iteration later."""
         if variable.first is None and not variable.start.terms:
             variable.first = replace(variable.start, schema=layout.schema)
         if variable.first is None:
@@ -267,8 +265,7 @@ class LoopLowering:
         return Rows(tuple(feeds_of(source, 0, keys)), kw, schema.width - kw, schema)
 
     def _consolidate(self, source: Lowered, keys: Sequence[str] | None = None) -> Lowered:
-        """Sum equal rows, on the worker of their hash; with `keys`, on the worker of these, where the rows
-        are already.
+        """Sum equal rows, on the worker of their hash; or of their `keys`, if rows are there already.
 
         Any columns would do: equal rows have equal keys.
         """

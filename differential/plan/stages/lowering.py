@@ -375,9 +375,7 @@ class Lowering(PatternLowering):
     # Groups.
 
     def _grouped(self, node: Grouping) -> Lowered:
-        """Make the stage of a grouping: it reads an arrangement or stores rows, and shares its answers or
-        not.
-        """
+        """Make the stage of a grouping; it may read a shared arrangement, and may share its own answers."""
         arrangement = self.sharing.reduces.get(node.digest)
         parts = node.children if arrangement is None else (arrangement.node,)
         sources = self._together([self._lower(part) for part in parts])

@@ -30,9 +30,7 @@ class _Part(NamedTuple):
 
 
 def meeting_keys(node: Node) -> tuple[str, ...] | None:
-    """Return the columns by which rows of `node` must be sent so that what cancels meets; None if they may
-    stay.
-    """
+    """Return the columns by which to send rows of `node` so that what cancels meets; None: they may stay."""
     parts = _parts(node)
     taken = [part for part in parts if part.is_negated]
     if not taken or len(taken) == len(parts):

@@ -122,9 +122,7 @@ def feeds_of(part: Lowered, port: int, keys: Sequence[str] | None) -> list[Feed]
 
 
 def route_by(keys: Sequence[str], schema: Schema, laid_out: Schema) -> Route:
-    """Return the route to where rows of `schema`, laid out by these keys, meet: their unit, if a key names
-    one.
-    """
+    """Return the route to where rows of `schema` with these keys meet: to their unit, if a key names one."""
     words, width = laid_out.symbol_words, laid_out.width
     if UNIT in keys:
         at = sum(schema[key].words for key in keys[: list(keys).index(UNIT)])

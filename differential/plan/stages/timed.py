@@ -21,9 +21,7 @@ __all__ = ["InputStage", "TimedStage", "content_of", "input_codec", "input_stage
 
 
 class TimedStage(NamedTuple):
-    """The vertex on each worker, and the columns by which rows are sent to it; None: rows stay on their
-    worker.
-    """
+    """The vertex on each worker, and the columns by which to send rows to it; None: rows stay."""
 
     vertex: Callable[[], Vertex]
     keys: Sequence[str] | None = None

@@ -16,9 +16,7 @@ __all__ = ["biclique", "halves"]
 
 
 def biclique(units: int) -> Placement:
-    """Return a placement on `units` in two halves, each row at random in its half; the left may have one
-    more.
-    """
+    """Return a placement on `units` in two halves, the left perhaps larger by one; rows are at random."""
     left, right = halves(units)
     table = RoutingTable.of(units, [Grid.split(left)], [Grid.split(right)])
     return Placement("JB", table, is_cells=False, meets_all=True)

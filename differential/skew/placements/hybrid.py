@@ -19,8 +19,6 @@ __all__ = ["hybrid"]
 
 
 def hybrid(units: int) -> Placement:
-    """Return a placement on `units` in two halves; bucket b of a side is on unit b modulo the size of its
-    half.
-    """
+    """Return a placement on `units` in two halves; bucket b of a side is on unit b modulo its half's size."""
     left, right = ([Grid.alone(unit) for unit in half] for half in halves(units))
     return Placement("D-JB", RoutingTable.of(units, left, right), is_cells=False, meets_all=False)

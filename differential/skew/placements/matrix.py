@@ -21,8 +21,7 @@ __all__ = ["fitting_grid", "input_load", "matrix", "matrix_table"]
 
 
 def matrix(units: int, shares: int | None = None) -> Placement:
-    """Return a grid over the largest power of two of `units`, with `shares` rows of cells; None: square if
-    possible.
+    """Return a grid over the largest power of two of `units`; `shares` None: as square as can be.
 
     Raises MisuseError if `shares` is no power of two, or more than there are cells.
     """

@@ -119,9 +119,7 @@ def plan(
 
 
 def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> RoutingChanges | None:
-    """For the matrix: return the change to the grid that fits the sizes of the sides best; None if it is
-    there.
-    """
+    """For the matrix: return the change to the grid that fits the sides' sizes best; None if it is there."""
     shares = fitting_grid(table.units, left_rows, right_rows)
     if shares == table.buckets[0][0].shares:
         return None

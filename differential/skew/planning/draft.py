@@ -245,9 +245,7 @@ class RoutingDraft:
         return RoutingChanges(None if units == self.table.units else units, grids)
 
     def duplicates(self) -> int:
-        """Return how many rows are sent more than once because of shares and copies, over all that was
-        counted.
-        """
+        """Return how many rows shares and copies send more than once, over all that was counted."""
         return sum(
             (len(item.of_unit) - 1) * (item.counts.probes if item.divides == "shares" else item.counts.stored)
             for item in self.items.values()

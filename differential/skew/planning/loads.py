@@ -67,9 +67,7 @@ def imbalance(loads: Sequence[int]) -> float:
 
 
 def excess(loads: Sequence[int], theta_max: float) -> float:
-    """Return how much load must change its unit at least until θ ≤ θmax: the excess, or the lack if that is
-    more.
-    """
+    """Return the least load that must change its unit until θ ≤ θmax: excess, or lack if that is more."""
     mean = sum(loads) / len(loads)
     over = sum(max(0.0, load - (1 + theta_max) * mean) for load in loads)
     under = sum(max(0.0, (1 - theta_max) * mean - load) for load in loads)

@@ -135,8 +135,7 @@ class Mover:
                 draft.call_home(item)
 
     def _step(self, unit: int, rooms: dict[int, int], bounds: Bounds) -> None:
-        """Do what costs least for the load that it takes from `unit`: several whole items, or a part of a
-        key.
+        """Do what costs least for the load that it takes from `unit`: move whole items, or a part of a key.
 
         If there is neither, a part of a bucket.
         """
@@ -193,9 +192,7 @@ class Mover:
         return _Option(costs, relief, steps) if steps and load <= bounds.high else None
 
     def _divided(self, unit: int, rooms: dict[int, int], bounds: Bounds, scope: int) -> _Option | None:
-        """H2: return a part of the heaviest item of a scope that can be divided, to the unit with
-        most room.
-        """
+        """H2: return a part of the heaviest divisible item of a scope, to the unit with most room."""
         draft = self.draft
         if not rooms:
             return None

@@ -22,9 +22,7 @@ AIM_DEFAULT = 0.5
 
 
 def ism(mover: Mover, units: Sequence[int], theta_max: float, aim: float = AIM_DEFAULT) -> None:
-    """Balance `units` among themselves. H3 comes first, as in the seed: items that come home
-    relieve others.
-    """
+    """Balance `units` among themselves. H3 first, as in the seed: items that come home relieve others."""
     bounds = _bounds(mover, units, theta_max, aim)
     for unit in units:
         if mover.draft.loads[unit] < bounds.low:

@@ -56,9 +56,7 @@ class UnitRouterVertex(OperatorVertex):
         self._waiting = WaitingByOrigin(None, self.code.guards)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Send rows whose version is known, and keep the others; note announcements until their
-        epoch ends.
-        """
+        """Send rows whose version is known, keep the others; note announcements until their epoch ends."""
         if port == CONTROL:
             for _, batch in messages:
                 self._schedule.note(words_of(batch))

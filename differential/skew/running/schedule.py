@@ -69,8 +69,7 @@ class Schedule:
         return sorted(start for start in starts if self._may_come(start))
 
     def complete(self, before: int) -> list[Change]:
-        """Take all announcements of epochs before this one as known; return the changes that follow from new
-        ones.
+        """Take announcements of epochs before this one as known; return the changes of those new here.
 
         Raises MisuseError, with the epoch, for announcements that are impossible, or contradict each other.
         """

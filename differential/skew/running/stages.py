@@ -53,9 +53,7 @@ class UnitsJoin:
     def stages(
         self, sides: tuple[Sequence[Feed], Sequence[Feed]], announcements: Sequence[Feed]
     ) -> SpreadStreams:
-        """Make its stages; feeds bring rows laid out keys first. All are in the root scope of the
-        dataflow.
-        """
+        """Make its stages, all in the root scope; feeds bring rows laid out keys first."""
         flow = announcements[0].stream.dataflow
         loop = Loop.inside(flow, announcements[0].stream.scope, "units")
         feeds = [

@@ -164,9 +164,7 @@ class Units:
         self.loads: list[Int64s] = []
 
     def _probing(self, side: int) -> HalfJoinMachine:
-        """Make the machine by which rows of `side` probe the other side's store; its results begin with the
-        spot.
-        """
+        """Make the machine by which rows of `side` probe the other store; its results begin with spots."""
         words = [(FROM_DELTA, 0)]
         for source, word in self.shape.projection:
             words.append((FROM_DELTA if source == side else FROM_TRACE, 1 + word))
@@ -189,9 +187,7 @@ class Units:
             self._probes[side].recv(0, [words])
 
     def arrive(self, side: int, words: Int64s) -> None:
-        """Store rows that come from elsewhere: spot, key, values, age, time of the move and one iteration,
-        diff.
-        """
+        """Store rows that moved here: spot, key, values, age, time of the move and one iteration, diff."""
         past = np.ascontiguousarray(np.delete(words, -3, 0))
         past[-2] = np.maximum(past[-2] - self._iteration - words[-3], 0)
         counted = np.ascontiguousarray(np.delete(words, -3, 0))
@@ -275,8 +271,7 @@ class Units:
         return min(bounds, default=None)
 
     def _may_leave(self, epoch: int, frontiers: SideFrontiers) -> bool:
-        """Return True if nothing before `epoch` can come, no row waits, and all arrivals of earlier versions
-        are here.
+        """Return True if nothing before `epoch` can come or waits, and all earlier moves have arrived.
 
         False as long as there is no word for the epoch.
         """
