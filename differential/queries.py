@@ -74,7 +74,7 @@ def again(answer: object) -> Callable[[Dataflow], None]:
 
     The names of the dict are those of outputs.
     """
-    named = _named(answer, "that is given")
+    named = _named(answer, "to be installed")
     plan = next(iter(named.values())).plan
     roots = [plan.add(Output(each.within(()).node, name)) for name, each in named.items()]
     inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]

@@ -33,9 +33,7 @@ class CheckingOperators(JoinOperators):
         """
         if isinstance(by, int):
             if by < 0:
-                raise GraphError(
-                    f"delay({by}) ({call_site()}): changes cannot come earlier than they are known"
-                )
+                raise GraphError(f"delay({by}) ({call_site()}): changes cannot come earlier; write 0 or more")
             return self.with_node(Delay(self.node, by)) if by else self
         if not callable(by):
             raise ExpressionError(f"delay({by!r}) ({call_site()}) takes a number of epochs, or a function.")

@@ -56,7 +56,7 @@ class GroupOperators(OrderOperators):
         """
         if not (balance is None or isinstance(balance, Balance)):
             raise SchemaError(
-                f"group_by ({call_site()}): balance={balance!r:.80} is none: write dd.Balance('JB', "
+                f"group_by ({call_site()}): balance={balance!r:.80} is no balance: write dd.Balance('JB', "
                 "units=16). For a key of that name write group_by(expression.alias('balance'))"
             )
         key_exprs = [one for key in keys for one in _keys(key)]

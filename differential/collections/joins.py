@@ -265,7 +265,7 @@ def _check_balance(left: SetOperators, right: SetOperators, kind: How, balance: 
         return
     if not isinstance(balance, Balance | Routed):
         raise SchemaError(
-            f"join ({call_site()}): balance={balance!r:.80} is none: write dd.Balance('hash', units=16)"
+            f"join ({call_site()}): balance={balance!r:.80} is no balance: write dd.Balance('hash', units=16)"
         )
     if kind not in ("inner", "cross"):
         raise SchemaError(f"join ({call_site()}): balance= is for how='inner' and 'cross', not {kind!r}")

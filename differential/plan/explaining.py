@@ -95,7 +95,7 @@ def _with_site(line: str, sites: Sequence[CallSite]) -> str:
 def _stages(plan: Plan, roots: Sequence[Node], are_asked_for: bool) -> Iterator[str]:
     """Yield the stages that these roots become, built in a dataflow that is thrown away."""
     if any(root.free for root in roots) or any(isinstance(node, FromStream) for node in beneath(roots)):
-        yield "(known once the loop, or the stages written by hand around it, are there)"
+        yield "(known once the loop, or the stages written by hand around it, are complete)"
         return
     dataflow = plan.dataflow
     leaves: Leaves = {}

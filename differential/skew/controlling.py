@@ -120,7 +120,9 @@ class Controller:
         if balance.scheme in ("JB", "JB6"):
             raise MisuseError(f"controller: {balance.scheme} places rows at random, and needs no plans")
         if pacing not in ("at once", "fluid") and (type(pacing) is not int or pacing < 1):
-            raise MisuseError(f"controller: pacing is 'at once', 'fluid' or so many items, not {pacing!r}")
+            raise MisuseError(
+                f"controller: pacing is 'at once', 'fluid' or a number of items, not {pacing!r}"
+            )
         self._flow = flow
         self._placement = balance.placement
         self._settings = settings
@@ -274,7 +276,7 @@ def announced(output: _Output) -> list[list[Announcement]]:
 
 
 def _heaviest_first(changes: RoutingChanges, loads: Loads, measure: Measure) -> RoutingChanges:
-    """Return the same changes, those first whose cells have most of what is measured."""
+    """Return the same changes, the cells with the largest measured load first."""
 
     def load(cell: RoutingCell) -> int:
         counts = loads.counts.get(cell, LoadCounts(0))

@@ -39,7 +39,7 @@ class Inspect(Unary):
         return (self.function,)
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"inspect({self.function.name})"
 
 

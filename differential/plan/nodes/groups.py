@@ -104,7 +104,7 @@ class Accumulate(Node):
         return f"{name}={aggregate.describe()}"
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         text = ", ".join(map(self._describe, self.added))
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
 

@@ -48,7 +48,7 @@ class Guarded(Unary):
         return replace(self, source=source, steps=tuple(steps))
 
     def data(self) -> list[object]:
-        """Which part, and the steps."""
+        """The part, and the steps."""
         return [self.part, [[step.kind, step.data()] for step in self.steps]]
 
     @classmethod
@@ -64,17 +64,17 @@ class Guarded(Unary):
 
     @cached_property
     def schema(self) -> Schema:
-        """That of the last step, or that of errors."""
+        """The columns of the last step, or those of errors."""
         return self.steps[-1].schema if self.part == "good" else ERRORS
 
     @cached_property
     def functions(self) -> tuple[UserFunction, ...]:
-        """Those of its steps."""
+        """The functions of its steps."""
         return tuple(function for step in self.steps for function in step.functions)
 
     @cached_property
     def expressions(self) -> tuple[Expr, ...]:
-        """Those of its steps."""
+        """The expressions of its steps."""
         return tuple(expr for step in self.steps for expr in step.expressions)
 
     @property
@@ -83,7 +83,7 @@ class Guarded(Unary):
         return "; ".join(step.describe() for step in self.steps)
 
     def describe(self) -> str:
-        """Which part of what."""
+        """Return the part, and the steps."""
         return f"{self.part} of {self.stage}"
 
 

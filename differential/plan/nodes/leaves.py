@@ -62,7 +62,7 @@ class Input(Leaf):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Import(Leaf):
-    """What another dataflow exports under a name; `owner` is its number or name."""
+    """A collection that another dataflow, `owner` by number or name, exports under a name."""
 
     kind: ClassVar[str] = "import"
     owner: int | str

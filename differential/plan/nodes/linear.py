@@ -56,7 +56,7 @@ class Select(Unary):
 
     @cached_property
     def expressions(self) -> tuple[Expr, ...]:
-        """Those of its columns."""
+        """The expressions of its columns."""
         return tuple(expr for _, expr in self.columns)
 
     @cached_property
@@ -66,7 +66,7 @@ class Select(Unary):
         return Schema(tuple(Column(name, expr.type_in(over)) for name, expr in self.columns))
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"select({', '.join(_named(name, expr) for name, expr in self.columns)})"
 
 
@@ -102,7 +102,7 @@ class Filter(Unary):
         return self.source.schema
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"filter({self.condition.describe()})"
 
 
@@ -138,7 +138,7 @@ class NotNull(Unary):
         return self.source.schema.without_nulls(self.names)
 
     def describe(self) -> str:
-        """Which columns."""
+        """Return the columns."""
         return f"not null: {', '.join(self.names)}"
 
 
@@ -179,7 +179,7 @@ class Weigh(Unary):
         return over.picked([name for name in over.names if name != self.by])
 
     def describe(self) -> str:
-        """By which column."""
+        """Return the column."""
         return f"weigh by {self.by}"
 
 
@@ -220,7 +220,7 @@ class Apply(Unary):
         return self.columns
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"{self.how}({self.function.name})"
 
 
@@ -268,7 +268,7 @@ class PlaceOnUnits(Unary):
         return placed(self.source.schema)
 
     def describe(self) -> str:
-        """By which columns, where."""
+        """Return the keys, the scheme, the side and the purpose."""
         by = ", ".join(self.keys) or "nothing"
         return f"place by {by}: {self.balance.describe()}, {('left', 'right')[self.side]} {self.purpose}"
 
@@ -330,7 +330,7 @@ class Arrange(Unary):
         return None
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"arrange by {', '.join(self.keys)}"
 
 

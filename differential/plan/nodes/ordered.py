@@ -30,7 +30,7 @@ class OrderBy:
     direction: SortDirection = SortDirection()
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return Ordering(
             ColumnRef(self.column), self.direction.descending, self.direction.nulls_last
         ).describe()
@@ -100,7 +100,7 @@ class TopK(Unary):
         return Schema((*self.rows, *ranks))
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         parts = [f"by=[{', '.join(each.describe() for each in self.order)}]"]
         if self.keys:
             parts.append(f"keys={', '.join(self.keys)}")

@@ -191,7 +191,7 @@ class JoinAll(Node):
             )
 
     def describe(self) -> str:
-        """How many, by what."""
+        """Return the number of parts, and the shared columns."""
         how = ", the fewest candidates first" if self.fewest else ""
         return f"join of {len(self.parts)} on {', '.join(self.shared)}{how}"
 

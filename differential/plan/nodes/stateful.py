@@ -168,7 +168,7 @@ class Reduce(Unary):
         return tuple(dict.fromkeys((*self.keys, *named)))
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         text = ", ".join(f"{name}={aggregate.describe()}" for name, aggregate in self.aggregates)
         return f"group by {', '.join(self.keys) or 'nothing'}: {text}"
 
@@ -225,7 +225,7 @@ class ReduceFunction(Unary):
         return Schema((*self.source.schema.picked(self.keys), *self.columns, *errors))
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"reduce by {', '.join(self.keys) or 'nothing'}: {self.function.name}"
 
 

@@ -95,7 +95,7 @@ class OnTime(Unary):
     which: Literal["on time", "late"]
 
     def data(self) -> list[object]:
-        """Which of the two."""
+        """One of the two."""
         return [self.which]
 
     @classmethod

@@ -38,7 +38,7 @@ class Delay(Unary):
         return () if self.function is None else (self.function,)
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return it as a user would write it."""
         return f"delay({self.epochs if self.function is None else self.function.name})"
 
 

@@ -19,7 +19,7 @@ from ..nodes import Accumulate
 __all__ = ["Maker", "Plans", "accumulation_of"]
 
 Maker = tuple[int, int, int, int]
-"""How to make a component of a row: kind, word of the value, word that is 0 if it is null (-1: never),
+"""A component of a row: kind, word of the value, word that is 0 if it is null (-1: never),
 component.
 """
 
@@ -41,7 +41,7 @@ _SPREADS: Final[dict[AggregateKind, int]] = {
 
 
 class Plans(NamedTuple):
-    """How to make components of each source's rows, and answers of sums; the name of each answer word."""
+    """Makers of components for each source's rows, the answers of sums, and the name of each answer word."""
 
     makers: list[list[Maker]]
     accumulation: Accumulation

@@ -217,7 +217,7 @@ class Lowering(PatternLowering):
         if isinstance(node, Apply):
             how, function, schema = node.how, node.function.function, node.columns
             return lambda chain: chain.apply(how, cast("MapFunction", function), schema)
-        raise InternalError(f"{node!r} is linear, and nothing is known to do it")
+        raise InternalError(f"{node!r} is linear, and no step of a chain computes it")
 
     def _guarded(self, node: Guarded) -> Callable[[LinearChain], LinearChain]:
         inner = LinearChain.over(node.source.schema)

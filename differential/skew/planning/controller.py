@@ -46,13 +46,13 @@ class PlanSettings:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.theta_max) and self.theta_max >= 0):
-            raise MisuseError(f"θmax is not negative: {self.theta_max}")
+            raise MisuseError(f"controller: theta_max is a finite number from 0 on, not {self.theta_max}")
         if self.period < 1:
-            raise MisuseError(f"there is a check every so many epochs, one at least: {self.period}")
+            raise MisuseError(f"controller: period is a number of epochs from 1 on, not {self.period}")
         if self.measure not in ("stored", "work"):
-            raise MisuseError(f"a load is measured as 'stored' or 'work', not {self.measure!r}")
+            raise MisuseError(f"controller: measure is 'stored' or 'work', not {self.measure!r}")
         if not 0 <= self.aim <= 1:
-            raise MisuseError(f"a plan aims at a part of θmax, from 0 to 1: {self.aim}")
+            raise MisuseError(f"controller: aim is a part of theta_max, from 0 to 1, not {self.aim}")
 
 
 class RoutingPlan(NamedTuple):
@@ -119,7 +119,7 @@ def plan(
 
 
 def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> RoutingChanges | None:
-    """For the matrix: return the change to the grid that fits the sides' sizes best; None if it is there."""
+    """For the matrix: return the change to the grid that fits the sides' sizes best; None if it is in use."""
     shares = fitting_grid(table.units, left_rows, right_rows)
     if shares == table.buckets[0][0].shares:
         return None

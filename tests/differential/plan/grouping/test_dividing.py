@@ -189,7 +189,7 @@ def test_where_a_key_is_in_one_unit_nothing_is_added_to_the_plan() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda c: c.group_by("k", balance=5), r"balance=5 is none: write dd.Balance"),
+        (lambda c: c.group_by("k", balance=5), r"balance=5 is no balance: write dd.Balance"),
         (lambda c: c.group_by("k", balance=col.v), "For a key of that name write"),
         (
             lambda c: c.group_by("k", balance=DIVIDING["JB"]).reduce(lambda k, rows: [1], "v: int"),

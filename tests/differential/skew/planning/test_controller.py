@@ -143,11 +143,11 @@ def test_refused_plans_for_rows_that_are_spread_by_chance(make: Callable[[int], 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"theta_max": -0.1}, "θmax is not negative: -0.1"),
-        ({"theta_max": math.nan}, "θmax is not negative: nan"),
-        ({"period": 0}, "one at least: 0"),
+        ({"theta_max": -0.1}, "theta_max is a finite number from 0 on, not -0.1"),
+        ({"theta_max": math.nan}, "theta_max is a finite number from 0 on, not nan"),
+        ({"period": 0}, "from 1 on, not 0"),
         ({"measure": "time"}, "'stored' or 'work', not 'time'"),
-        ({"aim": 1.5}, "from 0 to 1: 1.5"),
+        ({"aim": 1.5}, "from 0 to 1, not 1.5"),
     ],
 )
 def test_refused_settings_that_make_no_sense(settings: dict[str, object], said: str) -> None:
