@@ -1,7 +1,7 @@
 """Decide which collections are stored by key once, and read by several operators.
 
-A join stores both of its sides by key, a reduce its rows by key and its answers. Rows that two of them would store
-alike is stored once, as an *arrangement* (`operators/arrange.py`):
+A join stores both of its sides by key, a reduce its rows by key and its answers. Rows that two of
+them would store alike are stored once, as an *arrangement* (`operators/arrange.py`):
 
     answers     a join by the keys of a reduce (or a distinct) reads the answers that this stores
     returned    a loop whose variable goes on as such answers: they are the variable, one iteration later

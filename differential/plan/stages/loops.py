@@ -6,7 +6,7 @@ result of iteration i at i + 1:
     x = s + feedback(body(x) - s)        s: the initial collection, entered at i = 0
 
 so that x at (t, 0) is s, and x at (t, i + 1) is body(x) at (t, i). Once an iteration changes nothing, nothing
-circulates. The sum over all iterations, which leaves the loop, is the fixed point. What circulates must be
+circulates. The sum over all iterations, which leaves the loop, is the fixed point. Circulating rows must be
 consolidated: updates that cancel would go round for ever.
 
 A node is computed once, in the innermost loop that it depends on. A loop further inside that uses it lets it

@@ -119,7 +119,7 @@ def plan(
 
 
 def plan_grid(table: RoutingTable, left_rows: int, right_rows: int) -> RoutingChanges | None:
-    """For the matrix: return the change to the grid that fits the sides' sizes best; None if it is in use."""
+    """For the matrix: return the change to the grid that fits the sides' sizes best; None: keep it."""
     shares = fitting_grid(table.units, left_rows, right_rows)
     if shares == table.buckets[0][0].shares:
         return None
