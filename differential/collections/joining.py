@@ -49,9 +49,7 @@ _HOW: Final[dict[str, How]] = {
 
 
 def how_of(how: str) -> How:
-    """Return the kind of join that PySpark, Polars or pandas call `how`; raise SchemaError if
-    there is none.
-    """
+    """Return the kind of join that PySpark, Polars or pandas call `how`; raise SchemaError for others."""
     kind = _HOW.get(str(how).lower().replace("_", "").replace(" ", ""))
     if kind is None:
         raise SchemaError(

@@ -61,9 +61,8 @@ class JoinOperators(SetOperators):
         how        inner: pairs only · left, right, outer: and rows of the left, right, either side that are
                    in no pair, with nulls · semi, anti: rows of the left that are in a pair, in none · cross:
                    all pairs, without `on`
-        where      a condition over the columns of pairs beside the keys; rows for which it is false or null
-        are
-                   no pair
+        where      a condition over the columns of pairs beside the keys; if it is false or null, the
+                   two rows are no pair
         suffix     put behind the names of columns of the right that the left has, too; without it they are
                    refused
         null_safe  null equals null; otherwise, as in SQL, a key that is null equals nothing

@@ -39,9 +39,9 @@ def input(
     """A named input of `dataflow` as a collection with the columns of `schema`.
 
     mode    "append": clients insert and remove rows. "upsert": clients set the values of keys by
-    `upsert(rows)`,
-            or `delete(keys)`, and the collection holds the last value of each `key`, a column or several: at
-            every complete epoch the last one up to it. Within an epoch the order of calls decides.
+            `upsert(rows)`, or `delete(keys)`, and the collection holds the last value of each `key`, a column
+            or several: at every complete epoch the last one up to it. Within an epoch the order of calls
+            decides.
 
     An upsert costs a search for its key, at the worker of the key, where the current values are stored once.
     Flink, Materialize: an upsert source; Rust: `arrange::upsert`.

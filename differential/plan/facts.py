@@ -78,7 +78,7 @@ def group_keys(node: Node) -> tuple[str, ...] | None:
 
 
 def goes_straight(loop: LetRec) -> bool:
-    """Return True if rows of some variable get out of the loop through linear operators only."""
+    """Return True if rows of some variable get out of the loop through no operator with state."""
     waiting: list[Node] = list(loop.bodies)
     seen: set[bytes] = set()
     while waiting:
@@ -99,8 +99,8 @@ def is_set(node: Node) -> bool:
     """Return True if every row has multiplicity 1 at every time, so that `distinct` would change nothing.
 
     A function of groups gives no guarantee: it may return a row twice. Neither do inputs, except those that
-    keep the last value of each key. Top-k over a set is a set if it keeps one row per group, or numbers the
-    rows.
+    keep the last value of each key. First rows of groups are a set if the rows are one, and of any rows if
+    there is one for each group, or if `row_number` numbers them.
     """
     if isinstance(node, Input):
         return node.mode == "upsert"

@@ -288,9 +288,7 @@ def _heaviest_first(changes: RoutingChanges, loads: Loads, measure: Measure) -> 
 
 
 def _paced(changes: RoutingChanges, pacing: int | str, grows: bool) -> list[RoutingChanges]:
-    """Return the changes in steps of `pacing` items; the number of units comes first if it
-    grows, else last.
-    """
+    """Return the changes in steps of `pacing` items; the number of units is first if it grows, else last."""
     if not isinstance(pacing, int):
         return [changes]
     items = list(changes.grids.items())

@@ -30,9 +30,8 @@ def join_all(
 ) -> Collection:
     """Combinations of rows of `collections` that agree in the columns `on`; multiplicities multiply.
 
-    on           the columns that two or more of them have; columns that must be equal have one name. Others
-    must
-                 differ in name. These columns connect all collections
+    on           the columns that two or more of them have; columns that must be equal have one name. Other
+                 columns must differ in name. The columns of `on` connect all collections
     candidates   "in order": a change looks up the others one after another. "fewest": where several could
                  propose the next columns, the one with the fewest rows for this very row does, and the others
                  say whether they have them (worst-case-optimal, attribute by attribute)

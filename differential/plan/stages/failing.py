@@ -73,7 +73,7 @@ def add_failures(
 
     Args:
         operators: the failures that each operator finds itself; and, by text of what failed, where it was
-        written.
+            written.
         imports: the rows of each import, its failures, and its name.
         claims: stages at which claims end that no output rests on.
     """
