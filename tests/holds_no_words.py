@@ -116,8 +116,8 @@ HOLDS_NO_WORDS = {
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
     "KernelLoop": (
-        "_by_span _elsewhere _is_long _kept _known_since _outs _parts _reduces _round_counts _rounds "
-        "_state _targets _to_barriers _turns at"
+        "_by_span _elsewhere _held_least _is_long _outs _parts _reduces _reported_since _round_counts "
+        "_rounds _state _targets _to_barriers _turns at"
     ),
     "KeptChanges": "rows",
     "LatestMachine": "_changes _shape kw vw",

@@ -1,4 +1,4 @@
-"""What a connector does to rows, as a kernel does it; or is it something that no kernel knows?"""
+"""What a connector does to rows, in a form for kernels, if it has one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _NO_TESTS: Final[Int64s] = np.zeros((0, 4), np.int64)
 
 
 class Carrying(NamedTuple):
-    """words, tests: see `E_PROJECTION` and `E_TESTS`; None: words stay as they are. limit: see `E_LAST`."""
+    """words, tests: see `E_PROJECTION` and `E_TESTS`; words is None if rows stay unchanged. limit: see
+    `E_LAST`.
+    """
 
     keep: int
     add: int
@@ -37,7 +39,7 @@ class Carrying(NamedTuple):
 
 
 def carrying_of(link: Link) -> Carrying | None:
-    """What a connector does; None if it is Python's."""
+    """Return what a connector does; None if only Python can do it."""
     if len(link.limits) > 1:
         return None
     limit = link.limits[0] if link.limits else (0, 0, FAR)
@@ -56,32 +58,35 @@ def carrying_of(link: Link) -> Carrying | None:
 
 
 def failing_of(link: Link) -> list[Carrying]:
-    """Connectors for the rows that leave 64 bits at a connector of which `carrying_of` has a form: as they
-    are, one connector for each sum that may. A row of which several sums do goes by the first one's alone.
+    """Return connectors for rows with a sum that leaves 64 bits, one for each sum that may; rows stay
+    unchanged.
+
+    A row with several such sums goes by the first one's connector only. Requires that `carrying_of` has a
+    form for `link`.
     """
     assert isinstance(link.transform, LinearTransform) and link.transform.short is not None
     short = link.transform.short
-    found = []
+    carryings = []
     before: list[tuple[int, int, int, int]] = []
     for within, beyond in _bounds(short):
         tests = np.array([*short.tests.tolist(), *before, beyond], np.int64)
-        found.append(Carrying(-1, 0, None, 1, tests, (0, 0, FAR), False))
+        carryings.append(Carrying(-1, 0, None, 1, tests, (0, 0, FAR), False))
         before.append(within)
-    return found
+    return carryings
 
 
 def _bounds(short: Short) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int]]]:
-    """For each sum of a word and a number that may leave 64 bits: the test that it does not, and that it
-    does.
+    """Return two tests for each sum of a word and a number that may leave 64 bits: that it fits, and
+    that not.
     """
-    found = []
+    tests = []
     for source, number in short.words.T.tolist():
         if source <= SUM_WORD and number != 0:
             word = SUM_WORD - source
             if number > 0:
                 bound = _INT64_MAX - number
-                found.append(((AT_MOST, word, -1, bound), (GREATER, word, -1, bound)))
+                tests.append(((AT_MOST, word, -1, bound), (GREATER, word, -1, bound)))
             else:
                 bound = INT64_MIN - number
-                found.append(((AT_LEAST, word, -1, bound), (LESS, word, -1, bound)))
-    return found
+                tests.append(((AT_LEAST, word, -1, bound), (LESS, word, -1, bound)))
+    return tests

@@ -1,13 +1,14 @@
-"""A loop of built-in operators, compiled: a kernel goes from barrier to barrier, Python does what it leaves.
+"""A loop of built-in operators, compiled: a kernel runs from barrier to barrier; Python runs the other steps.
 
-Closed epochs are done in spans: all that are closed when one begins, iteration by iteration, together. What
-is closed meanwhile waits for the next one. So what a barrier learns of what may still come only ever grows.
+The loop does closed epochs in spans. When a span begins, it takes all closed epochs and does them together,
+iteration by iteration. Epochs that close meanwhile wait for the next span. So the frontier that a barrier
+sees only ever grows.
 
-Between two spans rows may wait in slots: what has come in for epochs that are still open, and what is
-pending. All else is in the machines of the vertices, which are those of ordinary loops.
+Between two spans rows may wait in slots: rows for epochs that are still open, and pending ones. All other
+state is in the machines of the vertices, which are those of ordinary loops.
 
-With several workers the loop stops at each barrier, and rows wait for other workers: one round after the
-other, by Python, or by a kernel where workers share memory (`rounds.py`). A lone worker never loads that
+With several workers the loop stops at each barrier, and waits for rows of other workers, round by round.
+Python runs the rounds, or, where workers share memory, a kernel (`rounds.py`). A lone worker never loads that
 kernel.
 """
 
@@ -59,9 +60,7 @@ from differential.kernels.compiled_loops.layout import (
     X_STEP,
     X_TURNS,
 )
-from differential.kernels.compiled_loops.round_layout import (
-    WAITS,
-)
+from differential.kernels.compiled_loops.round_layout import WAITS
 from differential.kernels.compiled_loops.run import run_loop
 from differential.kernels.compiled_loops.slots import least_in, least_of, moved_in_order, put_rows
 from differential.kernels.history.times import latest_counter, shift_times
@@ -86,15 +85,15 @@ from timely.wire.batch import Batch
 __all__ = ["LONG_EPOCHS", "KernelLoop"]
 
 _TURNS_MAX: Final = 4096
-"""Barriers that a lone worker opens before others have their turn."""
+"""Barriers that a lone worker opens before it lets other work run."""
 
 _OTHER_TURNS_MAX: Final = 64
-"""The same of steps that Python does."""
+"""Steps in Python that it runs before it lets other work run."""
 
 _ANY_NUMBER: Final = 1 << 62
 
 LONG_EPOCHS: Final = 64
-"""A span of so many epochs is a long one: see `close`."""
+"""Epochs from which on a span is long: see `close`."""
 
 _KERNELS: Final = (
     (run_loop, "ttttttlt"),
@@ -109,7 +108,7 @@ _KERNELS: Final = (
     (floor_of, "li"),
     (not_beyond, "lli"),
 )
-"""What a loop calls, beside what its operators do."""
+"""Kernels that a loop calls itself, beside those of its operators."""
 
 
 class KernelLoop:
@@ -118,7 +117,7 @@ class KernelLoop:
     message_kind = RoundMessage.KIND
 
     def __init__(self, parts: Parts, workers: int) -> None:
-        """Run the loop that `parts` describe, with as many workers."""
+        """Run the loop that `parts` describe, on one of `workers` workers."""
         self._parts = parts
         self._slots = parts.slots
         self._state = np.zeros(STATE, np.int64)
@@ -126,15 +125,15 @@ class KernelLoop:
         self._state[X_COUNTERS] = (1 << parts.epoch_shift) - 1
         self._round_counts = np.zeros((3, max(COUNTS_ROOM, 2 * parts.counts_max)), np.int64)
         self._is_long = False
-        """Whether the last span was of very many epochs."""
+        """True if the last span had very many epochs."""
         self._barriers = list(parts.barriers.values())
-        self._kept = FAR
-        """The least time of what the machines of barriers keep outside of slots; FAR: nothing."""
+        self._held_least = FAR
+        """The least time of rows that barriers' machines hold outside of slots; FAR: none."""
         self._reduces = [vertex for vertex in parts.vertices if isinstance(vertex, MachineVertex)]
         machines = [vertex.machine for vertex in self._reduces]
         self._by_span = [machine for machine in machines if isinstance(machine, LookupMachine)]
-        # All in which rows may wait between two calls. What leaves is among them: pairs that an insert of an
-        # arrangement makes at once are not sent before their epoch is closed.
+        # All slots in which rows may wait between two calls. Slots of rows that leave are among them: an
+        # insert into an arrangement makes pairs at once, which are not sent before their epoch is closed.
         self._waiting = [
             *parts.passing,
             *(barrier.slot for barrier in self._barriers),
@@ -143,15 +142,15 @@ class KernelLoop:
         ]
         self._turns: dict[int, int] = {}
         self.at: int | None = None
-        self._known_since = 0
-        """The word before which reduces know that nobody asks about any time."""
+        self._reported_since = 0
+        """Reduces know that nobody asks about times before this word."""
         for reduce in self._reduces:
             reduce.machine.let_look(self._look)
         for kernel, shape in _KERNELS:
             prepare(kernel, shape)
         barriers = {barrier.slot: number for number, barrier in parts.barriers.items()}
         self._to_barriers = {out.slot: barriers[out.target] for out in parts.outs if out.target in barriers}
-        """Of slots for other workers whose rows go to barriers: which barrier."""
+        """By slot for rows to another worker: the barrier they go to, if they go to one."""
         self._elsewhere = [out.slot for out in parts.outs if out.target not in barriers]
         self._targets = {out.target for out in parts.outs}
         self._outs: Int64s = np.array([out.slot for out in parts.outs], np.int64)
@@ -162,11 +161,11 @@ class KernelLoop:
             self._rounds = Rounds(parts, self._to_barriers, self._state, self._round_counts)
 
     def __deepcopy__(self, memo: dict[int, object]) -> KernelLoop:
-        """Refuse: tables name memory by address. Workers whose copies are wanted run ordinary loops."""
+        """Refuse: tables name memory by address. Workers that must be copied run ordinary loops."""
         raise InternalError("a compiled loop cannot be copied")
 
     def take(self, stage: int, port: int, batch: Batch) -> None:
-        """Let rows wait in their slot; look at inserts of an arrangement at once."""
+        """Put rows into their slot; if they are inserts of an arrangement, look for matches at once."""
         look = self._parts.looks.get((stage, port))
         if look is not None:
             self.at = look.stage
@@ -182,10 +181,10 @@ class KernelLoop:
             self._slots.put(slot, batch.words if isinstance(batch, ArrangedBatch) else words_of(batch))
 
     def rests(self) -> bool:
-        """Let rows of epochs that are still open wait where they came in, as long as they are few.
+        """Return True if rows that wait at no barrier may go on waiting.
 
-        Where there are peers, until they are very many: own rows and those of others are one run then, as
-        `Gathered` has it.
+        Without peers: while each of their slots has few rows. With peers: until they are very many in all;
+        then own rows and those of others make one run, as in `Gathered`.
         """
         slots = self._slots
         rows = slots.table[:, S_ROWS].tolist()
@@ -194,11 +193,11 @@ class KernelLoop:
                 if rows[slot] > ROWS_MAX:
                     return False
             return True
-        waiting: int = sum([rows[slot] for slot in self._parts.passing])
-        return waiting + slots.packed_rows < GATHERED_ROWS_MAX
+        waiting_rows: int = sum([rows[slot] for slot in self._parts.passing])
+        return waiting_rows + slots.packed_rows < GATHERED_ROWS_MAX
 
     def close(self, start: int, bound: int) -> bool:
-        """See `CompiledLoop`; find what waits at barriers, for a span that begins or goes on.
+        """See `CompiledLoop`. Find the first times at barriers, for a span that begins or continues.
 
         Behind a span of very many epochs the traces are compacted first: a key that changed in each of them
         has rows at each, and no reader can distinguish them any more.
@@ -208,9 +207,9 @@ class KernelLoop:
         slots.bound = bound
         for machine in self._by_span:
             machine.begin_span(start, bound)
-        if self._rounds is None and self._kept >= bound and least_of(slots.table) >= bound:
+        if self._rounds is None and self._held_least >= bound and least_of(slots.table) >= bound:
             self._end_span()
-            return False  # with peers, rows of others may come in the span
+            return False  # with peers, their rows may still come in this span
         if self._is_long:
             parts.traces.sum_up()
         self._is_long = bound - start >= LONG_EPOCHS << parts.epoch_shift
@@ -237,7 +236,7 @@ class KernelLoop:
         return True
 
     def _end_span(self) -> None:
-        """Let go of what a span has needed."""
+        """Free what only the span needed."""
         if self._slots.are_large:
             self._slots.tidy()
         for machine in self._by_span:
@@ -248,12 +247,12 @@ class KernelLoop:
         self._do_all(0)
 
     def _do_all(self, turns: int) -> None:
-        """Open so many barriers, and do all that needs none."""
+        """Open at most `turns` barriers, and run all steps that need none."""
         why = self._work(turns, _ANY_NUMBER)
         assert why in (DONE, NO_TURNS), why
 
     def _work(self, turns: int, others: int) -> int:
-        """Open so many barriers, do so many steps that are Python's; return why it has ended."""
+        """Open at most `turns` barriers and run at most `others` steps in Python; return why it ended."""
         parts, state = self._parts, self._state
         state[X_TURNS] = turns
         if parts.traces.lend():
@@ -281,7 +280,7 @@ class KernelLoop:
         return int(why)
 
     def _help(self, why: int) -> int:
-        """Do what a kernel has left to Python; return how many steps that were Python's."""
+        """Do what a kernel has left to Python; return how many steps ran in Python."""
         parts, state = self._parts, self._state
         steps = 0
         if why == NO_ROOM:
@@ -302,8 +301,10 @@ class KernelLoop:
         return steps
 
     def _do_again(self) -> bool:
-        """Do slowly what a kernel could not do for its numbers: either it raises an error that says which row
-        it is, or the step is a barrier that takes groups apart, of which nothing was done yet. Whether it is.
+        """Redo in Python a step in which a kernel met a number beyond 64 bits; return True if that succeeded.
+
+        The step raises an error that names the row, unless it is a barrier that sets failing groups apart. Of
+        such a barrier the kernel had done nothing yet.
         """
         parts, number = self._parts, int(self._state[X_STEP])
         parts.traces.take_back()
@@ -315,7 +316,7 @@ class KernelLoop:
         return True
 
     def _do(self, number: int) -> None:
-        """Do a step that is Python's."""
+        """Run a step in Python."""
         parts = self._parts
         barrier = parts.barriers.get(number)
         if barrier is None:
@@ -325,7 +326,7 @@ class KernelLoop:
             step.work(self._slots)
             self.at = None
             return
-        self._look()  # before the machine says more of it by itself
+        self._look()  # before the machine sets `since` by itself
         self._turns[barrier.stage] = self._turns.get(barrier.stage, 0) + 1
         self._state[X_TURNS] -= 1
         frontier = frontier_behind(parts.levels[number], parts.fields, self._state)
@@ -333,11 +334,11 @@ class KernelLoop:
         barrier.open(frontier, self._slots)
         self.at = None
         parts.steps[number, P_NEXT] = self._slots.next_of(barrier.held)
-        self._find_kept()
+        self._find_held()
 
-    def _find_kept(self) -> None:
-        """Machines of barriers keep other rows than before, or at other times."""
-        self._kept = min(
+    def _find_held(self) -> None:
+        """Update `_held_least`, after the machines of barriers have changed what they hold."""
+        self._held_least = min(
             [int(barrier.held[0]) for barrier in self._barriers if barrier.held.shape[0]], default=FAR
         )
 
@@ -348,7 +349,7 @@ class KernelLoop:
         return turns
 
     def _count(self, step: int = 0) -> None:
-        """Let connectors count what kernels have noted; words have become less by `step` since."""
+        """Let connectors count rows that kernels have noted, by words that are less by `step` now."""
         parts, state = self._parts, self._state
         count: int = state.item(X_COUNTED)
         if count:
@@ -370,37 +371,37 @@ class KernelLoop:
         self._end_span()
 
     def _send(self) -> None:
-        """Hand on what leaves, of each epoch what its iterations add up to."""
+        """Send rows that leave the loop; if `way` is "summed", with the iterations of each epoch added up."""
         table = self._slots.table
         for slot, uses, keep, add, way in self._parts.leaving:
             if not table.item(slot, S_ROWS):
                 continue
             if way != "summed":
-                # Others go through a transform, which says which words of its result are symbols.
+                # The others go through a transform, which says which words of its result are symbols.
                 symbol_words = FAILURES.symbol_words if way == "made" else ()
                 for words in each_in(self._slots.take_parts(slot)):
                     batch: Batch = UpdateBatch(words, symbol_words)
                     for use in uses:
                         (use.send_made if way == "made" else use.send)(batch, int(words[-2].min()))
                 continue
-            few = self._slots.take_moved(slot, keep, add)
-            if few is not None:
-                words, least = few
+            summed = self._slots.take_moved(slot, keep, add)
+            if summed is not None:
+                words, least = summed
                 if words.shape[1]:
                     batch = UpdateBatch(words)
                     for use in uses:
                         use.send(batch, least)
                 continue
-            many = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
-            if many.rows:
+            large_batch = as_batch(in_order(_moved(self._slots.take_parts(slot), keep, add)))
+            if large_batch.rows:
                 for use in uses:
-                    use.send(many, many.least_time())
+                    use.send(large_batch, large_batch.least_time())
 
     def first(self) -> int | None:
         """See `CompiledLoop`."""
         least: int = least_of(self._slots.table)
-        if self._kept < least:
-            least = self._kept
+        if self._held_least < least:
+            least = self._held_least
         shift = self._parts.epoch_shift
         return None if least >= FAR else least >> shift << shift
 
@@ -409,19 +410,19 @@ class KernelLoop:
         for reduce in self._reduces:
             frontier = reduce.frontier(0)
             if len(frontier):
-                self._known_since = int(frontier[0])
+                self._reported_since = int(frontier[0])
             reduce.machine.set_since(frontier)
         for vertex in self._parts.vertices:
             if isinstance(vertex, JoinVertex):
                 vertex.on_frontier()
 
     def _look(self) -> None:
-        """Let reduces know what nobody asks about: a merge begins, or a machine goes on by itself."""
-        known = self._known_since
+        """Tell reduces which times nobody asks about; before a merge begins, or a machine runs by itself."""
+        reported = self._reported_since
         for reduce in self._reduces:
             frontier = reduce.frontier(0)
-            if len(frontier) and (since := int(frontier[0])) > known:
-                self._known_since = since
+            if len(frontier) and (since := int(frontier[0])) > reported:
+                self._reported_since = since
                 reduce.machine.set_since(frontier)
 
     # Rounds of several workers.
@@ -432,33 +433,31 @@ class KernelLoop:
         return barrier, counters, self.passes()
 
     def next_barrier(self) -> tuple[int, int] | None:
-        """Return the barrier that opens next and its counters, for what waits here and what is about to
-        leave.
-        """
+        """Return the barrier that opens next, and its counters, for rows here and rows about to leave."""
         table, here = self._slots.table, self._here()
-        found = [(barrier, int(table[slot, S_NEXT])) for slot, barrier in self._to_barriers.items()]
-        found = [each for each in found if each[1] != FAR]
+        candidates = [(barrier, int(table[slot, S_NEXT])) for slot, barrier in self._to_barriers.items()]
+        candidates = [each for each in candidates if each[1] != FAR]
         if here is not None:
-            found.append(here)
-        return min(found, key=lambda each: self.order(*each), default=None)
+            candidates.append(here)
+        return min(candidates, key=lambda each: self.order(*each), default=None)
 
     def _here(self) -> tuple[int, int] | None:
-        """Return the barrier that opens next for what waits here."""
+        """Return the barrier that opens next for rows that wait here, and its counters."""
         parts = self._parts
         barrier = int(next_barrier(parts.steps, self._slots.table, parts.fields, self._state))
         return None if barrier < 0 else (barrier, int(self._state[X_NOW]))
 
     def order(self, barrier: int, counters: int) -> tuple[int, ...]:
-        """Return what barriers open in the order of: see `comes_first` in `barriers.py`."""
+        """Return the key by which barriers open, least first: see `comes_first` in `barriers.py`."""
         parts = self._parts
-        found: list[int] = []
+        key: list[int] = []
         for level in range(1, parts.levels[barrier] + 1):
             shift, mask = parts.fields[:, level].tolist()
-            found += [(counters >> shift) & mask, int(parts.steps[barrier, P_PLACES + level - 1])]
-        return tuple(found)
+            key += [(counters >> shift) & mask, int(parts.steps[barrier, P_PLACES + level - 1])]
+        return tuple(key)
 
     def passes(self) -> bool:
-        """Whether rows of closed epochs are about to leave for elsewhere than barriers."""
+        """Return True if rows of closed epochs are about to leave for slots other than those of barriers."""
         return any(self._slots.table[slot, S_NEXT] != FAR for slot in self._elsewhere)
 
     def follow(self, votes: Sequence[Vote]) -> bool:
@@ -469,13 +468,13 @@ class KernelLoop:
         waiting = {(vote.barrier, vote.counters) for vote in votes if vote.barrier >= 0}
         if not waiting:
             return False
-        # Mostly all name the same one.
+        # Fast path: all votes name the same barrier.
         chosen = waiting.pop() if len(waiting) == 1 else min(waiting, key=lambda each: self.order(*each))
         self.open(*chosen)
         return True
 
     def open(self, barrier: int, counters: int) -> None:
-        """Open a barrier, if anything waits at it for these counters, and do all for which none must open."""
+        """Open a barrier, if rows wait at it for these counters, and run all steps that need none open."""
         self._do_all(1 if self._here() == (barrier, counters) else 0)
 
     def message(self, vote: Vote, peer: int) -> Batch:
@@ -521,7 +520,7 @@ class KernelLoop:
                 self._slots.put(slot, np.ascontiguousarray(here))
 
     def _with_times_moved(self, slot: int, part: Part, moved: int) -> Part:
-        """Return rows whose words that are times count from where the message does now."""
+        """Return rows whose words that are times count from the same epoch as the message's times now do."""
         times = self._slots.times.get(slot, ())
         if not moved or not times:
             return part
@@ -538,7 +537,7 @@ class KernelLoop:
         rounds.begin(start)
         while True:
             try:
-                why = rounds.call(self._kept)
+                why = rounds.call(self._held_least)
             except OverflowError:
                 if not self._do_again():
                     raise
@@ -555,8 +554,8 @@ class KernelLoop:
 
     def rebase(self, by: Rebase) -> None:
         """See `CompiledLoop`."""
-        self._count(by.step)  # in the middle of a span: what went round has words of before
-        self._known_since = by.early_word(self._known_since)
+        self._count(by.step)  # in the middle of a span: the noted words are from before the rebase
+        self._reported_since = by.early_word(self._reported_since)
         for each in (X_FROM, X_BOUND):
             self._state[each] = by.early_word(int(self._state[each]))
         self._slots.bound = int(self._state[X_BOUND])
@@ -566,10 +565,10 @@ class KernelLoop:
             if barrier.pending >= 0:
                 self._slots.rebase(by, barrier.pending, -1)
             barrier.held = by.words(barrier.held)
-        self._find_kept()
+        self._find_held()
 
     def symbols(self, mark: Mark) -> None:
-        """Show what waits in slots."""
+        """Show the words of all rows that wait in slots."""
         for slot in self._waiting:
             for words in self._slots.looks(slot):
                 mark.words(words[:-2])
@@ -578,12 +577,12 @@ class KernelLoop:
                 mark.words(self._slots.look(barrier.pending)[:-1])
 
     def compared(self) -> object:
-        """Return all that decides what it will do, beside its vertices."""
+        """Return all state that decides what it will do, beside its vertices."""
         return [[words.tolist() for words in self._slots.looks(slot)] for slot in range(len(self._slots))]
 
 
 def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
-    """Return the same rows with every time `t` at `(t & keep) + add`; what is packed is packed again."""
+    """Return the same rows with every time `t` at `(t & keep) + add`; packed parts are packed again."""
     for number, part in enumerate(parts):
         words = part.words() if isinstance(part, Block) else part
         words[-2] = (words[-2] & keep) + add
@@ -592,7 +591,7 @@ def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
 
 
 def _to_send(parts: list[Part]) -> Iterator[Part]:
-    """Yield the same rows, packed where they are many: they are a few bytes each on their way, and there."""
+    """Yield the same rows, packed if they are many: so they take few bytes each on the wire and there."""
     for part in parts:
         if isinstance(part, Block) or part.shape[1] < PACKED_ROWS_MIN:
             yield part

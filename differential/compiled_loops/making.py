@@ -1,4 +1,4 @@
-"""From the stages of a loop to a compiled loop, if every stage is one that compiled loops know."""
+"""Makes a compiled loop from the stages of a loop, if compiled loops support every one of them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from differential.compiled_loops.steps import (
     FailedGroups,
     Failing,
     FailingStep,
+    IgnoredPort,
     JoinStep,
     Look,
     OtherStep,
     TransformStep,
-    Unheard,
 )
 from differential.compiled_loops.tables import EdgeRoute, Leaving, Out, Parts
 from differential.kernels.compiled_loops.layout import (
@@ -95,7 +95,7 @@ _MACHINES = (ReduceMachine, ConsolidateMachine, FirstMachine, LookupMachine)
 
 
 def compile_loop(site: LoopSite) -> CompiledLoop | None:
-    """Compile a loop; return None if a stage is of another kind, or times are of another order."""
+    """Compile a loop; return None if a stage is of another kind, or times have another order."""
     for member in site.members:
         vertex = member.vertex
         if type(vertex) not in _KINDS:
@@ -106,7 +106,7 @@ def compile_loop(site: LoopSite) -> CompiledLoop | None:
         depth = len(member.loops)
         if member.code.guards != sum(site.layout.guard(level) for level in range(depth + 1)):
             return None
-    if site.workers > 1 and not _are_known([link.route for link in site.links if link.target >= 0]):
+    if site.workers > 1 and not _are_supported([link.route for link in site.links if link.target >= 0]):
         return None
     places = places_of(site.members, site.links, site.layout)
     if places is None:
@@ -125,7 +125,7 @@ class _Maker:
         fields = [[*layout.shifts], [(1 << bits) - 1 for bits in layout.level_bits]]
         self._parts = Parts(np.array(fields, np.int64), layout.shifts[0])
         self._edges: dict[tuple[int, int], list[Edge]] = {}
-        """By stage and output: what rows that are sent there go by."""
+        """By stage and output: the edges for rows that are sent there."""
         self._ranges: dict[tuple[int, int], tuple[int, int]] = {}
         """The same as numbers: the first edge, and the one behind the last."""
         self._pending: dict[int, int] = {}
@@ -133,16 +133,16 @@ class _Maker:
         self._raw: list[tuple[int, int, Edge]] = []
         self._suspects: list[FailingStep] = []
         self._failed_groups: dict[int, int] = {}
-        """By stage the slot for groups that it has no answer for."""
+        """By stage the slot for groups that the stage has no answer for."""
         self._divided: dict[int, list[int]] = {}
-        """By slot, where rows for it wait, for each worker."""
+        """By slot: for each worker the slot in which its rows wait here."""
 
     def make(self) -> KernelLoop:
-        """Slots for all that comes in, then edges, then steps, since these name them."""
+        """Add slots for all inputs, then edges, then steps, since these name them; return the loop."""
         parts = self._parts
         for member in self._site.members:
             self._add_slots(member)
-        # Rows of one output have edges one behind the other.
+        # Edges of one output are numbered one after another.
         outputs = {(link.source, link.output) for link in self._site.links}
         outputs.update((stage, 0) for stage in self._shared)
         self._ranges = {output: self._add_edges(*output) for output in sorted(outputs)}
@@ -154,7 +154,7 @@ class _Maker:
         return KernelLoop(parts, self._site.workers)
 
     def _add_slots(self, member: Member) -> None:
-        """A slot for each input that takes rows."""
+        """Add a slot for each input that takes rows."""
         parts, vertex, stage = self._parts, member.vertex, member.stage
         if isinstance(vertex, JoinVertex):
             for port, one in enumerate(vertex.machine.inputs):
@@ -162,7 +162,7 @@ class _Maker:
                     slot = parts.entries[stage, port] = parts.slots.add(one.source.trace.columns)
                     parts.passing.append(slot)
         elif isinstance(vertex, MachineVertex):
-            machine = _known(vertex.machine)
+            machine = _barrier_machine(vertex.machine)
             components = 0 if vertex.components is None else vertex.components.number
             parts.entries[stage, 0] = parts.slots.add(machine.columns, components, machine.times)
             if isinstance(machine, ReduceMachine):
@@ -182,7 +182,7 @@ class _Maker:
         return int(self._parts.slots.table[self._parts.entries[stage, port], S_COLUMNS])
 
     def _width(self, stage: int) -> int:
-        """Words of the rows that a stage sends."""
+        """Return the words of rows that a stage sends."""
         vertex = self._members[stage].vertex
         if isinstance(vertex, JoinVertex):
             return vertex.machine.words
@@ -191,10 +191,10 @@ class _Maker:
         if isinstance(vertex, ArrangeVertex):
             return vertex.traces()[0].columns - 2
         assert isinstance(vertex, MachineVertex)
-        return _known(vertex.machine).words
+        return _barrier_machine(vertex.machine).words
 
     def _add_slot_of(self, stage: int) -> int:
-        """A slot for rows as a stage sends them."""
+        """Add a slot for rows as a stage sends them; return its number."""
         vertex = self._members[stage].vertex
         machine = vertex.machine if isinstance(vertex, MachineVertex) else None
         times = machine.gives_times if isinstance(machine, LookupMachine) else ()
@@ -204,7 +204,7 @@ class _Maker:
         return [link for link in self._site.links if (link.source, link.output) == (stage, output)]
 
     def _add_edges(self, stage: int, output: int) -> tuple[int, int]:
-        """The edges of an output, one behind the other: the first, and the one behind the last."""
+        """Add the edges of an output; return the first, and the one behind the last."""
         parts = self._parts
         start = len(parts.edge_rows)
         vertex = self._members[stage].vertex
@@ -217,7 +217,7 @@ class _Maker:
         leaving: dict[tuple[int, int, bool], Leaving] = {}
         for link in links:
             slot = parts.entries.get((link.target, link.port))
-            if link.use in failing.made:
+            if link.use in failing.only_leaving:
                 continue
             if link.target < 0:
                 is_inside = _fails_inside(link)
@@ -226,21 +226,21 @@ class _Maker:
                     leaving[key].uses.append(link.use)
                     continue
                 out = self._add_slot_of(stage)
-                way: Literal["as they are", "summed"] = "as they are" if is_inside else "summed"
-                leaving[key] = Leaving(out, [link.use], link.keep, link.add, way)
+                send_as: Literal["as they are", "summed"] = "as they are" if is_inside else "summed"
+                leaving[key] = Leaving(out, [link.use], link.keep, link.add, send_as)
                 parts.leaving.append(leaving[key])
                 by.append(Edge(out, None))
                 parts.add_edge(out, self._width(stage), None, None)
             elif slot is not None:
                 routed = self._routed(slot, link.route)
-                mine = failing.by_use.get(link.use, [])
-                edge = Edge(slot, link.use, () if routed is None else routed.slots, mine)
+                failing_here = failing.by_use.get(link.use, [])
+                edge = Edge(slot, link.use, () if routed is None else routed.slots, failing_here)
                 by.append(edge)
                 columns = self._columns(link.target, link.port) - 2
                 carrying = carrying_of(link)
                 if carrying is not None:
                     parts.add_edge(slot, columns, carrying, link.use, routed)
-                    for each in mine:
+                    for each in failing_here:
                         self._add_suspects(stage, link, each)
                 elif not isinstance(self._members[stage].vertex, PassingVertex):
                     raw = self._add_slot_of(stage)
@@ -253,44 +253,47 @@ class _Maker:
         return start, len(parts.edge_rows)
 
     def _add_failing(self, links: Sequence[Link]) -> _FailingLinks:
-        """Where failures wait that connectors inside find on their way, and are not looked for once more."""
-        found = _FailingLinks({}, set())
+        """Return slots for failures that connectors inside find on their way, and the links that only take
+        them away.
+        """
+        failing = _FailingLinks({}, set())
         for link in links:
             last = _transforms(link)[-1:]
             if not _fails_inside(link) or not isinstance(last[0], FailureTransform):
                 continue
-            # The connectors before it, and the one that gives the answers, in front of what else it does.
-            wanted = (*_transforms(link)[:-1], last[0].answers)
+            # The owner runs the same transforms, then the one that makes the answers; it may do more behind
+            # these.
+            transforms = (*_transforms(link)[:-1], last[0].answers)
             owner = next(
-                (o for o in links if o.target >= 0 and _transforms(o)[: len(wanted)] == wanted), None
+                (o for o in links if o.target >= 0 and _transforms(o)[: len(transforms)] == transforms), None
             )
             if owner is None:
                 continue
-            known = found.by_use.setdefault(owner.use, [])
-            mine = next((each for each in known if each.failures is last[0].failures), None)
-            if mine is None:
-                mine = Failing(last[0].failures, self._parts.slots.add(FAILURES.width + 2), last[0].rounds)
-                known.append(mine)
-                self._parts.leaving.append(Leaving(mine.slot, [link.use], link.keep, link.add, "made"))
+            of_owner = failing.by_use.setdefault(owner.use, [])
+            entry = next((each for each in of_owner if each.failures is last[0].failures), None)
+            if entry is None:
+                entry = Failing(last[0].failures, self._parts.slots.add(FAILURES.width + 2), last[0].rounds)
+                of_owner.append(entry)
+                self._parts.leaving.append(Leaving(entry.slot, [link.use], link.keep, link.add, "made"))
             else:
-                next(each for each in self._parts.leaving if each.slot == mine.slot).uses.append(link.use)
-            found.made.add(link.use)
-        return found
+                next(each for each in self._parts.leaving if each.slot == entry.slot).uses.append(link.use)
+            failing.only_leaving.add(link.use)
+        return failing
 
     def _add_failed_groups(self, stage: int, output: int) -> None:
-        """Where groups without an answer wait to leave."""
+        """Add a slot for groups without an answer, in which they wait to leave."""
         slot = self._parts.slots.add(FAILURES.width + 2)
         links = self._links(stage, output)
         if links:
             keep, add = links[0].keep, links[0].add
-            # Else one way out would take the rows of the others from the slot.
+            # Otherwise the first way out would take the rows of the others from the slot.
             assert all((link.keep, link.add) == (keep, add) for link in links), "failures leave all loops"
             uses = [link.use for link in links]
             self._parts.leaving.append(Leaving(slot, uses, keep, add, "as they are"))
         self._failed_groups[stage] = slot
 
     def _add_suspects(self, stage: int, link: Link, failing: Failing) -> None:
-        """Edges for rows that a kernel finds to have no answer on this connector."""
+        """Add edges for rows that, as a kernel finds, this connector has no answer for."""
         assert isinstance(link.transform, LinearTransform)
         for carrying in failing_of(link):
             raw = self._add_slot_of(stage)
@@ -299,7 +302,7 @@ class _Maker:
             self._suspects.append(FailingStep(stage, raw, link.transform, failing))
 
     def _routed(self, slot: int, route: object | None) -> EdgeRoute | None:
-        """How the rows for a slot are divided between workers; None if they stay."""
+        """Return how the rows for a slot are divided between workers; None if they stay."""
         site, parts = self._site, self._parts
         if site.workers == 1 or not isinstance(route, KeyRoute | UnitRoute):
             return None
@@ -328,7 +331,7 @@ class _Maker:
         elif isinstance(vertex, MachineVertex):
             machine = vertex.machine
             if isinstance(machine, LookupMachine):
-                self._parts.looks[stage, ARRANGED] = Unheard(stage)
+                self._parts.looks[stage, ARRANGED] = IgnoredPort(stage)
             if isinstance(machine, ReduceMachine):
                 self._add_reduce(member, machine)
             else:
@@ -356,7 +359,7 @@ class _Maker:
         return len(parts.step_rows) - 1, line
 
     def _add_join(self, stage: int, machine: JoinMachine, port: int, source: OwnRows) -> None:
-        """Rows of a join's own."""
+        """Add a step for rows that a join keeps itself."""
         parts, slot = self._parts, self._parts.entries[stage, port]
         number, line = self._add_step(K_OTHER if machine.flags else K_JOIN, stage, slot, None)
         edges = self._edges.get((stage, 0), [])
@@ -372,7 +375,7 @@ class _Maker:
         parts.refreshers.append(refresh)
 
     def _add_matches(self, stage: int, machine: JoinMachine, port: int, via: int) -> None:
-        """Where rows at a port look for others."""
+        """Add lines for the traces in which rows at a port look for matches."""
         parts, side = self._parts, machine.inputs[port].side
         for other in machine.inputs:
             if other.side == side:
@@ -388,7 +391,7 @@ class _Maker:
             line[M_VIA] = via
 
     def _add_arrange(self, stage: int, output: int, slot: int, trace: SharedTrace) -> None:
-        """Rows that others look up."""
+        """Add a step for rows of an arrangement, which others look up."""
         parts = self._parts
         number, line = self._add_step(K_ARRANGE, stage, slot, output)
         looks: list[Look] = []
@@ -406,7 +409,7 @@ class _Maker:
             others = [one.source for one in machine.inputs if one.side != machine.inputs[link.port].side]
             is_with_itself = any(isinstance(other, Reader) and other in trace.readers for other in others)
             if machine.flags or is_with_itself:
-                line[P_KIND] = K_OTHER  # whoever looks second must see what the first has not
+                line[P_KIND] = K_OTHER  # the second reader that looks must see what the first did not
             readers.add(reader)
             carrying = carrying_of(link)
             if carrying is None:
@@ -422,7 +425,7 @@ class _Maker:
         parts.others[number] = ArrangeStep(stage, slot, trace, looks, edges)
 
         def refresh() -> None:
-            # Where the other sides of all joins have ended, its rows are looked up by nobody.
+            # Once the other sides of all joins have ended, nobody looks up its rows.
             parts.steps[number, P_TRACE] = -1 if trace.is_done else at
 
         parts.refreshers.append(refresh)
@@ -473,37 +476,39 @@ class _Maker:
             self._parts.others[number] = step
 
 
-def _known(machine: Machine) -> ReduceMachine | ConsolidateMachine | FirstMachine | LookupMachine:
-    """The machine of a barrier."""
+def _barrier_machine(machine: Machine) -> ReduceMachine | ConsolidateMachine | FirstMachine | LookupMachine:
+    """Return the machine of a barrier, as one of the kinds that compiled loops support."""
     assert isinstance(machine, _MACHINES)
     return machine
 
 
 class _FailingLinks(NamedTuple):
-    """by_use: by connector where what fails on it waits; made: connectors that only bring that away."""
+    """by_use: slots for failures, by the connector that finds them; only_leaving: connectors that take these
+    away.
+    """
 
     by_use: dict[LinkUse, list[Failing]]
-    made: set[LinkUse]
+    only_leaving: set[LinkUse]
 
 
 def _transforms(link: Link) -> tuple[object, ...]:
-    """What a connector does, one thing after another."""
+    """Return the transforms of a connector, in order."""
     if isinstance(link.transform, Composed):
         return tuple(link.transform.transforms)
     return () if link.transform is None else (link.transform,)
 
 
 def _fails_inside(link: Link) -> bool:
-    """Whether a connector brings failures away of a chain that is inside the loop, iteration by iteration."""
+    """Return True if a connector takes away failures of a chain inside the loop, iteration by iteration."""
     last = _transforms(link)[-1:]
     return bool(last) and isinstance(last[0], FailureTransform) and last[0].failures.counters != 0
 
 
-def _are_known(routes: Sequence[object]) -> bool:
-    """Whether rows are divided as a kernel can."""
+def _are_supported(routes: Sequence[object]) -> bool:
+    """Return True if a kernel can divide rows by all these routes."""
     return all(route is None or isinstance(route, KeyRoute | UnitRoute) for route in routes)
 
 
 def _kind_of(kernel: str | None) -> int:
-    """The kind of barrier that a reduce is."""
+    """Return the kind of barrier that a reduce is."""
     return {"least": K_LEAST, "sums": K_TOTALS}.get(kernel or "", K_BARRIER)

@@ -1,8 +1,8 @@
-"""In which order do the stages of a loop have their turns within an iteration?
+"""In which order do the stages of a loop run within an iteration?
 
-A loop's *children* are its stages and the loops directly within it. One comes before another if something
-leads from it to the other without going round. An inner loop is one child: all of its iterations come between
-what leads into it and what it leads to.
+A loop's *children* are its stages and the loops directly within it. One comes before another if a path leads
+from it to the other without going round. An inner loop is one child: all of its iterations run after the
+children that lead into it, and before those that it leads to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["places_of"]
 def places_of(
     members: Sequence[Member], links: Sequence[Link], layout: TimeLayout
 ) -> dict[int, list[int]] | None:
-    """For each stage its place in each of its loops, outermost first; None if there is no such order."""
+    """Return for each stage its place in each of its loops, outermost first; None if there is no order."""
     loops_of = {member.stage: member.loops for member in members}
     places: dict[int, list[int]] = {member.stage: [] for member in members}
     for loop in sorted({loop for member in members for loop in member.loops}):
@@ -30,7 +30,7 @@ def places_of(
             return None
         for member in inside:
             places[member.stage].append(order[_child(member.stage, member.loops, depth)])
-    # Loops were numbered outermost first, and so were the places of each stage.
+    # Loops are numbered outermost first, and so each stage's places are in that order.
     return places
 
 
@@ -43,22 +43,22 @@ def _child(stage: int, loops: Sequence[int], depth: int) -> _Child:
 
 
 def _children(inside: Sequence[Member], depth: int) -> dict[_Child, int]:
-    """Each with its first stage, by which those that nothing else orders are in order."""
-    found: dict[_Child, int] = {}
+    """Return each child with its first stage, which orders children that nothing else orders."""
+    children: dict[_Child, int] = {}
     for member in inside:
-        found.setdefault(_child(member.stage, member.loops, depth), member.stage)
-    return found
+        children.setdefault(_child(member.stage, member.loops, depth), member.stage)
+    return children
 
 
 def _direct(
     links: Sequence[Link], loops_of: dict[int, tuple[int, ...]], loop: int, depth: int, layout: TimeLayout
 ) -> set[tuple[_Child, _Child]]:
-    """What leads from child to child within one iteration of the loop, which is so deep."""
+    """Return the pairs of children connected within one iteration of the loop, which is at `depth`."""
     outer = sum(
         ((1 << bits) - 1) << shift
         for bits, shift in zip(layout.level_bits[: depth + 1], layout.shifts[: depth + 1], strict=True)
     )
-    found = set()
+    pairs = set()
     for link in links:
         ends = [loops_of.get(stage, ()) for stage in (link.source, link.target)]
         if not all(loop in loops for loops in ends) or link.add & outer:
@@ -67,12 +67,12 @@ def _direct(
             _child(stage, loops, depth) for stage, loops in zip((link.source, link.target), ends, strict=True)
         )
         if before != after:
-            found.add((before, after))
-    return found
+            pairs.add((before, after))
+    return pairs
 
 
 def _order(children: dict[_Child, int], direct: set[tuple[_Child, _Child]]) -> dict[_Child, int] | None:
-    """A topological order, as numbers."""
+    """Return a topological order, as a number for each child; None if there is none."""
     before = dict.fromkeys(children, 0)
     for _, after in direct:
         before[after] += 1

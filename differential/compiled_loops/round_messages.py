@@ -1,16 +1,15 @@
 """A round message on its way to another worker: a vote on a loop, and rows for the slots of the loop.
 
-    header   the vote; slot, columns and rows of each part, columns below zero if it is packed; which ports
-    have
-             ended
-    rows     of each part in turn: its words; or, packed, how many bytes its values take, place, width and
-             base of each column, and these bytes, filled up to whole words
+    header   the vote; slot, columns and rows of each part (columns negative if it is packed); which ports
+             have ended
+    rows     for each part in turn: its words; or, packed, the number of bytes of its values, then place,
+             width and base of each column, and these bytes, padded to whole words
     symbols  as with other rows, if there are any
 
-All numbers are little-endian, of eight bytes. A kernel takes up round messages that have no packed rows
-(`differential/kernels/compiled_loops/round_messages.py`), and leaves others to Python: no slot has columns
-below zero. Packed rows are read where they came in, so nothing that is said of them is believed before it is
-checked.
+All numbers are little-endian, of eight bytes. A kernel takes up round messages without packed rows
+(`differential/kernels/compiled_loops/round_messages.py`), and leaves others to Python: it recognises them by
+their negative columns. Packed rows are read in the memory in which they arrived, so everything in their
+description is checked before it is used.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ from timely.wire.batch import Frame, bytes_of, register
 __all__ = ["RoundMessage", "column_of"]
 
 _HEADER: Final = struct.Struct("<7q2?")
-"""All of `Vote` but the last of it, with the number of parts before what is true or false."""
+"""All of `Vote` but its last field, with the number of parts before the two booleans."""
 
 _SHAPE: Final = struct.Struct("<3q")
-"""Slot, columns and rows of a part. Behind the last one is the rest of `Vote`."""
+"""Slot, columns and rows of a part. The last field of `Vote` follows behind the last part."""
 
 _COLUMN: Final = struct.Struct("<3q")
 _SIZE: Final = struct.Struct("<q")
@@ -47,7 +46,7 @@ _WORD: Final = 8
 
 
 class _Shape(NamedTuple):
-    """Of a part on the wire; `columns` below zero if it is packed."""
+    """Shape of a part on the wire; `columns` is negative if it is packed."""
 
     slot: int
     columns: int
@@ -61,7 +60,7 @@ class RoundMessage:
 
     parts    slot and rows with time and difference, as int64[columns, rows] or packed
     symbols  the words among them whose values the other worker has to know
-    moved    by how much the times of the rows have been moved since they came: see `Slots.times`
+    moved    what was added to the times of the rows since they arrived: see `Slots.times`
     """
 
     vote: Vote
@@ -73,15 +72,15 @@ class RoundMessage:
 
     @property
     def rows(self) -> int:
-        """How many there are in all slots; a message may bring none."""
+        """Number of rows for all slots; a message may bring none."""
         return rows_in([part for _, part in self.parts])
 
     def shifted(self, keep: int, add: int) -> Self:
-        """Never: a round message crosses no connector."""
+        """Refuse: a round message crosses no connector."""
         raise InternalError("a round message on a connector")
 
     def rebased(self, step: int) -> Self:
-        """Every time later by `step`."""
+        """Return the message with every time later by `step`."""
         if step == 0 or not self.parts:
             return self
         moved = []
@@ -92,16 +91,16 @@ class RoundMessage:
         return type(self)(self.vote, tuple(moved), self.symbol_words, self.moved + step)
 
     def latest(self, shift: int, mask: int) -> int:
-        """The largest value of the counter at `shift` and `mask` in the times of its rows."""
+        """Return the largest value of the counter at `shift` and `mask` in the times of its rows."""
         times = [column_of(part, -2) for _, part in self.parts]
         return max((int(((each >> shift) & mask).max()) for each in times), default=0)
 
     def until(self, shift: int, mask: int, last: int) -> Self | None:
-        """Never: see `shifted`."""
+        """Refuse: see `shifted`."""
         raise InternalError("a round message on a connector")
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """Header, rows of all parts, and the symbols that `peer` has not got."""
+        """Return header, rows of all parts, and the symbols that `peer` has not got."""
         *numbers, passes, is_empty, ended = self.vote
         header = _HEADER.pack(*numbers, len(self.parts), passes, is_empty)
         shapes = [_SHAPE.pack(slot, *_shape_of(part)) for slot, part in self.parts]
@@ -114,12 +113,12 @@ class RoundMessage:
         return frames
 
     def on_sent(self, peer: int) -> None:
-        """The symbols of the rows are on their way to `peer`."""
+        """Note that the symbols of the rows are on their way to `peer`."""
         if self.symbol_words:
             SYMBOLS.on_sent(peer)
 
     def symbols(self, mark: Mark) -> None:
-        """All words of the rows."""
+        """Show all words of the rows."""
         for _, part in self.parts:
             if isinstance(part, Block):
                 part.symbols(mark, range(part.columns - 2))
@@ -128,8 +127,9 @@ class RoundMessage:
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """Return the message of two or three frames; `PeerError` unless header, rows and symbols agree
-        exactly.
+        """Return the message of two or three frames.
+
+        Raises PeerError unless header, rows and symbols agree exactly.
         """
         vote, parts = _checked(frames, peer)
         _learn(frames, peer, parts)
@@ -137,24 +137,24 @@ class RoundMessage:
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Learn the symbols; rows of other dataflows may hold them without bringing them again."""
+        """Learn the symbols, drop the rows: rows of other dataflows may use these symbols without entries."""
         _, parts = _checked(frames, peer)
         _learn(frames, peer, parts)
         return frames[:2]
 
 
 def column_of(part: Part, column: int) -> Int64s:
-    """The words of a column of some rows, which may count from behind."""
+    """Return the words of a column of some rows; a negative `column` counts from behind."""
     if not isinstance(part, Block):
-        found: Int64s = part[column]
-        return found
+        column_words: Int64s = part[column]
+        return column_words
     words: Int64s = np.empty(part.rows, np.int64)
     part.write(column % part.columns, words)
     return words
 
 
 def _shape_of(part: Part) -> tuple[int, int]:
-    """Columns and rows as a header says them."""
+    """Return columns and rows as in a header."""
     if isinstance(part, Block):
         return -part.columns, part.rows
     columns, rows = part.shape
@@ -162,13 +162,13 @@ def _shape_of(part: Part) -> tuple[int, int]:
 
 
 def _pieces_of(part: Part) -> Sequence[Frame]:
-    """The bytes of some rows, piece by piece."""
+    """Return the bytes of some rows, piece by piece."""
     if not isinstance(part, Block):
         return [np.ascontiguousarray(part).reshape(-1).view(np.uint8).data]
     columns, memory = part.lying()
     size = len(memory)
-    said = [_SIZE.pack(size), *(_COLUMN.pack(*column) for column in columns)]
-    return [*said, memory, bytes(-size % _WORD)]
+    header = [_SIZE.pack(size), *(_COLUMN.pack(*column) for column in columns)]
+    return [*header, memory, bytes(-size % _WORD)]
 
 
 def _learn(frames: Sequence[memoryview], peer: int, parts: Sequence[tuple[int, Part]]) -> None:
@@ -178,8 +178,8 @@ def _learn(frames: Sequence[memoryview], peer: int, parts: Sequence[tuple[int, P
 
 
 def _checked(frames: Sequence[memoryview], peer: int) -> tuple[Vote, tuple[tuple[int, Part], ...]]:
-    """Return the vote of a message on the wire, and its parts; words are copied, packed rows stay where they
-    are.
+    """Return the vote of a message on the wire, and its parts: words copied, packed rows in the frame's
+    memory.
     """
     if len(frames) not in (2, 3):
         raise PeerError(f"worker {peer} sent a round message in frames: {len(frames)}, not two or three")
@@ -189,16 +189,16 @@ def _checked(frames: Sequence[memoryview], peer: int) -> tuple[Vote, tuple[tuple
         behind = _HEADER.size + _SHAPE.size * parts
         if parts >= 0 and behind <= size:
             shapes = [_Shape(*each) for each in _SHAPE.iter_unpack(header[_HEADER.size : behind])]
-            found = _parts_in(bytes_of(frames[1]), shapes)
-            if found is not None:
+            held = _parts_in(bytes_of(frames[1]), shapes)
+            if held is not None:
                 ended = bytes(header[behind:])
-                return Vote(worker, number, bound, first, barrier, counters, passes, is_empty, ended), found
+                return Vote(worker, number, bound, first, barrier, counters, passes, is_empty, ended), held
     raise PeerError(f"worker {peer} sent a round message whose header does not say what is in it")
 
 
 def _parts_in(rows: memoryview, shapes: Sequence[_Shape]) -> tuple[tuple[int, Part], ...] | None:
-    """The parts of these shapes, which take all of `rows`; None if they do not, or there are none such."""
-    found: list[tuple[int, Part]] = []
+    """Return parts of these shapes, which take all of `rows`; None if they do not, or a shape is wrong."""
+    parts: list[tuple[int, Part]] = []
     at = 0
     for shape in shapes:
         if shape.slot < 0 or not 2 <= abs(shape.columns) <= ROW_WORDS_MAX or shape.rows < 1:
@@ -209,20 +209,21 @@ def _parts_in(rows: memoryview, shapes: Sequence[_Shape]) -> tuple[tuple[int, Pa
             if size > len(left):
                 return None
             words = np.frombuffer(left[:size], np.int64).reshape(shape.columns, shape.rows)
-            found.append((shape.slot, words.copy()))
+            parts.append((shape.slot, words.copy()))
         else:
             block = _block_in(left, -shape.columns, shape.rows)
             if block is None:
                 return None
             size = block[1]
-            found.append((shape.slot, block[0]))
+            parts.append((shape.slot, block[0]))
         at += size
-    return tuple(found) if at == len(rows) else None
+    return tuple(parts) if at == len(rows) else None
 
 
 def _block_in(left: memoryview, columns: int, rows: int) -> tuple[Block, int] | None:
-    """The packed rows that `left` begins with, and the bytes that they take with all that is said of them;
-    None if anything of them would lie elsewhere.
+    """Return the packed rows at the start of `left`, and how many bytes they take with their description.
+
+    Returns None if any of that would lie outside of `left`.
     """
     begin = _SIZE.size + _COLUMN.size * columns
     if len(left) < begin or rows > BLOCK_ROWS:

@@ -1,4 +1,4 @@
-"""How a loop that several workers run goes from round to round within a kernel: the tables for it."""
+"""Tables for the kernel that runs a loop of several workers from round to round."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ STOPS: Final = {
     VOTES_ELSEWHERE: Stop.VOTES,
     ENDS: Stop.ENDS,
 }
-"""Why a call has ended if not for a step that is Python's."""
+"""Why a call has ended, unless Python has to do a step."""
 
 _NUMBERS: Final = struct.Struct(f"<{ROUND}q")
 
 _ROUNDS_MAX: Final = 256
-"""Rounds that are taken up before others have their turn."""
+"""Rounds that it runs before it lets other work run."""
 
 
 class Rounds:
     """The rounds of one worker's share.
 
     Args:
-        to_barriers: of slots for other workers whose rows go to barriers: which barrier.
+        to_barriers: by slot for rows to another worker: the barrier they go to, if they go to one.
         state, round_counts: of the loop, as kernels take them.
     """
 
@@ -88,24 +88,24 @@ class Rounds:
         self._round = np.zeros(ROUND, np.int64)
         self._state = state
         self._tables = np.zeros((TABLES, 3), np.int64)
-        self._kept: dict[int, Int64s] = {}
-        """What tables name by address."""
+        self._arrays: dict[int, Int64s] = {}
+        """By table the array that it names by address."""
         self._header = np.zeros((1, 4), np.int64)
         self._header_bytes = self._header.data.cast("B")
         self._numbers = self._round.data
         """The same memory as `_round`: single words of an array are slow to write."""
         self._ended: Int64s = np.zeros((2, 0), np.int64)
         self._ended_now = b""
-        """What its second line says."""
+        """The values of its second line."""
         self._put(T_HEADER, self._header)
         self._put(T_STATE, state.reshape(1, -1))
         self._put(T_COUNTS, round_counts)
         self._put(T_FIELDS, parts.fields)
 
     def begin(self, start: RoundInput) -> None:
-        """Let what follows start from there."""
+        """Prepare the tables for rounds that begin from `start`."""
         lent, vote = start.lent, start.vote
-        if self._kept.get(T_LINES) is not lent.lines:
+        if self._arrays.get(T_LINES) is not lent.lines:
             self._describe(lent.lines)
         if self._ended.shape[1] != len(start.ended):
             self._ended, self._ended_now = np.zeros((2, len(start.ended)), np.int64), bytes(len(start.ended))
@@ -121,8 +121,8 @@ class Rounds:
         phase = LISTENS
         if start.begins:
             phase = WORKS
-            self._state[X_TURNS] = 0  # no barrier opens before all have said what waits at them
-        # In the order of `layout.py`, with 0 for what others write.
+            self._state[X_TURNS] = 0  # no barrier opens before all workers have voted
+        # In the order of `layout.py`, with 0 for fields that others write.
         _NUMBERS.pack_into(
             self._numbers, 0,
             phase, _ROUNDS_MAX, lent.looks, 0, start.anchor, self._parts.epoch_shift, start.word,
@@ -134,9 +134,9 @@ class Rounds:
         """Number of the last vote."""
         return int(self._round[R_VOTE + V_NUMBER])
 
-    def call(self, kept: int) -> int:
-        """Go on; return why it has ended. `kept`: the least time of what is kept outside of slots."""
-        self._round[R_KEPT] = kept
+    def call(self, held_least: int) -> int:
+        """Continue; return why it ended. `held_least`: the least time of rows held outside of slots."""
+        self._round[R_KEPT] = held_least
         return run_rounds(self._tables, self._round)
 
     def result(self, why: int) -> RoundResult:
@@ -149,7 +149,7 @@ class Rounds:
         return RoundResult(STOPS[why], vote, rounds, numbers[R_FIRST_OF_ALL], bool(numbers[R_ARE_ALIKE]))
 
     def _describe(self, lines: Int64s) -> None:
-        """The first time, or with other workers."""
+        """Fill the tables: the first time, or when the lines to other workers are new."""
         parts = self._parts
         self._put(T_LINES, lines)
         self._put(T_STEPS, parts.steps)
@@ -172,8 +172,8 @@ class Rounds:
         assert V_ENDED + 1 == ROUND - R_VOTE
 
     def _put(self, number: int, table: Int64s) -> None:
-        """Describe a table."""
-        if self._kept.get(number) is not table:
+        """Enter the array of a table."""
+        if self._arrays.get(number) is not table:
             assert table.flags.c_contiguous
-            self._kept[number] = table
+            self._arrays[number] = table
             self._tables[number] = table.ctypes.data, *table.shape

@@ -1,8 +1,8 @@
-"""Where rows of a compiled loop wait: arrays that Python owns and a kernel fills.
+"""Slots, in which rows of a compiled loop wait: arrays that Python owns and a kernel fills.
 
-Of a load so many wait that as words they would be the most that there ever is. So what Python puts behind
-many others is packed, block by block, and only the last rows are left as words. These are always too many for
-a kernel, who therefore leaves the slot to Python, and need not know of the others.
+During a load so many rows wait that, unpacked, they would take the most memory of all. So Python packs rows
+that it adds to many others, block by block, and leaves only the last rows as words. These are always too many
+for a kernel: it leaves the slot to Python, and need not know of the packed rows.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["LOOSE_ROWS_MAX", "Slots"]
 _ROOM_FIRST: Final = 64
 _ROOM_KEPT: Final = 1 << 16
 _ROOM_AT_REST: Final = 1 << 12
-"""For so many rows a slot keeps its room from one iteration to the next, and from one span to the next."""
+"""Rows for which a slot keeps its room from one iteration to the next, and from one span to the next."""
 
 LOOSE_ROWS_MAX: Final = 1 << 14
-"""More rows than these are packed."""
+"""Most rows that wait as words before rows are packed."""
 
 
 class Slots:
-    """All slots of a compiled loop, by number. `table` is what kernels see of them.
+    """All slots of a compiled loop, by number. `table` describes them to kernels.
 
     counters: the bits of a time word that are not its epoch's
     """
@@ -52,21 +52,23 @@ class Slots:
         self._counters = counters
         self._arrays: list[Int64s] = []
         self.times: dict[int, tuple[int, ...]] = {}
-        """By slot the words of its rows that are times, too."""
+        """By slot the words of its rows that are times, beside the time word."""
         self.packed: dict[int, list[Block]] = {}
-        """What is packed of the rows of a slot, behind which more than ROWS_MAX are words."""
+        """Packed rows by slot; a slot that has some has more than ROWS_MAX rows as words, too."""
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
         self.are_large = False
-        """Whether some slot has more room than it keeps where little happens."""
+        """True if some slot has more room than it keeps between spans."""
         self.bound = 0
-        """The epochs before that of this time word are closed."""
+        """All epochs before that of this time word are closed."""
 
     def __len__(self) -> int:
         return len(self._arrays)
 
     def add(self, columns: int, components: int = 0, times: Sequence[int] = ()) -> int:
-        """Add a slot for rows of so many columns, and of so many components if they are of any, and return
-        its number. `times`: the words of the rows that are times, too.
+        """Add a slot for rows of `columns` columns, and return its number.
+
+        `components`: their number, if the rows are of components. `times`: words of the rows that are times,
+        beside the time word.
         """
         self._arrays.append(np.empty((columns, _ROOM_FIRST), np.int64))
         self.table = np.concatenate([self.table, np.zeros((1, SLOT), np.int64)])
@@ -79,30 +81,30 @@ class Slots:
         return number
 
     def rows(self, slot: int) -> int:
-        """How many rows wait there as words; some do if any wait."""
+        """Return how many rows wait there as words; some do if any wait."""
         rows: int = self.table.item(slot, S_ROWS)
         return rows
 
     @property
     def packed_rows(self) -> int:
-        """How many wait packed, in all slots."""
-        if not self.packed:  # as nearly always
+        """Number of rows that wait packed, in all slots."""
+        if not self.packed:  # fast path
             return 0
         return sum(block.rows for blocks in self.packed.values() for block in blocks)
 
     def put(self, slot: int, words: Int64s, time: int = -2) -> None:
-        """Let rows wait; `time`: the column in which their time is."""
+        """Add rows to a slot; `time`: the column of their time word."""
         rows = words.shape[1]
         if rows == 0:
             return
         if rows <= ROWS_MAX:
-            # One layout, one compiled signature.
+            # Kernels are compiled for one memory layout only.
             words = np.ascontiguousarray(words)
             column = time % words.shape[0]
             if put_rows(self.table, slot, words, column, self.bound, self._counters):
                 return
         table = self.table
-        held, known = table.item(slot, S_ROWS), table.item(slot, S_LEAST)
+        held, least_before = table.item(slot, S_ROWS), table.item(slot, S_LEAST)
         if held + rows > LOOSE_ROWS_MAX and rows > ROWS_MAX and time == -2:
             self._put_many(slot, words)
         else:
@@ -111,13 +113,13 @@ class Slots:
             self._arrays[slot][:, held : held + rows] = words
             table[slot, S_ROWS] = held + rows
         least, following = least_in(words[time], self.bound, self._counters)
-        if least < known:
+        if least < least_before:
             table[slot, S_LEAST] = least
         if following < FAR:
             table[slot, S_NEXT] = min(table.item(slot, S_NEXT), following)
 
     def _put_many(self, slot: int, words: Int64s) -> None:
-        """Pack what is there, and, where the new rows are many themselves, all but the last of them."""
+        """Pack the rows that are there and, if the new rows are many themselves, all but the last of them."""
         rows = words.shape[1]
         last = rows - ROWS_MAX - 1 if rows > LOOSE_ROWS_MAX // 2 else 0
         blocks = self.packed.setdefault(slot, [])
@@ -129,18 +131,18 @@ class Slots:
         self.table[slot, S_ROWS] = rows - last
 
     def put_packed(self, slot: int, blocks: Iterable[Block]) -> None:
-        """Let rows wait as they are packed already; where they are few, as words."""
+        """Add packed rows to a slot; unpack them if the slot has few."""
         for block in blocks:
             held, rows = self.rows(slot), block.rows
             if held + rows <= LOOSE_ROWS_MAX and slot not in self.packed:
                 self.put(slot, block.words())
                 continue
-            # So many are words, for a kernel to see that they are too many.
-            few = min(max(ROWS_MAX + 1 - held, 0), rows)
-            if few:
-                self.put(slot, block.between(0, few).words())
-            if few < rows:
-                self._put_block(slot, block.between(few, rows))
+            # Leave so many rows as words that a kernel sees that they are too many.
+            as_words = min(max(ROWS_MAX + 1 - held, 0), rows)
+            if as_words:
+                self.put(slot, block.between(0, as_words).words())
+            if as_words < rows:
+                self._put_block(slot, block.between(as_words, rows))
 
     def _put_block(self, slot: int, block: Block) -> None:
         self.packed.setdefault(slot, []).append(block)
@@ -149,40 +151,40 @@ class Slots:
         line[S_LEAST], line[S_NEXT] = min(int(line[S_LEAST]), least), min(int(line[S_NEXT]), following)
 
     def find_packed(self) -> None:
-        """After a kernel has looked, among the rows that are words, which counters wait first: among the
-        others, too.
-        """
+        """Lower `S_NEXT` of each slot to the first counters of its packed rows, which kernels do not see."""
         for slot, blocks in self.packed.items():
             line = self.table[slot]
             for block in blocks:
                 line[S_NEXT] = min(int(line[S_NEXT]), self.next_of(_times_of(block)))
 
     def next_of(self, times: Int64s) -> int:
-        """The least counters of times of closed epochs, FAR if none is of any."""
+        """Return the least counters of those times that are of closed epochs; FAR if there are none."""
         following: int = least_in(times, self.bound, self._counters)[1]
         return following
 
     def take(self, slot: int) -> Int64s:
-        """All rows, which wait no more."""
+        """Remove all rows from a slot and return them."""
         return self._take_words(slot) if slot not in self.packed else joined(self.take_parts(slot))
 
     def take_parts(self, slot: int) -> list[Part]:
-        """The same in parts, of which some are packed."""
+        """Remove all rows from a slot and return them in parts, some of which are packed."""
         blocks = self.packed.pop(slot, [])
         return [*blocks, np.ascontiguousarray(self._take_words(slot))]
 
     def take_moved(self, slot: int, keep: int, add: int) -> tuple[Int64s, int] | None:
-        """All rows, which wait no more, with every time `t` at `(t & keep) + add`, sorted and summed; and the
-        least of these times. None, and they wait on, if they are more than a few.
+        """Remove few rows from a slot; return them with every time `t` at `(t & keep) + add`, and the least
+        time.
+
+        The rows are sorted and summed. If there are more than a few, they stay, and the result is None.
         """
         table = self.table
         rows = table.item(slot, S_ROWS)
         if rows > ROWS_MAX or slot in self.packed:
             return None
-        found: tuple[Int64s, int] = moved_in_order(self._arrays[slot], rows, keep, add)
+        moved: tuple[Int64s, int] = moved_in_order(self._arrays[slot], rows, keep, add)
         table[slot, S_ROWS] = 0
         table[slot, S_LEAST] = table[slot, S_NEXT] = FAR
-        return found
+        return moved
 
     def _empty(self, slot: int) -> None:
         table = self.table
@@ -194,22 +196,22 @@ class Slots:
         self._empty(slot)
         if array.shape[1] <= _ROOM_KEPT:
             return array[:, :rows].copy()
-        # The memory of a load is handed over, and given back behind its rows.
+        # The array of a load is given away; `shortened` frees the room behind its rows.
         self._arrays[slot] = np.empty((array.shape[0], _ROOM_FIRST), np.int64)
         self._describe(slot)
         return shortened(array, rows)
 
     def look(self, slot: int) -> Int64s:
-        """The rows that are words, where they are: not to be kept, nor written to."""
+        """Return the rows that are words, in place: not to be kept, nor written to."""
         return self._arrays[slot][:, : self.rows(slot)]
 
     def looks(self, slot: int) -> Iterator[Int64s]:
-        """All rows, some at a time, as `look`."""
+        """Yield all rows, some at a time; use them as those of `look`."""
         yield from (block.words() for block in self.packed.get(slot, ()))
         yield self.look(slot)
 
     def make_room(self, slot: int, rows: int) -> None:
-        """Let so many rows fit."""
+        """Make room for at least `rows` rows in all."""
         array = self._arrays[slot]
         if array.shape[1] >= rows:
             return
@@ -219,8 +221,9 @@ class Slots:
         self._describe(slot)
 
     def tidy(self) -> None:
-        """A span is over: let go of the room that it has needed, where it was much. The next one that is
-        as large takes it anew, and what it has to do with so many rows takes far longer.
+        """Free the room of slots after a span that needed much.
+
+        A next span as large allocates the room anew; its work on so many rows takes far longer than that.
         """
         if not self.are_large:
             return
@@ -234,11 +237,11 @@ class Slots:
                 self._describe(slot)
 
     def least(self, slot: int) -> int:
-        """The least time of its rows, FAR without any."""
+        """Return the least time of the rows, FAR without any."""
         return int(self.table[slot, S_LEAST])
 
     def rebase(self, by: Rebase, slot: int, time: int = -2) -> None:
-        """Words of a slot count from a later epoch."""
+        """Make time words of a slot count from a later epoch."""
         rows = self.rows(slot)
         if rows:
             array = self._arrays[slot]
@@ -261,7 +264,7 @@ class Slots:
 
 
 def _times_of(block: Block) -> Int64s:
-    """The times of rows, one for all if they have the same."""
+    """Return the times of rows; one for all if they have the same."""
     if (only := block.only(-2)) is not None:
         return np.array([only], np.int64)
     times: Int64s = np.empty(block.rows, np.int64)

@@ -1,7 +1,7 @@
-"""What a step of a compiled loop does when Python does it: as its vertex would, and with the same machines.
+"""Steps of a compiled loop in Python: each does what its vertex would, with the same machines.
 
-A kernel does the same where little is to be done; see `differential/kernels/compiled_loops`. Both find rows
-in the same slots and traces, so that either may do any step.
+A kernel does the same if little is to be done; see `differential/kernels/compiled_loops`. Both use the same
+slots and traces, so that either may do any step.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ __all__ = [
     "FailedGroups",
     "Failing",
     "FailingStep",
+    "IgnoredPort",
     "JoinStep",
     "Look",
     "OtherStep",
     "Step",
     "TransformStep",
-    "Unheard",
     "pass_all",
     "pass_on",
 ]
 
 
 class Failing(NamedTuple):
-    """Where the failures of a chain wait until they leave the compiled loop, as rows of `FAILURES`. `rounds`:
-    see `FailureTransform`.
+    """A slot in which failures of a chain wait until they leave the loop, as rows of `FAILURES`.
+
+    `rounds`: see `FailureTransform`.
     """
 
     failures: ChainFailures
@@ -56,21 +57,21 @@ class Failing(NamedTuple):
     rounds: int
 
     def take(self, slots: Slots) -> None:
-        """Put what has failed of the last batch into the slot."""
+        """Put the failures of the last batch into the slot."""
         self.put(self.failures.take_all(), slots)
 
     def put(self, failed: Sequence[Failed], slots: Slots) -> None:
-        """Put what has failed into the slot."""
+        """Put failures into the slot."""
         batch = self.failures.as_batch(failed, self.rounds)
         if batch is not None:
             slots.put(self.slot, batch.words)
 
 
 class Edge:
-    """A connector within a compiled loop, or one that leaves it: from what a stage sends to a slot.
+    """A connector within a compiled loop, or one that leaves it: from the output of a stage to a slot.
 
-    `use` is None if it is only a way: what is put in comes out. `outs`: for each worker the slot of its
-    rows, if they are divided. `failing`: where rows go that the connector has no answer for.
+    `use` is None if the edge only passes rows on, unchanged. `outs`: for each worker the slot of its rows, if
+    they are divided. `failing`: slots for the failures of rows that the connector has no answer for.
     """
 
     __slots__ = ("failing", "outs", "slot", "use")
@@ -84,13 +85,13 @@ class Edge:
         self.failing = failing
 
     def carry(self, words: Int64s, slots: Slots) -> None:
-        """Put rows into the slot, as they arrive there."""
+        """Put rows into the slot, as they arrive behind the connector."""
         if self.use is None:
             slots.put(self.slot, words)
             return
         if words.shape[1] == 0:
             return
-        for failing in self.failing:  # what another connector with the same chain has found
+        for failing in self.failing:  # drop failures left by another connector with the same chain
             failing.failures.clear()
         carried = self.use.carry(UpdateBatch(words), int(words[-2].min()))
         for failing in self.failing:
@@ -114,18 +115,18 @@ def pass_on(words: Int64s, edges: Iterable[Edge], slots: Slots) -> None:
 
 
 class Step(Protocol):
-    """What is done with the rows of a slot."""
+    """The work on rows of a slot."""
 
     slot: int
     stage: int
 
     def work(self, slots: Slots) -> None:
-        """Take up all that waits in the slot."""
+        """Take all rows from the slot and do the step for them."""
         ...
 
 
 class JoinStep:
-    """Rows of a join's own, at one of its ports."""
+    """Rows that a join keeps itself, at one of its ports."""
 
     def __init__(self, stage: int, slot: int, machine: JoinMachine, port: int, edges: Sequence[Edge]) -> None:
         self.stage = stage
@@ -135,7 +136,7 @@ class JoinStep:
         self.edges = edges
 
     def work(self, slots: Slots) -> None:
-        """Match and keep them."""
+        """Find matches of the rows, and keep the rows."""
         pairs = self.machine.recv_parts(self.port, slots.take_parts(self.slot))
         pass_all(self.machine, pairs, self.edges, slots)
 
@@ -153,17 +154,17 @@ class Look:
         self.stage = stage
 
     def take(self, batch: Batch, slots: Slots) -> None:
-        """Match what was inserted."""
+        """Find matches of the inserted rows."""
         if self.use is not None:
             carried = self.use.carry(batch, int(arranged(batch).words[-2].min()))
-            assert carried is not None, "rows of an arrangement are not filtered on their way"
+            assert carried is not None, "connectors of an arrangement do not filter"
             batch = carried[0]
         pairs = self.machine.recv_arranged(self.port, [arranged(batch)])
         pass_all(self.machine, pairs, self.edges, slots)
 
 
-class Unheard:
-    """A port of an arrangement whose reader sees all rows by their times, and hears of no insert."""
+class IgnoredPort:
+    """A port for inserts of an arrangement whose reader ignores them: it looks rows up by their times."""
 
     def __init__(self, stage: int) -> None:
         self.stage = stage
@@ -173,14 +174,14 @@ class Unheard:
 
 
 def pass_all(machine: JoinMachine, pairs: Int64s, edges: Sequence[Edge], slots: Slots) -> None:
-    """Put all pairs of what a join has accepted into slots, piece by piece."""
+    """Put all pairs of the rows that a join has accepted into slots, piece by piece."""
     pass_on(pairs, edges, slots)
     while not machine.is_done:
         pass_on(machine.work(), edges, slots)
 
 
 class ArrangeStep:
-    """Rows go into a trace that others read, each of whom is told."""
+    """Inserts rows into a trace that others read, and lets each reader look."""
 
     def __init__(
         self, stage: int, slot: int, trace: SharedTrace, looks: Sequence[Look], edges: Sequence[Edge]
@@ -192,14 +193,14 @@ class ArrangeStep:
         self.edges = edges
 
     def work(self, slots: Slots) -> None:
-        """Insert, and let all look."""
+        """Insert the rows, and let all readers look."""
         parts = slots.take_parts(self.slot)
         try:
-            found = in_order(parts)
+            ordered = in_order(parts)
         except OverflowError:
             raise row_overflow(words_in(parts), self.trace.show) from None
-        words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
-        del found
+        words = ordered.unpack(0, ordered.rows) if isinstance(ordered, PackedRows) else ordered
+        del ordered
         if words.shape[1] == 0:
             return
         batch = ArrangedBatch(words, self.trace.add(words))
@@ -209,7 +210,7 @@ class ArrangeStep:
 
 
 class TransformStep:
-    """Rows on a connector whose transform no kernel knows."""
+    """Rows on a connector whose transform no kernel supports."""
 
     def __init__(self, stage: int, slot: int, edge: Edge) -> None:
         self.stage = stage
@@ -217,13 +218,13 @@ class TransformStep:
         self.edge = edge
 
     def work(self, slots: Slots) -> None:
-        """As the connector does."""
+        """Do what the connector does."""
         for words in each_in(slots.take_parts(self.slot)):
             self.edge.carry(words, slots)
 
 
 class FailingStep:
-    """Rows of which a kernel has found that a connector may have no answer for them."""
+    """Rows that, as a kernel has found, a connector may have no answer for."""
 
     def __init__(self, stage: int, slot: int, transform: LinearTransform, failing: Failing) -> None:
         self.stage = stage
@@ -232,7 +233,7 @@ class FailingStep:
         self.failing = failing
 
     def work(self, slots: Slots) -> None:
-        """Say of each why."""
+        """Put a failure into the slot for each row without an answer."""
         for words in each_in(slots.take_parts(self.slot)):
             self.failing.put(self.transform.apart(words).failed, slots)
 
@@ -247,14 +248,14 @@ class OtherStep:
         self.edges = edges
 
     def work(self, slots: Slots) -> None:
-        """As the vertex does."""
+        """Do what the vertex does."""
         for words in each_in(slots.take_parts(self.slot)):
             for part in self.vertex.passed(words):
                 pass_on(part, self.edges, slots)
 
 
 class FailedGroups(NamedTuple):
-    """A reduce that may find groups without an answer, and where these wait until they leave the loop."""
+    """A reduce that may have groups without an answer, and the slot in which these wait to leave the loop."""
 
     vertex: MachineVertex
     slot: int
@@ -279,12 +280,12 @@ class Barrier:
         self.machine = machine
         self.edges = edges
         self.held: Int64s = np.empty(0, np.int64)
-        """The minimal times of what waits in the machine."""
+        """The minimal times of rows that wait in the machine."""
 
     def open(self, frontier: Int64s, slots: Slots) -> None:
-        """Answer what is complete."""
+        """Answer for all times that are complete."""
         machine = self.machine
-        # Nobody else holds the parts where the machine sums them, and lets go of them.
+        # The list has the only references to the parts, so that the machine can free them while it sums.
         machine.recv(0, [part for part in slots.take_parts(self.slot) if rows_in([part])])
         if self.pending >= 0 and slots.rows(self.pending):
             assert isinstance(machine, ReduceMachine)

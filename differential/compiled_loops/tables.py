@@ -1,5 +1,6 @@
-"""A compiled loop as tables, and what does each of its steps. `layout.py` in
-`differential/kernels/compiled_loops` describes the tables.
+"""A compiled loop as tables, with the Python object behind each of its steps.
+
+`layout.py` in `differential/kernels/compiled_loops` describes the tables.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from differential.compiled_loops.carrying import Carrying
 from differential.compiled_loops.slots import Slots
-from differential.compiled_loops.steps import Barrier, Look, Step, Unheard
+from differential.compiled_loops.steps import Barrier, IgnoredPort, Look, Step
 from differential.compiled_loops.traces import Traces
 from differential.kernels.compiled_loops.layout import (
     E_ADD,
@@ -56,8 +57,8 @@ class Out(NamedTuple):
     """A slot for rows that go to another worker.
 
     slot     where they wait here
-    peer     whose they are
-    target   the slot in which they wait with that worker
+    peer     the worker that they go to
+    target   the slot in which they wait there
     """
 
     slot: int
@@ -68,9 +69,9 @@ class Out(NamedTuple):
 class EdgeRoute(NamedTuple):
     """How an edge divides its rows between workers.
 
-    kind     `BY_KEY` or `BY_UNIT`; by: words of the key, or which word says the bucket
+    kind     `BY_KEY` or `BY_UNIT`; by: number of key words, or the word that has the bucket
     owners   int64[1, buckets]: the worker of each bucket
-    slots    for each worker where its rows wait here
+    slots    by worker: the slot in which its rows wait here
     """
 
     kind: int
@@ -82,9 +83,8 @@ class EdgeRoute(NamedTuple):
 class Leaving(NamedTuple):
     """Rows that wait in a slot to leave by connectors, all of which move times to `(t & keep) + add`.
 
-    way   "summed": of each epoch what its iterations add up to; "as they are"; or "made": as they are, and
-    what
-          the connectors do has been done already
+    way   "summed": with the iterations of each epoch added up; "as they are"; or "made": as they are, with
+          the connectors' transforms applied already
     """
 
     slot: int
@@ -95,7 +95,7 @@ class Leaving(NamedTuple):
 
 
 class GrowingTable:
-    """A table that grows by lines."""
+    """A table that grows line by line."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -105,18 +105,18 @@ class GrowingTable:
         return len(self._lines)
 
     def add(self) -> Int64s:
-        """One more line, all zeros, to be written to."""
+        """Add a line of zeros and return it, to be written to."""
         self._lines.append(np.zeros(self._width, np.int64))
         return self._lines[-1]
 
     def table(self) -> Int64s:
-        """All of them."""
+        """Return all lines as one array."""
         return np.array(self._lines, np.int64).reshape(len(self._lines), self._width)
 
 
 @dataclass
 class Parts:
-    """What a compiled loop consists of; arrays that tables name by address are in `kept`."""
+    """The parts of a compiled loop; `arrays` holds the arrays that tables name by address."""
 
     fields: Int64s
     epoch_shift: int
@@ -128,7 +128,7 @@ class Parts:
     barriers: dict[int, Barrier] = field(default_factory=dict)
     others: dict[int, Step] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
-    looks: dict[tuple[int, int], Look | Unheard] = field(default_factory=dict)
+    looks: dict[tuple[int, int], Look | IgnoredPort] = field(default_factory=dict)
     entries: dict[tuple[int, int], int] = field(default_factory=dict)
     passing: list[int] = field(default_factory=list)
     leaving: list[Leaving] = field(default_factory=list)
@@ -136,7 +136,7 @@ class Parts:
     symbol_words: dict[int, set[int]] = field(default_factory=dict)
     vertices: list[Vertex] = field(default_factory=list)
     refreshers: list[Callable[[], None]] = field(default_factory=list)
-    kept: list[Int64s] = field(default_factory=list)
+    arrays: list[Int64s] = field(default_factory=list)
     steps: Int64s = field(default_factory=lambda: np.zeros((0, STEP), np.int64))
     matches: Int64s = field(default_factory=lambda: np.zeros((0, MATCH), np.int64))
     edges: Int64s = field(default_factory=lambda: np.zeros((0, EDGE), np.int64))
@@ -146,13 +146,13 @@ class Parts:
         self.slots = Slots((1 << self.epoch_shift) - 1)
 
     def close(self) -> None:
-        """All lines are written."""
+        """Make arrays of all lines; no line is added after this."""
         self.steps, self.matches = self.step_rows.table(), self.match_rows.table()
         self.edges = self.edge_rows.table()
 
     @property
     def counts_max(self) -> int:
-        """The most round counts that a step may note: each match goes by edges of its own."""
+        """Most round counts that a step may note: each match has edges of its own."""
 
         def rounds(first: int, last: int) -> int:
             return int(np.count_nonzero(self.edges[first:last, E_IS_ROUND]))
@@ -170,9 +170,9 @@ class Parts:
         )
 
     def keep(self, array: Int64s) -> int:
-        """Hold an array as long as the loop is there; return its address."""
+        """Hold an array for the life of the loop; return its address."""
         array = np.ascontiguousarray(array)
-        self.kept.append(array)
+        self.arrays.append(array)
         return int(array.ctypes.data)
 
     def add_edge(
@@ -183,7 +183,9 @@ class Parts:
         use: LinkUse | None,
         routed: EdgeRoute | None = None,
     ) -> int:
-        """A line for an edge; without `carrying` rows arrive as they are, with so many words."""
+        """Add a line for an edge, and return its number; without `carrying` rows of `words` words arrive
+        unchanged.
+        """
         line = self.edge_rows.add()
         number = len(self.edge_rows) - 1
         line[E_SLOT], line[E_WORDS], line[E_KEEP], line[E_SIGN], line[E_LAST] = slot, words, -1, 1, FAR
@@ -211,6 +213,6 @@ class Parts:
             self.refresh()
 
     def refresh(self) -> None:
-        """Traces are in other memory now: let steps name the traces that are still used."""
+        """Let steps name the traces that are still used, after traces have moved to other memory."""
         for refresh in self.refreshers:
             refresh()

@@ -1,4 +1,4 @@
-"""The traces of a compiled loop, as kernels see them: lent to a call, and taken back after it."""
+"""The traces of a compiled loop as kernels see them: lent before a call, taken back after it."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from progress.compiled.arrays import Int64s
 __all__ = ["SUMMED_ROWS_MIN", "Traces"]
 
 SUMMED_ROWS_MIN: Final = 512
-"""Fewer rows than these a key can have without anybody minding."""
+"""Fewest rows inserted during a span of very many epochs that are worth compacting (`sum_up`)."""
 
 
 class Traces:
-    """Traces that the loop writes, and what it reads of those that others write, by number."""
+    """Traces that the loop writes, and its views of traces that others write, by number."""
 
     def __init__(self) -> None:
         self._read: list[Trace | Reader] = []
         self._traces: list[Trace | Readable] = []
-        """Of these the traces themselves, also where a reader is between."""
+        """The trace behind each entry of `_read`, also where that is a reader."""
         self._ours: list[Trace | None] = []
         """The traces that the loop writes; None for all others."""
         self._lines: list[Int64s] = []
-        """The run table of each as it was described last."""
+        """The run table of each trace as last described."""
         self._marks: list[tuple[Trace, int]] = []
         self.table: Int64s = np.zeros((0, TRACE), np.int64)
 
     def number(self, trace: Trace | Reader, *, is_ours: bool) -> int:
-        """Return the number of a trace, or of what a reader sees of one that others write."""
+        """Return the number of a trace that the loop writes, or of its reader of one that others write."""
         ours = None
         if is_ours:
             assert isinstance(trace, Trace)
             ours = trace
-        for number, known in enumerate(self._read):
-            if known is trace:
+        for number, read in enumerate(self._read):
+            if read is trace:
                 self._ours[number] = self._ours[number] or ours
                 return number
         self._read.append(trace)
@@ -61,23 +61,24 @@ class Traces:
         return len(self._read) - 1
 
     def of(self, number: int) -> Trace | Reader:
-        """Return the trace of a number."""
+        """Return the trace with a number."""
         return self._read[number]
 
     def lend(self) -> bool:
-        """Describe all as they are: before a call, if anything was inserted or merged by others. Return
-        whether any is in other memory now.
+        """Describe traces as they are now, before a call; return True if any has moved to other memory.
+
+        That happens when rows were inserted or merged outside of the kernel.
         """
         has_moved = False
-        known = self._lines
+        lines = self._lines
         for number, trace in enumerate(self._traces):
             # Fast path: once it was lent, the head of a trace stays where it is.
-            if trace.table is not known[number] or trace.tail:
+            if trace.table is not lines[number] or trace.tail:
                 has_moved = self._describe(number) or has_moved
         return has_moved
 
     def _describe(self, number: int) -> bool:
-        """Describe one, unless it is where it was; return whether it was not."""
+        """Describe one trace; return False if it is where it was."""
         read, ours, line = self._read[number], self._ours[number], self.table[number]
         if ours is not None:
             head, lines = ours.lend()
@@ -93,7 +94,7 @@ class Traces:
         return True
 
     def take_back(self) -> None:
-        """Let traces know what was inserted."""
+        """Tell traces how many rows the kernel has inserted."""
         table = self.table
         for number, (rows, inserts) in enumerate(table[:, T_INSERTED : T_INSERTS + 1].tolist()):
             if rows:
@@ -103,15 +104,18 @@ class Traces:
                 trace.take_back(rows, inserts)
 
     def mark(self) -> None:
-        """What is inserted from now on is what `sum_up` is about. Not into traces whose readers may look at
-        them as they were.
+        """Note where `sum_up` starts: it compacts what is inserted from now on.
+
+        Shared traces are left out: their readers may look at them as they were.
         """
         ours = [trace for trace in self._ours if trace is not None and not isinstance(trace, SharedTrace)]
         self._marks = [(trace, trace.inserted) for trace in ours]
 
     def sum_up(self) -> None:
-        """Let what was inserted since `mark` be as if at times about which somebody may still ask, if it is
-        much. Not between `lend` and `take_back`.
+        """Compact rows inserted since `mark`, if they are many: as if at times that somebody may still ask
+        about.
+
+        Not to be called between `lend` and `take_back`.
         """
         for trace, before in self._marks:
             if trace.inserted - before >= SUMMED_ROWS_MIN:
@@ -119,7 +123,7 @@ class Traces:
         self._marks = []
 
     def make_room(self, number: int, rows: int) -> bool:
-        """Let the head of one be a run of its own; whether so many rows fit into a new one."""
+        """Make the head of a trace a run of its own; return True if `rows` rows fit into a new head."""
         trace = self._read[number]
         assert isinstance(trace, Trace)
         trace.freeze_head()

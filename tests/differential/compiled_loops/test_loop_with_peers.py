@@ -351,7 +351,7 @@ def test_what_a_barrier_keeps_outside_of_slots_counts_once_its_epoch_is_closed()
     shift = region._parts.epoch_shift
     number, barrier = next(iter(region._parts.barriers.items()))
     barrier.held = np.array([1 << shift | 5], np.int64)
-    region._find_kept()
+    region._find_held()
     region.close(0, 1 << shift)
     assert region.next_barrier() is None and region.first() == 1 << shift
     region.close(1 << shift, 2 << shift)

@@ -276,7 +276,7 @@ def test_what_a_barrier_keeps_outside_of_slots_is_outstanding(waiting: Waiting) 
     """As if it were of the epoch before all others."""
     barrier = waiting.region._barriers[0]
     barrier.held = np.array([-1 << waiting.region._parts.epoch_shift, 1 << 40])
-    waiting.region._find_kept()
+    waiting.region._find_held()
     waiting.send(waiting.frames)
     went = waiting.go_on()
     assert (went.rounds, went.vote.first, went.vote.is_empty) == (1, -1, False)
