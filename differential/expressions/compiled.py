@@ -1,11 +1,11 @@
-"""What is an expression once it is compiled for given columns?
+"""The compiled form of an expression over given columns.
 
-A function from words to values, one closure per operator. Values are in their *natural form*: float64 for
-floats, bool for bools, the word for everything else; beside them goes `valid`, false where the value is
-null, or None if nothing is. What lies below a null is arbitrary here, and 0 once it is written out as
-words. Constants are arrays of no dimension, worked out when the expression is compiled.
+It is a function from words to values, one closure per operator. Values are in their *natural form*: float64
+for floats, bool for bools, the word for everything else. Beside them goes `valid`, false where the value is
+null, or None if no value is. Below a null stands any value here, and 0 once it is written as words. Constants
+are arrays of no dimension, computed when the expression is compiled.
 
-Comparisons are made on words, because words have the order and equality that rows have (`float_words.py`).
+Comparisons work on words, because words have the order and equality that rows have (`float_words.py`).
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ Evaluate: TypeAlias = Callable[[Int64s], Pair]
 class CompiledExpression:
     """An expression for given columns.
 
-    `run(words)` gives (values in natural form, valid or None) for int64[…, n]; each has n elements or no
-    dimension. `can_fail` says whether it may raise RowError, and so must not see rows that a `when` has
-    excluded; `can_overflow`, whether it may in rare cases: then it is tried first, with rows excluded only if
-    it does.
+    `run(words)` returns (values in natural form, valid or None) for int64[…, n]; each has n elements or no
+    dimension. If `can_fail`, it may raise RowError, and so must not see rows that a `when` has excluded. If
+    `can_overflow`, it may do so in rare cases: then it first runs on all rows, and if it raises, again with
+    those rows excluded.
     """
 
     type: ColumnType
@@ -60,7 +60,7 @@ class CompiledExpression:
     can_overflow: bool = False
 
     def words(self) -> CompiledExpression:
-        """The same with floats as words, for comparisons."""
+        """Return the same with floats as words, for comparisons."""
         if self.type.kind != "float":
             return self
         run = self.run
@@ -77,7 +77,7 @@ class CompiledExpression:
         return CompiledExpression(self.type, as_words, can_fail=self.can_fail)
 
     def mask(self, words: Int64s) -> Bools:
-        """Where a condition is true (not false, not null): bool[n]."""
+        """Return where a condition is true (not false, not null): bool[n]."""
         values, valid = self.run(words)
         true = cast(Bools, values)
         if valid is not None:
@@ -85,7 +85,9 @@ class CompiledExpression:
         return true if true.ndim else np.full(words.shape[1], bool(true))
 
     def writer(self) -> Callable[[Int64s, Int64s], None]:
-        """The function that writes the words of the values of `words` into `out`, int64[type.words, n]."""
+        """Return the function that writes the words of the values for `words` into `out`,
+        int64[type.words, n].
+        """
         run = self.words().run
         if not self.type.nullable:
 
@@ -107,29 +109,29 @@ class CompiledExpression:
 
 
 def _word_run(run: Evaluate, column: int) -> Evaluate:
-    """Read column words as they are, with the validity that `run` finds."""
+    """Return a run that reads the column's words as they are, with the validity that `run` finds."""
     return lambda words: (words[column], run(words)[1])
 
 
 def constant(type_: ColumnType, value: object, valid: Bools | None = None) -> CompiledExpression:
-    """The same value, in natural form, in every row; `valid` (no dimension) says whether it is one at all."""
+    """Return the same value, in natural form, for every row; `valid` (no dimension) is false for null."""
     pair = (cast(Natural, np.asarray(value)), valid)
     return CompiledExpression(type_, lambda words: pair, constant=pair)
 
 
 def word_constant(type_: ColumnType, word: int, flag: int = 1) -> CompiledExpression:
-    """The constant with this word; `flag` is 0 if it is null."""
+    """Return the constant with this word; `flag` is 0 if it is null."""
     value = _natural(np.array([word], dtype=np.int64), type_).reshape(())
     return constant(type_, value, np.asarray(flag != 0) if type_.nullable else None)
 
 
 def null_constant(type_: ColumnType) -> CompiledExpression:
-    """Null in every row."""
+    """Return null for every row."""
     return word_constant(type_.or_null(), 0, 0)
 
 
 def column_at(type_: ColumnType, source: int, flag_source: int) -> CompiledExpression:
-    """The column whose values are row `source` of the words; its flags, if any, are row `flag_source`."""
+    """Return the column with its values in row `source` of the words, any flags in row `flag_source`."""
     if type_.nullable:
         return CompiledExpression(
             type_, lambda words: (_natural(words[source], type_), words[flag_source] != 0), column=source
@@ -140,14 +142,14 @@ def column_at(type_: ColumnType, source: int, flag_source: int) -> CompiledExpre
 
 
 def _natural(words: Int64s, type_: ColumnType) -> Natural:
-    """Words in natural form."""
+    """Return words in natural form."""
     if type_.kind == "float":
         return words_to_floats(words)
     return words.astype(np.bool_) if type_.kind == "bool" else words
 
 
 def converted(run: Evaluate, dtype: npt.DTypeLike) -> Evaluate:
-    """`run` with its values as another dtype."""
+    """Return `run` with its values as another dtype."""
 
     def convert(words: Int64s) -> Pair:
         values, valid = run(words)
@@ -157,7 +159,7 @@ def converted(run: Evaluate, dtype: npt.DTypeLike) -> Evaluate:
 
 
 def as_float(part: CompiledExpression) -> CompiledExpression:
-    """A number (or bool) as a float."""
+    """Return a number (or bool) as a float."""
     if part.type.kind == "float":
         return part
     type_ = ColumnType("float", part.type.nullable)
@@ -175,7 +177,7 @@ def as_float(part: CompiledExpression) -> CompiledExpression:
 
 
 def in_common_words(parts: Sequence[CompiledExpression]) -> list[CompiledExpression]:
-    """All operands as words of one type, for comparisons: floats if one is a float."""
+    """Return all operands as words of one type, for comparisons: floats if one is a float."""
     if any(part.type.kind == "float" for part in parts):
         parts = [as_float(part) for part in parts]
     return [part.words() for part in parts]

@@ -1,9 +1,9 @@
 """How is an expression evaluated on whole columns of words?
 
-It is compiled once, for given columns, to a tree of closures with one numpy call per operator
-(`compiled.py`, `operators.py`); then called with many batches. Columns and constants cost next
-to nothing: a column is a row of the words, read where a `Projection` says it is, so that a filter after a
-renaming reads the words from before it.
+An expression is compiled once, for given columns, to a tree of closures with one numpy call per operator
+(`compiled.py`, `operators.py`), and then called with many batches. Columns and constants cost next to
+nothing. A column is a row of the words, read where a `Projection` says it is: a filter after a renaming reads
+the words from before the renaming.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from differential.kernels.overflow import INT64_MIN
 __all__ = ["OTHERS_LENGTH_MAX", "Compiler"]
 
 OTHERS_LENGTH_MAX: Final = 300
-"""Characters that are shown of the columns of a failing row that the expression does not read."""
+"""Most characters shown of each failing row's columns that the expression does not read."""
 
 _ORDERS: Final = frozenset(("<", "<=", ">", ">="))
 _SAME_WORDS: Final = frozenset((("int", "timestamp"), ("timestamp", "int"), ("date", "int")))
@@ -77,7 +77,7 @@ class Compiler:
         assert self.projection.width == schema.width
 
     def compile(self, expr: Expr) -> CompiledExpression:
-        """The compiled form of `expr`; raises ExpressionError if it does not fit the columns."""
+        """Return the compiled form of `expr`; raises ExpressionError if it does not fit the columns."""
         type_ = type_of(expr, self.schema)
         if isinstance(expr, ColumnRef):
             return self._column(expr.name, type_)
@@ -94,7 +94,9 @@ class Compiler:
         return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
     def projected(self, expr: Expr) -> list[tuple[int, int]] | None:
-        """The (source, constant) of each word of `expr`, as in `Projection`, if it only moves words."""
+        """Return (source, constant) for each word of `expr`, as in `Projection`; None if it does more than
+        move words.
+        """
         if isinstance(expr, ColumnRef):
             type_of(expr, self.schema)
             where = self.schema.words_of(expr.name)
@@ -108,7 +110,9 @@ class Compiler:
         return None
 
     def _widened(self, expr: Operation) -> list[tuple[int, int]] | None:
-        """A cast that only lets a column be null moves words, too: its flag is constant."""
+        """Return the same for a cast; one that only lets a column be null moves words, too: its flag is
+        constant.
+        """
         (operand,) = expr.operands
         before, after = type_of(operand, self.schema), type_of(expr, self.schema)
         moved = self.projected(operand) if before.not_null() == after.not_null() else None
@@ -117,7 +121,7 @@ class Compiler:
         return [(CONSTANT, 1), *moved]
 
     def _column(self, name: str, type_: ColumnType) -> CompiledExpression:
-        """A column: a row of the words, or a constant."""
+        """Return a column: a row of the words, or a constant."""
         where = self.schema.words_of(name)
         sources, constants = self.projection.sources, self.projection.constants
         if sources[where[-1]] == CONSTANT:
@@ -170,7 +174,7 @@ class Compiler:
         return CompiledExpression(type_, unary(expr, parts), can_fail=can_fail)
 
     def _checked(self, expr: Operation, op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
-        """`+`, `-` or `*` of integers; raises RowError where a result leaves 64 bits."""
+        """Return the run of `+`, `-` or `*` of integers; it raises RowError where a result leaves 64 bits."""
         left, right = parts[0].run, parts[1].run
 
         def run(words: Int64s) -> Pair:
@@ -201,13 +205,13 @@ class Compiler:
         return absolute
 
     def _refuse(self, expr: Operation, words: Int64s, failing: Bools, valid: Bools | None) -> None:
-        """Raise for the first row where `failing`, unless what is there is null."""
+        """Raise for the first row where `failing` is true and the value is not null."""
         failing = failing if valid is None else failing & valid
         if failing.any():
             raise self._row_error(expr, words, failing, "leaves 64 bits")
 
     def _division(self, expr: Operation, parts: Sequence[CompiledExpression]) -> Evaluate:
-        """`//` or `%` of integers; raises RowError where a value is divided by zero."""
+        """Return the run of `//` or `%` of integers; it raises RowError where a value is divided by zero."""
         divide = np.floor_divide if expr.op == "//" else np.remainder
         left, right = parts[0].run, parts[1].run
 
@@ -222,7 +226,7 @@ class Compiler:
                     raise self._row_error(expr, words, failing, "divides by zero")
                 divisors = np.where(zero, 1, divisors)
             minus = divisors == -1
-            if np.count_nonzero(minus):  # the one quotient that is larger than its dividend
+            if np.count_nonzero(minus):  # -2^63 // -1 is the one quotient larger than its dividend
                 failing = minus & (dividends == INT64_MIN)
                 if np.count_nonzero(failing):
                     if expr.op == "//":
@@ -243,11 +247,11 @@ class Compiler:
         return CompiledExpression(type_, run, can_fail=part.can_fail or not (is_try or kinds in NEVER_FAIL))
 
     def _function(self, expr: Operation, type_: ColumnType, function: Function) -> CompiledExpression:
-        """A function of the table; what must be constants is not compiled."""
+        """Compile a function of the catalogue; operands that must be constants are not compiled."""
         parts = []
         for index, operand in enumerate(expr.operands):
             param = function.param(index)
-            assert param is not None, "its type was found"
+            assert param is not None, "type_of has refused more operands"
             if not param.is_constant:
                 parts.append(self.compile(operand))
         constants = constants_of(expr, function)
@@ -258,7 +262,7 @@ class Compiler:
         return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
     def _folded(self, compiled: CompiledExpression) -> CompiledExpression:
-        """The constant that an operator of constants gives, which is never forgotten."""
+        """Return the constant result of an operator over constants; symbols in it are never forgotten."""
         folded = _folded(compiled)
         if self.symbols is not None and folded.type.is_symbol and folded.constant is not None:
             value, valid = folded.constant
@@ -273,14 +277,14 @@ class Compiler:
         return refuse
 
     def _rank(self, columns: Sequence[Int64s], valid: Sequence[Bools | None]) -> list[Int64s]:
-        """The order of strings and bytes, which their words have not."""
-        assert self.symbols is not None, "strings are compared where their values are known"
+        """Return numbers in the order of strings and bytes, which words do not have."""
+        assert self.symbols is not None, "strings are compared by their values, which need a symbol table"
         return ranks(columns, valid, self.symbols)
 
     def _at_one_scale(
         self, expr: Operation, type_: ColumnType, parts: list[CompiledExpression]
     ) -> list[CompiledExpression]:
-        """Decimals, and whole numbers among them, as words of one scale, where the operator needs that."""
+        """Return decimals, and whole numbers among them, as words of one scale, if the operator needs it."""
         kinds = {part.type.kind for part in parts}
         if "decimal" not in kinds or expr.op in ("*", "/", "cast", "try_cast", "negative", "abs", "is_null"):
             return parts
@@ -297,7 +301,9 @@ class Compiler:
         return [self._scaled(expr, part, scale) for part in parts]
 
     def _scaled(self, expr: Operation, part: CompiledExpression, scale: int) -> CompiledExpression:
-        """A decimal or int with more digits behind the point; raises RowError where they do not fit."""
+        """Return a decimal or int with more digits behind the point; the run raises RowError where they do
+        not fit.
+        """
         type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
         if part.type.scale == scale:
             return replace(part, type=type_)
@@ -307,7 +313,9 @@ class Compiler:
         return _folded(scaled) if part.constant is not None else scaled
 
     def _decimal(self, expr: Operation, op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
-        """`+`, `-` or `*` of decimals; raises RowError where a result has too many digits."""
+        """Return the run of `+`, `-` or `*` of decimals; it raises RowError where a result has too many
+        digits.
+        """
         exact = self._checked(expr, op, parts)
 
         def run(words: Int64s) -> Pair:
@@ -322,7 +330,7 @@ class Compiler:
         return run
 
     def _row_error(self, expr: Operation, words: Int64s, failing: Bools, why: str) -> RowError:
-        """The error about the first row where `failing`, with the columns that the expression reads."""
+        """Return the error about the first row where `failing`, with the columns the expression reads."""
         rows = np.broadcast_to(failing, (words.shape[1],))
         first = np.array([np.argmax(rows)] if rows.size else [], np.int64)
         text = "".join(self._texts_of(expr, words, first))
@@ -341,14 +349,14 @@ class Compiler:
         return error
 
     def _texts_of(self, expr: Operation, words: Int64s, indices: Int64s) -> list[str]:
-        """The columns of some rows that the expression reads; empty for an expression of constants."""
+        """Return texts of the columns that the expression reads, for some rows; empty if it reads none."""
         names = [name for name in self.schema.names if name in expr.columns()]
         return self._columns_shown(names, words, indices)
 
     def _rows_shown(self, expr: Operation, words: Int64s, indices: Int64s) -> list[str]:
-        """All columns of some rows, first those that the expression reads: the others tell which row it is.
+        """Return texts of all columns of some rows, first those that the expression reads.
 
-        The others are cut off after `OTHERS_LENGTH_MAX` characters.
+        The rest, which tells which row it is, is cut off after `OTHERS_LENGTH_MAX` characters.
         """
         read = self._texts_of(expr, words, indices)
         others = [name for name in self.schema.names if name not in expr.columns()]
@@ -359,7 +367,7 @@ class Compiler:
         return [", ".join(filter(None, texts)) for texts in zip(read, rest, strict=True)]
 
     def _columns_shown(self, names: Sequence[str], words: Int64s, indices: Int64s) -> list[str]:
-        """Some columns of some rows; empty texts if there are none."""
+        """Return texts of some columns of some rows; empty texts if there are no columns."""
         if not names or not words.shape[0]:
             return [""] * len(indices)
         rows = self._rows_at(words, indices)
@@ -367,7 +375,7 @@ class Compiler:
         return [", ".join(values) for values in zip(*columns, strict=True)]
 
     def _rows_at(self, words: Int64s, indices: Int64s) -> Int64s:
-        """Some rows with all columns: int64[width + 2, k]. The last two lines have no meaning."""
+        """Return some rows with all columns: int64[width + 2, k]. The last two lines have no meaning."""
         rows = np.zeros((self.schema.width + 2, len(indices)), dtype=np.int64)
         if words.shape[0]:
             for word, (source, fixed) in enumerate(
@@ -377,32 +385,34 @@ class Compiler:
         return rows
 
     def _shown(self, name: str, rows: Int64s) -> list[str]:
-        """One column of some rows, as its word if Python has no such value (a time after the year 9999)."""
+        """Return texts of one column of some rows; of its word if Python has no such value (after the year
+        9999).
+        """
         where = self.schema.words_of(name)
         part = np.ascontiguousarray(rows[where.start : where.stop])
         try:
-            found = decode_rows(self.schema.picked((name,)), part, self.symbols or _Words())
+            decoded = decode_rows(self.schema.picked((name,)), part, self.symbols or _Words())
         except (OverflowError, ValueError):
             if part.shape[1] == 1:
                 return [f"{name}=#{part[-1, 0]}"]
             return [
                 text for row in range(part.shape[1]) for text in self._shown(name, rows[:, row : row + 1])
             ]
-        return [f"{name}={value!r}" for (value,) in found]
+        return [f"{name}={value!r}" for (value,) in decoded]
 
 
 class _Words(SymbolTable):
-    """Stands in where there is no symbol table: shows a symbol as its word."""
+    """Replaces a missing symbol table: shows a symbol as its word."""
 
     def lookup(self, words: Int64s) -> list[object]:
         return [f"#{word:x}" for word in words.tolist()]
 
 
 def _folded(compiled: CompiledExpression) -> CompiledExpression:
-    """The constant that an operator of constants gives."""
+    """Return the constant result of an operator over constants."""
     try:
         values, valid = compiled.run(np.empty((0, 1), dtype=np.int64))
     except RowError:
-        # It fails in every row that reaches it, which a `when` may see to is none.
+        # It fails in every row that reaches it; a `when` may make sure that none does.
         return compiled
     return constant(compiled.type, values.reshape(()), None if valid is None else valid.reshape(()))

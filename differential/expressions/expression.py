@@ -1,4 +1,4 @@
-"""What can be written with columns?
+"""Expressions: what a user can write with columns.
 
     from differential import col, lit, when
 
@@ -7,18 +7,18 @@
 
 An expression is data: frozen, hashable, printed in the form in which it was written, with a stable
 `describe()` for plans and fingerprints. It names columns, and belongs to no collection; `type_in(schema)`
-says which type it has over given columns. Since `==` builds an expression, two expressions are compared by
-`a.equals(b)`, and `bool(a == b)` is refused, as are `and`, `or`, `not` and `if`: write `&`, `|`, `~`, each
-side of a comparison in parentheses.
+returns its type over given columns. Since `==` builds an expression, compare two expressions by
+`a.equals(b)`: `bool(a == b)` is refused, and so are `and`, `or`, `not` and `if`. Write `&`, `|`, `~`, with
+each side of a comparison in parentheses.
 
-    null      as in SQL: what has a null operand is null, but for is_null and fill_null; `false & null`
+    null      as in SQL: a result is null if an operand is, but for is_null and fill_null; `false & null`
               is false, `true | null` is true; a filter keeps the rows where its condition is true
     int       a row whose result leaves 64 bits fails (RowError); // and % round down, as in Python
-    zero      // and % of ints by 0 fail, too; / gives inf or nan. Choose by `when(b != 0).then(a // b)`;
-              `when` and `fill_null` work out a value only in rows that take it, & and | always both sides
+    zero      // and % of ints by 0 fail, too; / makes inf or nan. Choose by `when(b != 0).then(a // b)`;
+              `when` and `fill_null` compute a value only in rows that take it, & and | always both sides
     float     NaN equals itself and is greater than every number, so that equal rows stay equal
     string    and bytes: compared and ordered as their values are, character by character
-    any       compared with == != is_in only; cast what is taken out of it
+    any       compared with == != is_in only; cast values that come out of one
     decimal   exact: + - * keep all digits, and fail where there would be more than 18
 
 Functions are methods, as in Polars (`col.name.str.upper()`, `col.t.dt.year()`, `col.x.round(2)`), and
@@ -84,10 +84,10 @@ __all__ = [
 
 
 SIZE_MAX: Final = 100_000
-"""Operators, columns and constants of an expression, written out: `x = x + x` doubles them."""
+"""Most operators, columns and constants of an expression, written out: `x = x + x` doubles them."""
 
 DEPTH_MAX: Final = 150
-"""Operators within one another. Walking through an expression takes some of Python's stack for each."""
+"""Most operators within one another. A walk through an expression takes some of Python's stack for each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,22 +98,22 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
         object.__setattr__(self, "site", call_site())
 
     def describe(self) -> str:
-        """The expression as it would be written: the same text for the same expression, in every process."""
+        """Return the expression as it would be written: equal for equal expressions, in every process."""
         return text_of(self)
 
     def type_in(self, schema: Schema) -> ColumnType:
-        """Its type over the columns of `schema`.
+        """Return its type over the columns of `schema`.
 
         Raises ExpressionError naming the column or the operator, and the user's line, if it has none.
         """
         return type_of(self, schema)
 
     def columns(self) -> frozenset[str]:
-        """The names of the columns it reads."""
+        """Return the names of the columns it reads."""
         return frozenset()
 
     def equals(self, other: Expr) -> bool:
-        """Whether both are the same expression, wherever they were written."""
+        """Return True if both are the same expression, wherever they were written."""
         return self.describe() == other.describe()
 
     def __hash__(self) -> int:
@@ -223,15 +223,15 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
         return Ordering(self, True, nulls_last)
 
     def cast(self, type_: TypeSpec) -> Expr:
-        """The value as another type; `functions/casts.py` says what becomes what.
+        """The value as another type; `functions/casts.py` lists the rules.
 
-        A row whose value is none of that type (a text that is no number, say) fails with a RowError that
-        names it: the outputs behind have no answer while the row is there.
+        A row with a value that the type cannot hold (a text that is no number, say) fails with a RowError
+        that names it: the outputs behind have no answer while the row is there.
         """
         return Operation("cast", (self,), as_column_type(type_))
 
     def try_cast(self, type_: TypeSpec) -> Expr:
-        """As `cast`, with null for a value that is none of that type."""
+        """As `cast`, with null for a value that the type cannot hold."""
         return Operation("try_cast", (self,), as_column_type(type_))
 
     def alias(self, name: str) -> Aliased:
@@ -239,16 +239,16 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
         return Aliased(name, self)
 
     def between(self, lower: ExprLike, upper: ExprLike) -> Expr:
-        """Whether it is neither below `lower` nor above `upper`."""
+        """True where the value is neither below `lower` nor above `upper`."""
         return (self >= lower) & (self <= upper)
 
     def eq_null_safe(self, other: ExprLike) -> Expr:
-        """Whether both are equal, or both null; never null itself."""
+        """True where both are equal, or both null; never null itself."""
         value = as_expr(other)
         return (self == value).fill_null(False) | (self.is_null() & value.is_null())
 
     def _write(self, name: str, /, *operands: object) -> Expr:
-        """Write the function `name` of the catalogue; what methods that are made of it call."""
+        """Write the function `name` of the catalogue; methods made from the catalogue call this."""
         return call_function(name, *operands)
 
     def __pow__(self, exponent: ExprLike) -> Expr:
@@ -267,7 +267,7 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
     __ceil__ = NumberMethods.ceil
 
     def _missing(self, name: str) -> str:
-        # Tools that look for protocols (copy, pickle) come here, too, some before it has fields.
+        # Copy, pickle and other tools that look for protocols come here, some before it has fields.
         if name.startswith("_"):
             return name
         written = self.describe()
@@ -310,7 +310,7 @@ class Ordering:
         return Ordering(self.expr, not self.descending, not self.nulls_last)
 
     def describe(self) -> str:
-        """As it would be written."""
+        """Return the ordering as it would be written."""
         last = "" if self.nulls_last == self.descending else f"nulls_last={self.nulls_last}"
         return f"{self.expr.describe()}.{'desc' if self.descending else 'asc'}({last})"
 
@@ -320,7 +320,7 @@ class ColumnRef(Expr, ColumnTree):
     """The value of a column."""
 
     def columns(self) -> frozenset[str]:
-        """The names of the columns it reads."""
+        """Return the names of the columns it reads."""
         return frozenset((self.name,))
 
 
@@ -339,7 +339,7 @@ class Operation(Expr, OperationTree):
         super().__post_init__()
         size = 1 + sum(operand.size for operand in self.operands)
         if size > SIZE_MAX:
-            # Printing it would take as long as everything else that is refused here.
+            # Printing it would take as long as everything else that this refuses.
             raise ExpressionError(
                 f"an expression of {size:,} operators, columns and constants ({self.site}); there may be "
                 f"{SIZE_MAX:,}.\n  What is used again counts again: compute it as a column first, by "
@@ -356,7 +356,7 @@ class Operation(Expr, OperationTree):
         object.__setattr__(self, "depth", depth)
 
     def columns(self) -> frozenset[str]:
-        """The names of the columns it reads."""
+        """Return the names of the columns it reads."""
         return frozenset[str]().union(*(operand.columns() for operand in self.operands))
 
 
@@ -369,7 +369,7 @@ class When(Operation):
     @overload
     def when(self, condition: ExprLike, value: ExprLike) -> When: ...
     def when(self, condition: ExprLike, value: ExprLike | None = None) -> OpenWhen | When:
-        """A further branch, for rows where no condition so far is true."""
+        """A further branch, for rows where no condition before it is true."""
         self._check_open()
         branch = OpenWhen(self.operands, as_condition("when", condition))
         return branch if value is None else branch.then(value)
@@ -398,14 +398,14 @@ class OpenWhen:
 
 @dataclass(frozen=True, eq=False)
 class Aliased:
-    """An expression with a name for the column that it makes; elsewhere it is the expression."""
+    """An expression with a name for the column that it makes; elsewhere it counts as the expression."""
 
     name: str
     expr: Expr
 
 
 ExprLike: TypeAlias = Expr | Aliased | Scalar
-"""What may stand where an expression is wanted: an expression or a constant."""
+"""What may stand for an expression: an expression or a constant."""
 
 
 class Columns:
@@ -419,7 +419,7 @@ class Columns:
         return ColumnRef(name)
 
     def __getattr__(self, name: str) -> ColumnRef:
-        # Tools that look for protocols (copy, pickle, notebooks) must not be handed a column.
+        # Copy, pickle, notebooks and other tools that look for protocols must not get a column.
         if name.startswith("__"):
             raise AttributeError(name)
         return ColumnRef(name)
@@ -478,25 +478,25 @@ def coalesce(*values: ExprLike) -> Expr:
     if not values:
         raise ExpressionError(f"coalesce() ({call_site()}) needs at least one value.")
     check_columns("coalesce", values)
-    *others, found = [as_expr(value) for value in values]
+    *others, result = [as_expr(value) for value in values]
     for other in reversed(others):
-        found = other.fill_null(found)
-    return found
+        result = other.fill_null(result)
+    return result
 
 
 def call_function(name: str, *operands: object) -> Expr:
-    """The function `name` of the table; None for an operand, and what follows, leaves it out."""
-    given = tuple(takewhile(lambda operand: operand is not None, operands))
-    check_columns(name, given)
-    return Operation(name, tuple(as_expr(operand) for operand in given))
+    """Return the function `name` of the catalogue over `operands`, up to the first that is None."""
+    present = tuple(takewhile(lambda operand: operand is not None, operands))
+    check_columns(name, present)
+    return Operation(name, tuple(as_expr(operand) for operand in present))
 
 
 def check_columns(name: str, operands: Iterable[object]) -> None:
-    """Raise ExpressionError for `upper("name")`: where PySpark means a column, a text is a text here."""
-    given = list(operands)
-    text = next((each for each in given if isinstance(each, str)), None)
-    if text is not None and not any(isinstance(each, Expr | Aliased | OpenWhen) for each in given):
-        both = ([first if each is text else each for each in given] for first in (text, col(text)))
+    """Raise ExpressionError for `upper("name")`: PySpark means a column by it, but here a text is a text."""
+    operand_list = list(operands)
+    text = next((each for each in operand_list if isinstance(each, str)), None)
+    if text is not None and not any(isinstance(each, Expr | Aliased | OpenWhen) for each in operand_list):
+        both = ([first if each is text else each for each in operand_list] for first in (text, col(text)))
         written, meant = (", ".join(map(repr, each)) for each in both)
         raise ExpressionError(
             f"{name}({written}) ({call_site()}) is of no column: {text!r} is a text.\n"
@@ -505,7 +505,7 @@ def check_columns(name: str, operands: Iterable[object]) -> None:
 
 
 def as_expr(value: object) -> Expr:
-    """`value` as an expression: itself, or a literal; raises ExpressionError if it is neither."""
+    """Return `value` as an expression: itself, or a literal; raises ExpressionError if it is neither."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, Aliased):
@@ -516,7 +516,7 @@ def as_expr(value: object) -> Expr:
 
 
 def as_condition(call: str, value: object) -> Expr:
-    """`value` as a condition of `call`; raises ExpressionError for True or False."""
+    """Return `value` as a condition of `call`; raises ExpressionError for True or False."""
     check_no_bool(call, value)
     return as_expr(value)
 

@@ -51,12 +51,12 @@ from differential.other_spellings import of_another_library
 __all__ = ["Constant", "NoValue", "Scalar", "constant_of", "constant_word", "constants_in"]
 
 Constant: TypeAlias = bool | int | float | str | bytes | dt.datetime | dt.date | Decimal | None
-"""A constant in its kept form."""
+"""A constant in the form in which an expression keeps it."""
 
 _NumpyScalar: TypeAlias = np.int64 | np.int32 | np.float64 | np.float32 | np.bool_
 
 Scalar: TypeAlias = Constant | dt.timedelta | _NumpyScalar
-"""What a user may write for a constant."""
+"""A constant as users may write it."""
 
 _OF_PANDAS: Final = ("Timestamp", "Timedelta", "NaTType")
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -72,17 +72,17 @@ _TYPES: Final[dict[type, ColumnType]] = {
 
 
 class NoValue:
-    """What users write, and what has no value in a row: base of those that say where they belong instead."""
+    """Base of objects that users write but that have no value in a row; errors say where they belong."""
 
     def belongs(self) -> str:
-        """The sentence of the error."""
+        """Return the sentence of the error."""
         raise NotImplementedError
 
 
 def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[Constant, ColumnType]:
-    """The kept form of `value` and its type, which is `type_` if that is given and holds the value.
+    """Return the kept form of `value`, and its type: `type_`, if that is not None and holds the value.
 
-    Raises ExpressionError, naming the user's line `site`, if no column type does.
+    Raises ExpressionError, naming the user's line `site`, if no column type holds it.
     """
     if value is None:
         if type_ is None:
@@ -108,61 +108,63 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         return _exact(value, type_, site)
     if type_ is not None and type_.kind == "decimal" and type(value) is int:
         return _exact(Decimal(value), type_, site)
-    found = next((known for python, known in _TYPES.items() if type(value) is python), None)
-    if found is None and isinstance(value, dt.datetime):
-        found = timestamp
+    value_type = next((candidate for python, candidate in _TYPES.items() if type(value) is python), None)
+    if value_type is None and isinstance(value, dt.datetime):
+        value_type = timestamp
     if isinstance(value, NoValue):
         raise ExpressionError(f"{value.belongs()} ({site})")
-    if found is None:
-        known = ", ".join([*(python.__name__ for python in _TYPES), "Decimal"])
+    if value_type is None:
+        names = ", ".join([*(python.__name__ for python in _TYPES), "Decimal"])
         raise ExpressionError(
-            f"{shown(value)} ({site}) is a {type(value).__name__}, no constant: those are {known}."
+            f"{shown(value)} ({site}) is a {type(value).__name__}, no constant: those are {names}."
         )
-    if type_ is not None and type_.kind == "float" and found.kind == "int":
-        value, found = float(cast(int, value)), floating
-    if type_ is not None and type_.kind != found.kind:
-        raise ExpressionError(f"{shown(value)} ({site}) is a {found}, not a {type_}: use cast.")
+    if type_ is not None and type_.kind == "float" and value_type.kind == "int":
+        value, value_type = float(cast(int, value)), floating
+    if type_ is not None and type_.kind != value_type.kind:
+        raise ExpressionError(f"{shown(value)} ({site}) is a {value_type}, not a {type_}: use cast.")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ExpressionError(f"{value} ({site}) is out of range: integers are 64 bits wide.")
     if isinstance(value, dt.datetime):
         utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
-        value = utc.replace(fold=0)  # says nothing in UTC, but would be printed
-    return cast(Constant, value), found
+        value = utc.replace(fold=0)  # in UTC it has no meaning, but would be printed
+    return cast(Constant, value), value_type
 
 
 def _python_value(value: object, site: object) -> object:
-    """A scalar of numpy, or a time of pandas, as Python has it.
+    """Return a scalar of numpy, or a time of pandas, as a Python value.
 
-    ExpressionError for a time that Python has not: one with nanoseconds, a missing one, a number of months.
+    Raises ExpressionError for a time that Python cannot hold: with nanoseconds, missing, or a number of
+    months.
     """
-    found: object = None
+    python_value: object = None
     if isinstance(value, np.datetime64):
         is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
         exact = value if is_day else value.astype("M8[us]")
-        found = exact.item() if exact.astype(value.dtype) == value else None  # NaT does not equal itself
-        found = found if isinstance(found, dt.date) else None  # of a year that Python has not, an int
+        python_value = exact.item() if exact.astype(value.dtype) == value else None  # NaT != NaT
+        # For a year that Python cannot hold, numpy returns an int.
+        python_value = python_value if isinstance(python_value, dt.date) else None
     elif isinstance(value, np.timedelta64):
         if np.datetime_data(value.dtype)[0] not in ("Y", "M"):
             length = value.astype("m8[us]")
-            found = length.item() if length.astype(value.dtype) == value else None
+            python_value = length.item() if length.astype(value.dtype) == value else None
     elif isinstance(value, np.generic):
-        found = value.item()
+        python_value = value.item()
     elif type(value).__name__ not in _OF_PANDAS:
         return value
     elif not getattr(value, "nanosecond", 0) and not getattr(value, "nanoseconds", 0):
         python = getattr(value, "to_pydatetime", None) or getattr(value, "to_pytimedelta", None)
-        found = None if python is None or value != value else python()
-    if found is None:
+        python_value = None if python is None or value != value else python()
+    if python_value is None:
         raise ExpressionError(
             f"{shown(value)} ({site}) is no constant: times, and differences of times, are exact to the "
             "microsecond.\n  Round it, or write a datetime or timedelta; for what is missing lit(None, "
             "'timestamp')."
         )
-    return found
+    return python_value
 
 
 def constants_in(values: tuple[Scalar | Iterable[Scalar], ...]) -> Iterable[Scalar]:
-    """What stands in the parentheses of `is_in`: constants, or one list of them. A text is a constant."""
+    """Return the constants in the parentheses of `is_in`, or in the one list there. A text is a constant."""
     first = values[0] if len(values) == 1 else None
     if isinstance(first, Iterable) and not isinstance(first, str | bytes):
         return first
@@ -170,7 +172,7 @@ def constants_in(values: tuple[Scalar | Iterable[Scalar], ...]) -> Iterable[Scal
 
 
 def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Constant, ColumnType]:
-    """A decimal with the digits of `type_`, or just those that it has."""
+    """Return a decimal with the digits of `type_`, or with exactly those that it has, and its type."""
     if type_ is None or type_.kind != "decimal":
         digits, exponent = value.as_tuple()[1:]
         if not isinstance(exponent, int):
@@ -180,13 +182,12 @@ def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Cons
         if precision > DECIMAL_DIGITS_MAX:
             raise ExpressionError(
                 f"{value} ({site}) has more than the {DECIMAL_DIGITS_MAX} digits of a decimal: round it, or "
-                "use "
-                "a float."
+                "use a float."
             )
-        found = decimal(precision, scale)
+        exact_type = decimal(precision, scale)
         if type_ is not None:
-            raise ExpressionError(f"{shown(value)} ({site}) is a {found}, not a {type_}: use cast.")
-        type_ = found
+            raise ExpressionError(f"{shown(value)} ({site}) is a {exact_type}, not a {type_}: use cast.")
+        type_ = exact_type
     word = decimal_to_word(value, type_)
     if word is None:
         raise ExpressionError(f"{value} ({site}) does not fit {type_}: round it, or give it more digits.")
@@ -194,7 +195,9 @@ def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Cons
 
 
 def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | None) -> int:
-    """The word of a constant (0 for null), pinned in `symbols`, if given, so that it can be output."""
+    """Return the word of a constant, 0 for null; pin its symbol in `symbols`, if any, so that it can be
+    output.
+    """
     if value is None:
         return 0
     if type_.kind == "float":

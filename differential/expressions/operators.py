@@ -1,9 +1,9 @@
 """What does each operator of an expression compute?
 
-Functions from compiled operands to a compiled result (see `compiled.py` for the forms that values have),
-but for arithmetic of whole numbers and casts, which can fail and are in `evaluation.py`. Float arithmetic
-is silent: by IEEE rules it has a result for everything, and a warning on the screen of one of many workers
-helps nobody.
+The functions here go from compiled operands to a compiled result (`compiled.py` describes the forms of
+values). Arithmetic of whole numbers and casts can fail, and are in `evaluation.py`. Float arithmetic is
+silent: by IEEE rules it has a result for everything, and a warning on the screen of one of many workers helps
+nobody.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ __all__ = [
 
 _Binary: TypeAlias = Callable[[Natural, Natural], Natural]
 Rank: TypeAlias = Callable[[Sequence[Int64s], Sequence[Bools | None]], list[Int64s]]
-"""From words and where they mean something to numbers with the order of what they mean."""
+"""From words, and where they have a meaning, to numbers in the order of their values."""
 
 
 def _quiet(function: _Binary) -> _Binary:
-    """`function` without warnings for floats; integers, which never warn here, skip the cost (0.8 µs)."""
+    """Return `function` without warnings for floats; integers never warn here, and skip the cost (0.8 µs)."""
 
     def quiet(left: Natural, right: Natural) -> Natural:
         if left.dtype == np.int64:
@@ -66,7 +66,7 @@ COMPARISONS: Final[dict[str, _Binary]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
-"""On words; the result is bool."""
+"""Comparisons of words; the result is bool."""
 
 ARITHMETIC: Final[dict[str, _Binary]] = {
     "+": _quiet(np.add),
@@ -76,18 +76,18 @@ ARITHMETIC: Final[dict[str, _Binary]] = {
     "//": _quiet(np.floor_divide),
     "%": _quiet(np.remainder),
 }
-"""On numbers of one type; integer `//` and `%` are looked at for zero first, in `evaluation.py`."""
+"""Arithmetic of numbers of one type; `evaluation.py` checks integer `//` and `%` for zero first."""
 
 
 def both(left: Bools | None, right: Bools | None) -> Bools | None:
-    """Valid where both are."""
+    """Return where both are valid."""
     if left is None:
         return right
     return left if right is None else left & right
 
 
 def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[CompiledExpression]) -> Evaluate:
-    """A function of two values, with null where one of them is null."""
+    """Return a function of two values, with null where one of them is null."""
     left, right = parts[0].run, parts[1].run
     if not parts[0].type.nullable and not parts[1].type.nullable:
         return lambda words: (function(left(words)[0], right(words)[0]), None)
@@ -101,7 +101,7 @@ def lifted(function: Callable[[Natural, Natural], Natural], parts: Sequence[Comp
 
 
 def extreme(is_min: bool, parts: Sequence[CompiledExpression]) -> Evaluate:
-    """The least or greatest by the order of words."""
+    """Return the least or greatest by the order of words."""
     choose = np.minimum if is_min else np.maximum
     is_float = parts[0].type.kind == "float"
     runs = [part.run for part in parts]
@@ -119,9 +119,9 @@ def extreme(is_min: bool, parts: Sequence[CompiledExpression]) -> Evaluate:
 
 
 def choice(op: str, parts: Sequence[CompiledExpression], rank: Rank | None) -> Evaluate:
-    """As `extreme`, by the `rank` of words if their own order is not that of values; `least` and `greatest` "
-    "pass
-    over nulls.
+    """Return the least or greatest value, by `rank` if the order of words is not that of values.
+
+    `least` and `greatest` skip nulls.
     """
     compare = np.less if op in ("min_of", "least") else np.greater
     skips_nulls = op in ("least", "greatest")
@@ -154,7 +154,7 @@ def choice(op: str, parts: Sequence[CompiledExpression], rank: Rank | None) -> E
 
 
 def ranked(op: str, parts: Sequence[CompiledExpression], rank: Rank) -> Evaluate:
-    """A comparison by the `rank` of words."""
+    """Return a comparison by the `rank` of words."""
     left, right = parts[0].run, parts[1].run
 
     def run(words: Int64s) -> Pair:
@@ -167,7 +167,7 @@ def ranked(op: str, parts: Sequence[CompiledExpression], rank: Rank) -> Evaluate
 
 
 def logical(is_and: bool, parts: Sequence[CompiledExpression]) -> Evaluate:
-    """`&` or `|` with SQL's null."""
+    """Return `&` or `|` with SQL's null."""
     left, right = parts[0].run, parts[1].run
     if not parts[0].type.nullable and not parts[1].type.nullable:
         return lifted(np.logical_and if is_and else np.logical_or, parts)
@@ -176,7 +176,7 @@ def logical(is_and: bool, parts: Sequence[CompiledExpression]) -> Evaluate:
 
 
 def unary(expr: Operation, parts: Sequence[CompiledExpression]) -> Evaluate:
-    """Operators of one value: negative and abs of floats, ~, is_null; and fill_null, is_in."""
+    """Return an operator of one value: negative and abs of floats, ~, is_null; and fill_null, is_in."""
     run = parts[0].run
     if expr.op == "is_in":
         return _is_in(parts)
@@ -199,26 +199,26 @@ def unary(expr: Operation, parts: Sequence[CompiledExpression]) -> Evaluate:
 
 
 def _is_in(parts: Sequence[CompiledExpression]) -> Evaluate:
-    """Membership in constants, by binary search in their sorted words."""
+    """Return membership in constants, by binary search in their sorted words."""
     sides = in_common_words(parts)
     run = sides[0].run
     constants = sorted(int(side.constant[0]) for side in sides[1:] if side.constant is not None)
     assert len(constants) == len(sides) - 1
     if not constants:
         return lambda words: (np.zeros(words.shape[1], dtype=np.bool_), run(words)[1])
-    # The greatest constant twice: a value beyond it is looked up at the end, and differs from what is there.
-    known = np.array([*constants, constants[-1]], dtype=np.int64)
-    search = known[:-1]
+    # The greatest constant stands there twice: a value beyond it is searched at the end, where it differs.
+    padded = np.array([*constants, constants[-1]], dtype=np.int64)
+    search = padded[:-1]
 
     def is_in(words: Int64s) -> Pair:
         values, valid = run(words)
-        return known[search.searchsorted(values)] == values, valid
+        return padded[search.searchsorted(values)] == values, valid
 
     return is_in
 
 
 def _fill_null(parts: Sequence[CompiledExpression]) -> Evaluate:
-    """The first value, or the second where it is null; the second sees only those rows if it can fail."""
+    """Return the first value, or the second where that is null; one that can fail sees only those rows."""
     can_overflow = parts[1].can_overflow
     if parts[1].type.kind != parts[0].type.kind:
         parts = [as_float(part) for part in parts]
@@ -237,7 +237,7 @@ def _fill_null(parts: Sequence[CompiledExpression]) -> Evaluate:
 
 
 def _filled(values: Natural, valid: Bools, default: Evaluate, words: Int64s) -> Pair:
-    """`values` with those of `default` where they are null, which alone it is asked for."""
+    """Return `values` with those of `default` where they are null; `default` runs on these rows only."""
     missing = (~valid).nonzero()[0]
     if not missing.size:
         return values, None
@@ -250,7 +250,7 @@ def _filled(values: Natural, valid: Bools, default: Evaluate, words: Int64s) -> 
 
 
 def when_run(parts: Sequence[CompiledExpression], type_: ColumnType) -> Evaluate:
-    """Branches: the value whose condition is the first to be true."""
+    """Return the value of the first branch whose condition is true."""
     tests = list(parts[:-1:2])
     values = list(parts[1::2])
     if len(parts) % 2:
@@ -267,7 +267,7 @@ def when_run(parts: Sequence[CompiledExpression], type_: ColumnType) -> Evaluate
 
 
 def _tried(run: Evaluate, instead: Evaluate) -> Evaluate:
-    """`run`; where that fails, `instead`, which costs more and looks at fewer rows."""
+    """Return `run`; where that fails, `instead`, which costs more but evaluates operands on fewer rows."""
 
     def tried(words: Int64s) -> Pair:
         try:
@@ -279,7 +279,7 @@ def _tried(run: Evaluate, instead: Evaluate) -> Evaluate:
 
 
 def _when_at_once(tests: Sequence[CompiledExpression], values: Sequence[CompiledExpression]) -> Evaluate:
-    """Every part sees all rows, and the first true condition chooses."""
+    """Return a run in which every part sees all rows, and the first true condition chooses."""
     runs = [(test.mask, value.run) for test, value in zip(tests, values[:-1], strict=True)]
     last = values[-1].run
 
@@ -302,7 +302,7 @@ def _when_at_once(tests: Sequence[CompiledExpression], values: Sequence[Compiled
 def _when_by_rows(
     tests: Sequence[CompiledExpression], values: Sequence[CompiledExpression], type_: ColumnType
 ) -> Evaluate:
-    """As `when_run`, but every part sees only the rows that reach it, because it might fail on the others."""
+    """Like `when_run`, but every part sees only rows that reach it, because it might fail on the others."""
     dtype = {"float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}.get(type_.kind, np.dtype(np.int64))
 
     def run(words: Int64s) -> Pair:
@@ -327,7 +327,7 @@ def _when_by_rows(
 
 
 def _kleene_and(left: Natural, left_valid: Bools | None, right: Natural, right_valid: Bools | None) -> Pair:
-    """`&` of conditions that may be null: false if one is false, else null if one is null."""
+    """Return `&` of conditions that may be null: false if one is false, else null if one is null."""
     left_true, left_false = _true_false(left, left_valid)
     right_true, right_false = _true_false(right, right_valid)
     true = left_true & right_true
@@ -335,7 +335,7 @@ def _kleene_and(left: Natural, left_valid: Bools | None, right: Natural, right_v
 
 
 def _kleene_or(left: Natural, left_valid: Bools | None, right: Natural, right_valid: Bools | None) -> Pair:
-    """`|` of conditions that may be null: true if one is true, else null if one is null."""
+    """Return `|` of conditions that may be null: true if one is true, else null if one is null."""
     left_true, left_false = _true_false(left, left_valid)
     right_true, right_false = _true_false(right, right_valid)
     true = left_true | right_true
@@ -343,7 +343,7 @@ def _kleene_or(left: Natural, left_valid: Bools | None, right: Natural, right_va
 
 
 def _true_false(values: Natural, valid: Bools | None) -> tuple[Bools, Bools]:
-    """Where a condition is true, and where it is false; neither where it is null."""
+    """Return where a condition is true, and where it is false; neither where it is null."""
     true = values.astype(np.bool_, copy=False)
     if valid is None:
         return true, ~true

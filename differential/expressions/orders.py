@@ -1,4 +1,4 @@
-"""What is an order of rows? Columns and expressions, each with a direction."""
+"""Orders of rows: columns and expressions, each with a direction."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ __all__ = ["By", "OrderSpec", "orderings"]
 
 OrderSpec: TypeAlias = str | Expr | Ordering
 By: TypeAlias = OrderSpec | Sequence[OrderSpec]
-"""What may stand for an order: a column, an expression, one with a direction, or several in turn."""
+"""An order as users may write it: a column, an expression, one with a direction, or several in turn."""
 
 
 def orderings(by: By, operator: str) -> tuple[Ordering, ...]:
-    """The directions in `by`; raises SchemaError if it names nothing, or something else."""
+    """Return the directions in `by`; raises SchemaError if it names nothing, or something else."""
     elsewhere = of_another_library(by)
     if elsewhere is not None:
         raise SchemaError(f"{operator} ({call_site()}): {by!r:.100} {elsewhere}, col.x.desc() its direction")
     parts = [by] if isinstance(by, str | Expr | Ordering) else list(by)
-    found: list[Ordering] = []
+    directions: list[Ordering] = []
     for part in parts:
         if isinstance(part, Ordering):
-            found.append(part)
+            directions.append(part)
         elif isinstance(part, str | Expr):
-            found.append(Ordering(col(part) if isinstance(part, str) else part))
+            directions.append(Ordering(col(part) if isinstance(part, str) else part))
         else:
             raise SchemaError(
                 f"{operator} ({call_site()}): an order is made of columns, such as 'x' or col.x.desc(), "
                 f"not {part!r:.100}"
             )
-    if not found:
+    if not directions:
         raise SchemaError(f"{operator} ({call_site()}) needs an order: by='x', or by=[col.x.desc(), 'y']")
-    return tuple(found)
+    return tuple(directions)

@@ -1,9 +1,9 @@
 """How does a row become another by moving words only?
 
-A *projection* says for each word of the new row where it comes from: word i of the old row, or a constant;
-and whether the diff changes its sign. Renaming, reordering, dropping and repeating columns, adding
-constants, negating, and any chain of these are projections. So they cost one gather together, or nothing at
-all: an operator that produces rows (a join) can write them in the layout of its consumer straight away.
+A *projection* tells for each word of the new row where it comes from, word i of the old row or a constant,
+and whether the diff changes its sign. Renaming, reordering, dropping and repeating columns, adding constants,
+negating, and any chain of these are projections. So together they cost one gather, or nothing at all: an
+operator that makes rows (a join) can write them in the layout of its consumer.
 
     laws   p.then(q).apply(words) == q.apply(p.apply(words)) · identity(width).apply(words) is words
 """
@@ -22,7 +22,7 @@ from differential.columns.overflow import negate_diffs
 __all__ = ["CONSTANT", "TRAILING_WORDS", "Projection"]
 
 CONSTANT: Final = -1
-"""Stands in `Projection.sources` for a word that is constant."""
+"""Marks a constant word in `Projection.sources`."""
 
 # Words that follow the value words in a row: time, diff.
 TRAILING_WORDS: Final = 2
@@ -34,8 +34,8 @@ _SMALL_ROWS_MAX: Final = 128
 class Projection:
     """Where each value word comes from; time and diff follow the value words and stay where they are.
 
-    `sources[i]` is a word of the old row or CONSTANT, and then `constants[i]` is the word (0 elsewhere).
-    `sign` is what the diff is multiplied by, +1 or -1.
+    `sources[i]` is a word of the old row, or CONSTANT; then the word is `constants[i]` (0 elsewhere). The
+    diff is multiplied by `sign`, +1 or -1.
     """
 
     sources: tuple[int, ...]
@@ -49,25 +49,25 @@ class Projection:
 
     @classmethod
     def identity(cls, width: int) -> Projection:
-        """The projection that changes nothing."""
+        """Return the projection that changes nothing."""
         return cls(tuple(range(width)), (0,) * width)
 
     @classmethod
     def of(cls, sources: Sequence[int]) -> Projection:
-        """The projection to the words `sources`, without constants."""
+        """Return the projection to the words `sources`, without constants."""
         return cls(tuple(sources), (0,) * len(sources))
 
     @property
     def width(self) -> int:
-        """How many value words the new row has."""
+        """Number of value words of the new row."""
         return len(self.sources)
 
     def is_identity(self, width: int) -> bool:
-        """Whether it leaves rows of `width` value words as they are."""
+        """Return True if it leaves rows of `width` value words as they are."""
         return self.sign == 1 and self.sources == tuple(range(width))
 
     def then(self, other: Projection) -> Projection:
-        """First this, then `other`."""
+        """Return the projection that does first this one, then `other`."""
         sources = []
         constants = []
         for source, constant in zip(other.sources, other.constants, strict=True):
@@ -77,15 +77,15 @@ class Projection:
         return Projection(tuple(sources), tuple(constants), self.sign * other.sign)
 
     def negated(self) -> Projection:
-        """The same with the other sign."""
+        """Return the same with the other sign."""
         return Projection(self.sources, self.constants, -self.sign)
 
     def compile(self, width: int) -> Callable[[Int64s], Int64s]:
-        """The function from rows of `width` value words to new rows: int64[width + 2, n] → int64[self.width
-        + 2, n].
+        """Return the function from rows of `width` value words to new rows.
 
-        The identity returns its argument; everything else a new C-contiguous array. One gather, and one
-        more call for each constant and for the sign.
+        It maps int64[width + 2, n] to int64[self.width + 2, n]. The identity returns its argument; everything
+        else a new C-contiguous array. It costs one gather, and one more call for each constant and for the
+        sign.
         """
         if self.is_identity(width):
             return lambda words: words
@@ -102,7 +102,9 @@ class Projection:
         return project
 
     def compile_picked(self, width: int) -> Callable[[Int64s, Int64s], Int64s]:
-        """As `compile`, for the rows `keep` only (int64[m], ascending), without copying the others."""
+        """Return the function as `compile`, but for the rows `keep` only (int64[m], ascending); copies no
+        others.
+        """
         index = self._index(width)
         finish = self._finisher()
 
@@ -119,12 +121,14 @@ class Projection:
         return project
 
     def _index(self, width: int) -> Int64s:
-        """The rows to gather. A constant's row is filled from the time word first, and then overwritten."""
+        """Return the rows to gather. A constant's row is filled from the time word first, and then
+        overwritten.
+        """
         value_rows = [width if source == CONSTANT else source for source in self.sources]
         return np.array([*value_rows, width, width + 1], dtype=np.int64)
 
     def _finisher(self) -> Callable[[Int64s], None]:
-        """What is left to do after the gather, in place: constants and the sign."""
+        """Return the work that remains after the gather, in place: constants and the sign."""
         constants = [
             (row, constant)
             for row, (source, constant) in enumerate(zip(self.sources, self.constants, strict=True))
@@ -141,11 +145,11 @@ class Projection:
         return finish
 
     def apply(self, words: Int64s) -> Int64s:
-        """The new rows; see `compile`."""
+        """Return the new rows; see `compile`."""
         return self.compile(words.shape[0] - TRAILING_WORDS)(words)
 
     def describe(self) -> str:
-        """A stable text, such as `[1, 0, =5] -`."""
+        """Return a stable text, such as `[1, 0, =5] -`."""
         listed = ", ".join(
             f"={constant}" if source == CONSTANT else str(source)
             for source, constant in zip(self.sources, self.constants, strict=True)

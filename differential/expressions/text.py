@@ -1,8 +1,8 @@
 """How is an expression printed?
 
-As it would be written, with the parentheses that Python needs and no others, so that what an error or a
-plan shows can be pasted back into a program. The text depends on nothing but the expression: fingerprints
-are taken of it.
+As it would be written, with the parentheses that Python needs and no others: a text from an error or a plan
+can be pasted back into a program. The text depends on nothing but the expression: fingerprints are taken of
+it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ATOM: Final = 7
 
 
 def text_of(expr: Tree) -> str:
-    """The expression as it would be written."""
+    """Return the expression as it would be written."""
     return _text(expr, 0)
 
 
 def _text(expr: Tree, surrounding: int) -> str:
-    """The text of `expr`, in parentheses if it binds less strongly than its `surrounding`."""
+    """Return the text of `expr`, in parentheses if it binds less strongly than its `surrounding`."""
     precedence, text = _bare(expr)
     if isinstance(expr, LiteralTree) and surrounding == _ATOM and not text.startswith("lit("):
         return f"lit({text})"  # a method of a plain constant would be Python's, not ours
@@ -41,13 +41,13 @@ def _text(expr: Tree, surrounding: int) -> str:
 
 
 def _condition(expr: Tree, surrounding: int) -> str:
-    """The text of `expr` where a bare True or False is refused."""
+    """Return the text of `expr` for a place where a bare True or False is refused."""
     text = _text(expr, surrounding)
     return f"lit({text})" if text in ("True", "False") else text
 
 
 def _bare(expr: Tree) -> tuple[int, str]:
-    """How strongly the expression binds, and its text."""
+    """Return how strongly the expression binds, and its text."""
     if isinstance(expr, ColumnTree):
         is_plain = expr.name.isidentifier() and not expr.name.startswith("__")
         return _ATOM, f"col.{expr.name}" if is_plain else f"col({expr.name!r})"

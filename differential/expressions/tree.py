@@ -1,7 +1,7 @@
-"""What an expression is made of: columns, constants, operators; no more than data.
+"""Expressions as plain data: columns, constants, operators.
 
-Printing (`text.py`) and typing (`types.py`) walk these trees. What users write is `Expr` in `expression.py`,
-whose kinds are these with operators and methods; nothing here knows it.
+Printing (`text.py`) and typing (`types.py`) walk these trees. Users write `Expr` of `expression.py`, whose
+classes add operators and methods to these; nothing here depends on it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Tree:
 
     site: CallSite = field(default=UNKNOWN_SITE, init=False)
     size: int = field(default=1, init=False)
-    """Operators, columns and constants in it; what is shared counts as often as it would be written."""
+    """Operators, columns and constants in it; a shared part counts as often as it would be written."""
     depth: int = field(default=1, init=False)
-    """Operators within one another."""
+    """How deep operators are nested in it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

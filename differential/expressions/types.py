@@ -1,13 +1,14 @@
-"""Which type does an expression have over given columns, and is it well formed at all?
+"""The type of an expression over given columns, and errors for expressions that are not well formed.
 
-Int and float mix, to float, int and decimal, to decimal; nothing else mixes. A result is nullable if an
-operand is, but for `is_null`, `fill_null` with a value, and a `when` with an `otherwise`; casting never takes
-nullability away, `fill_null` does; functions say of themselves whether they may have no value.
+Int and float mix, to float; int and decimal mix, to decimal; nothing else mixes. A result is nullable if an
+operand is, but for `is_null`, `fill_null` with a value, and a `when` with an `otherwise`. Casting never takes
+nullability away, `fill_null` does. A function of the catalogue declares whether it may have no value.
 
     + -                         numbers; timestamp ± int (µs) → timestamp; timestamp - timestamp → int (µs);
                                 date - date → int (days)
-    * // % negative abs         numbers; decimals keep all digits: a product has the sum of those behind the
-    point /                           numbers, to float
+    * // % negative abs         numbers; decimals keep all digits: a product has as many behind the
+                                point as both factors together
+    /                           numbers, to float
     == != is_in                 values of one kind
     < <= > >= min_of max_of     values of one kind that has an order: all but any
     & | ~                       bool
@@ -43,14 +44,14 @@ from timely.user_code.call_site import call_site
 __all__ = ["check_condition", "constants_of", "type_of"]
 
 _DAY: Final = 86_400_000_000
-"""Microseconds, as which a timedelta is kept."""
+"""Microseconds of a day; a timedelta is kept in microseconds."""
 
 _COMPARISONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _ORDERING: Final = frozenset(("<", "<=", ">", ">=", "min_of", "max_of", "least", "greatest"))
 
 
 def type_of(expr: Tree, schema: Schema) -> ColumnType:
-    """The type of `expr` over the columns of `schema`; raises ExpressionError if it has none."""
+    """Return the type of `expr` over the columns of `schema`; raises ExpressionError if it has none."""
     if isinstance(expr, ColumnTree):
         if expr.name not in schema:
             raise ExpressionError(
@@ -78,7 +79,7 @@ def type_of(expr: Tree, schema: Schema) -> ColumnType:
 
 
 def check_condition(expr: Tree, schema: Schema) -> None:
-    """Raises ExpressionError if `filter(expr)` has no meaning over the columns of `schema`."""
+    """Raise ExpressionError if `filter(expr)` has no meaning over the columns of `schema`."""
     type_ = type_of(expr, schema)
     if type_.kind != "bool":
         raise ExpressionError(
@@ -87,7 +88,7 @@ def check_condition(expr: Tree, schema: Schema) -> None:
 
 
 def _special(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
-    """The type of an operator with rules of its own."""
+    """Return the type of an operator with rules of its own."""
     if expr.op == "is_null":
         return boolean
     if expr.op == "fill_null":
@@ -116,7 +117,7 @@ def _special(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
 
 
 def _function_type(expr: OperationTree, function: Function, types: Sequence[ColumnType]) -> ColumnType:
-    """The type that a function of the table gives, if its operands are what it takes."""
+    """Return the type of a function's result; raises ExpressionError for operands that it does not take."""
     for index, (operand, type_) in enumerate(zip(expr.operands, types, strict=True)):
         param = function.param(index)
         if param is None:
@@ -146,7 +147,7 @@ def _function_type(expr: OperationTree, function: Function, types: Sequence[Colu
 
 
 def constants_of(expr: OperationTree, function: Function) -> list[object]:
-    """The values of the operands of `expr` that must be constants, in order."""
+    """Return the values of the operands of `expr` that must be constants, in order."""
     return [
         operand.value
         for index, operand in enumerate(expr.operands)
@@ -198,7 +199,7 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
 
 
 def _decimal_arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
-    """A decimal that holds every result, or as many digits as there can be, if it might be longer."""
+    """Return a decimal that holds every result, or one of the most digits if results might be longer."""
     if any(type_.kind == "float" for type_ in types):
         raise _error(
             expr, types, "takes exact numbers or floats, not both: cast the decimal to float, or the float"
@@ -219,16 +220,16 @@ def _decimal_arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> Col
 
 
 def _with_digits(operands: Sequence[Tree], types: Sequence[ColumnType]) -> list[ColumnType]:
-    """Whole numbers as decimals: constants with their digits, others with as many as there are."""
-    found = []
+    """Return whole numbers as decimals: constants with their digits, others with the most digits."""
+    exact = []
     for operand, type_ in zip(operands, types, strict=True):
         if type_.kind != "int":
-            found.append(type_)
+            exact.append(type_)
         elif isinstance(operand, LiteralTree) and isinstance(operand.value, int):
-            found.append(decimal(min(DECIMAL_DIGITS_MAX, len(str(abs(operand.value))))))
+            exact.append(decimal(min(DECIMAL_DIGITS_MAX, len(str(abs(operand.value))))))
         else:
-            found.append(decimal(DECIMAL_DIGITS_MAX))
-    return found
+            exact.append(decimal(DECIMAL_DIGITS_MAX))
+    return exact
 
 
 def _widest(left: ColumnType, right: ColumnType, more: int = 0) -> ColumnType:
@@ -238,8 +239,10 @@ def _widest(left: ColumnType, right: ColumnType, more: int = 0) -> ColumnType:
 
 
 def _common_decimal(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
-    """The decimal that holds all operands; but for comparisons, which bring any two together, there must be
-    one.
+    """Return the decimal that holds all operands.
+
+    Raises ExpressionError if none holds them; comparisons do not, since they can bring any two decimals to
+    one scale.
     """
     exact = _with_digits(_values_of(expr), types)
     scale = max(type_.scale for type_ in exact)
@@ -254,31 +257,31 @@ def _common_decimal(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnT
 
 
 def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
-    """The one type that all operands have, or become."""
+    """Return the one type that all operands have, or become."""
     kinds = {type_.kind for type_ in types}
-    found: ColumnType | None = None
+    common: ColumnType | None = None
     if len(kinds) == 1 and kinds != {"decimal"}:
-        found = types[0].not_null()
+        common = types[0].not_null()
     elif kinds <= {"int", "decimal"}:
-        found = _common_decimal(expr, types)
+        common = _common_decimal(expr, types)
     elif kinds == {"int", "float"}:
-        found = floating
-    if found is None:
+        common = floating
+    if common is None:
         hint = ""
         if "string" in kinds and kinds & {"date", "timestamp"}:
             hint = ": write dt.date(2024, 2, 29), dt.datetime(…), or cast the text"
         elif kinds <= {"int", "float", "decimal"}:
             hint = ": cast"
         raise _error(expr, types, f"takes values of one type{hint}")
-    if expr.op in _ORDERING and not found.has_order:
+    if expr.op in _ORDERING and not common.has_order:
         raise _error(
             expr, types, "needs an order; values of type any have none: cast them, as in col.x.cast('int')"
         )
-    return found.or_null(any(type_.nullable for type_ in types))
+    return common.or_null(any(type_.nullable for type_ in types))
 
 
 def _all_of(expr: OperationTree, types: Sequence[ColumnType], kind: Kind) -> bool:
-    """Whether one of `types` is nullable; raises unless all are of `kind`."""
+    """Return True if one of `types` is nullable; raises unless all are of `kind`."""
     if any(type_.kind != kind for type_ in types):
         raise _error(expr, types, f"takes conditions, of type {kind}")
     return any(type_.nullable for type_ in types)
@@ -292,7 +295,7 @@ def _error(expr: OperationTree, types: Sequence[ColumnType], why: str) -> Expres
 
 
 def _values_of(expr: OperationTree) -> list[Tree]:
-    """The operands; without its conditions, those of a `when`."""
+    """Return the operands; for a `when`, those that are not conditions."""
     if expr.op != "when":
         return list(expr.operands)
     return [*expr.operands[1::2], *([expr.operands[-1]] if len(expr.operands) % 2 else [])]

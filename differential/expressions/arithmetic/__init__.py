@@ -1,1 +1,1 @@
-"""Numbers that are exact: whole ones and decimals, and what becomes of them where they leave 64 bits."""
+"""Exact numbers, whole ones and decimals: their arithmetic, and rows whose results leave 64 bits."""

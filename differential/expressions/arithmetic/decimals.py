@@ -1,4 +1,4 @@
-"""Decimals in expressions: words that are scaled by powers of ten, brought to one scale."""
+"""Decimals in expressions: words scaled by powers of ten, brought to one scale."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LARGEST: Final = 10**DECIMAL_DIGITS_MAX - 1
 
 
 def scaled_to(part: CompiledExpression, scale: int) -> CompiledExpression:
-    """The words of a decimal, or int, with `scale` digits behind the point, for comparisons.
+    """Return the words of a decimal, or int, with `scale` digits behind the point, for comparisons.
 
-    What would leave 64 bits becomes the largest number, or the least: with so many digits in front of the
-    point it is above every decimal of that scale, or below.
+    A number that would leave 64 bits becomes the largest word, or the least: with so many digits in front of
+    the point it is above, or below, every decimal of that scale.
     """
     if part.type.scale == scale:
         return part
@@ -46,6 +46,6 @@ def scaled_to(part: CompiledExpression, scale: int) -> CompiledExpression:
 
 
 def beyond_digits(values: Natural) -> Bools | None:
-    """Where there are more digits than a decimal has; None if nowhere."""
-    found: Bools = (values > _LARGEST) | (values < -_LARGEST)
-    return found if found.any() else None
+    """Return where there are more digits than a decimal has; None if nowhere."""
+    too_long: Bools = (values > _LARGEST) | (values < -_LARGEST)
+    return too_long if too_long.any() else None

@@ -1,16 +1,16 @@
 """Rounding of floats by their decimal digits: the digits that Python and Arrow print, halves away from zero.
 
-A double is printed with the fewest digits that read back as the same double: 2.675, though the double is a
-little less. `round` rounds these digits, as Spark, Java's BigDecimal and calculators do, and gives the double
-nearest to what they become. So 2.675 to two digits is 2.68, and 105.99000000000001 is 105.99. Three cases,
-by n, the number of whole units of the last digit:
+Python prints a double with the fewest digits that read back as the same double: 2.675, though the double is a
+little less. `round` rounds these digits, as Spark, Java's BigDecimal and calculators do, and returns the
+double nearest to the result. So 2.675 to two digits is 2.68, and 105.99000000000001 is 105.99. There are
+three cases, by n, the number of whole units of the last digit:
 
     n < 9e13    numpy alone. The midpoint between two results has at most 15 digits. Such a number is the
                 printed form of the double nearest to it, so that a comparison with this double decides.
     n < 2e17    by the text, with kernels of Arrow: there the last digits of a double are printed and dropped.
     beyond      a double has 17 digits at most, so there are none behind the last one.
 
-Powers of ten up to 10^22 are doubles: multiplying or dividing by one of them rounds once. Beyond them the
+Powers of ten up to 10^22 are doubles: multiplying or dividing by one of them rounds once. With larger powers,
 rows that neither become 0 nor stay as they are go one by one: numbers below 2e-4, or above 4e20, rounded to
 the 21st digit or further.
 """
@@ -29,7 +29,7 @@ from timely.wire.arrow import number_array, numbers_of, pc
 __all__ = ["quotients", "round_floats", "units_of"]
 
 _DIGITS_USUAL: Final = 20
-"""Up to so many digits all powers are exact, and the numbers fit Arrow's decimals of 38 digits."""
+"""Up to this many digits all powers are exact, and the numbers fit Arrow's decimals of 38 digits."""
 
 _NUMPY_BELOW: Final = 9e13
 _TEXT_BELOW: Final = 2e17
@@ -41,9 +41,9 @@ _WHOLE_MAX: Final = 1 << 53
 
 
 def round_floats(values: Floats, digits: int) -> Floats:
-    """The values with `digits` digits behind the point (negative: before it).
+    """Return the values with `digits` digits behind the point (negative: before it).
 
-    NaN and infinities stay. What is rounded beyond the largest double is infinite.
+    NaN and infinities stay. A value that would round beyond the largest double becomes infinite.
     """
     if digits > _DIGITS_MAX:
         return values
@@ -69,9 +69,10 @@ def round_floats(values: Floats, digits: int) -> Floats:
 
 
 def units_of(values: Floats, digits: int) -> tuple[Int64s, Bools]:
-    """(the values as whole numbers of 10^-digits, rounded in the same way, where they are below 10^18).
+    """Return the values as whole numbers of 10^-digits, rounded in the same way, and where they are below
+    10^18.
 
-    Requires: 0 ≤ digits ≤ 18. Elsewhere there is 0.
+    Requires: 0 ≤ digits ≤ 18. Where they are not, the number is 0.
     """
     assert 0 <= digits <= 18, digits
     sizes = np.abs(values)
@@ -89,7 +90,7 @@ def units_of(values: Floats, digits: int) -> tuple[Int64s, Bools]:
 
 
 def quotients(words: Int64s, digits: int) -> Floats:
-    """The doubles nearest to words / 10^digits, in the shape of the words. Requires: 0 ≤ digits ≤ 18."""
+    """Return the doubles nearest to words / 10^digits, shaped like the words. Requires: 0 ≤ digits ≤ 18."""
     floats = np.asarray(words.astype(np.float64))
     if not digits:
         return floats
@@ -105,7 +106,7 @@ def quotients(words: Int64s, digits: int) -> Floats:
 
 
 def _times_power(values: Floats, digits: int) -> Floats:
-    """values · 10^digits, rounded once if |digits| ≤ 22; infinite beyond the largest double."""
+    """Return values · 10^digits, rounded once if |digits| ≤ 22; infinite beyond the largest double."""
     with np.errstate(all="ignore"):
         if 0 <= digits <= 300:
             return values * 10.0**digits
@@ -117,9 +118,9 @@ def _times_power(values: Floats, digits: int) -> Floats:
 
 
 def _nearest_units(sizes: Floats, units: Floats, digits: int) -> Floats:
-    """The whole numbers of 10^-digits to which the positive `sizes`, about so many `units`, round.
+    """Return the whole numbers of 10^-digits to which the positive `sizes`, about `units`, round.
 
-    Requires: units < 9e13, |digits| ≤ 20. The product may have fallen on the wrong side of a half.
+    Requires: units < 9e13, |digits| ≤ 20. Corrects products that fell on the wrong side of a half.
     """
     nearest: Floats = np.rint(units)
     tenfold = 10.0 * nearest
@@ -129,7 +130,7 @@ def _nearest_units(sizes: Floats, units: Floats, digits: int) -> Floats:
 
 
 def _text_decimals(sizes: Floats, digits: int) -> pa.Array:
-    """Decimals with `digits` digits behind the point.
+    """Return decimals with `digits` digits behind the point.
 
     Requires: the numbers are positive, from 9e13 to 2e18 units, so that at most three digits are dropped.
     """

@@ -1,7 +1,7 @@
-"""Arithmetic of whole numbers in expressions: results that leave 64 bits are found, never wrapped.
+"""Arithmetic of whole numbers in expressions: results that leave 64 bits are detected, never wrapped.
 
-One kernel call per operator, which computes and looks at once. Which row it was is found only if there is
-one, with Python's integers.
+One kernel call per operator computes and checks at once. Only if a result does not fit, Python's integers
+find the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX: Final = (1 << 63) - 1
 
 
 def combined(op: str, left: Natural, right: Natural) -> tuple[Int64s, bool]:
-    """(left op right, whether all results fit); where they do not, the results are wrong.
+    """Return (left op right, whether all results fit); results that do not fit are wrong.
 
     Each operand has n elements, or no dimension.
     """
@@ -42,6 +42,6 @@ def combined(op: str, left: Natural, right: Natural) -> tuple[Int64s, bool]:
 
 
 def beyond(op: str, left: Natural, right: Natural) -> Bools:
-    """Where left op right leaves 64 bits; as many elements as the result has."""
+    """Return where left op right leaves 64 bits; as many elements as the result has."""
     exact = _PYTHON[op](left.astype(object), right.astype(object))
     return np.asarray((exact < _MIN) | (exact > _MAX), dtype=np.bool_)  # type: ignore[operator]

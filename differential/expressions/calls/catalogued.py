@@ -1,8 +1,8 @@
 """Functions over columns as PySpark has them: `upper(col.name)`, `year(col.t)`, under its names.
 
-Each is made of an entry of `functions/catalogue.py` and writes what its method writes
+Each is generated from an entry of `functions/catalogue.py`, and writes what its method writes
 (`col.name.str.upper()`). Editors and mypy read them in `catalogued.pyi`, which `./scripts/stubs` writes.
-Functions that are written with others are in `composed.py`.
+Functions that are written in terms of others are in `composed.py`.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ __all__ = [name for function in FUNCTIONS.values() for name in function.called]
 
 for _function in FUNCTIONS.values():
     for _name in _function.called:
-        _made = function_of(call_function, _function, _name, call_params(_function), globals())
-        globals()[_name] = written_as(_function.usage)(_made) if _function.usage else _made
+        _call = function_of(call_function, _function, _name, call_params(_function), globals())
+        globals()[_name] = written_as(_function.usage)(_call) if _function.usage else _call

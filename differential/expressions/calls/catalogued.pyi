@@ -1,8 +1,8 @@
 """Functions over columns as PySpark has them: `upper(col.name)`, `year(col.t)`, under its names.
 
-Each is made of an entry of `functions/catalogue.py` and writes what its method writes
+Each is generated from an entry of `functions/catalogue.py`, and writes what its method writes
 (`col.name.str.upper()`). Editors and mypy read them in `catalogued.pyi`, which `./scripts/stubs` writes.
-Functions that are written with others are in `composed.py`.
+Functions that are written in terms of others are in `composed.py`.
 """
 
 from differential.expressions.expression import Expr, ExprLike
@@ -72,7 +72,7 @@ def initcap(text: ExprLike) -> Expr:
     """Each word with a capital letter; a word begins behind a space."""
 
 def length(text: ExprLike) -> Expr:
-    """How many characters."""
+    """The number of characters."""
 
 def reverse(text: ExprLike) -> Expr:
     """From the end to the beginning."""
@@ -84,22 +84,22 @@ def regexp_replace(text: ExprLike, pattern: str, new: str) -> Expr:
     """With every match of `pattern` replaced by `new`."""
 
 def contains(text: ExprLike, part: str) -> Expr:
-    """Whether `part` is somewhere in it."""
+    """True where `part` is somewhere in it."""
 
 def startswith(text: ExprLike, part: str) -> Expr:
-    """Whether it begins with `part`."""
+    """True where it begins with `part`."""
 
 def endswith(text: ExprLike, part: str) -> Expr:
-    """Whether it ends with `part`."""
+    """True where it ends with `part`."""
 
 def like(text: ExprLike, pattern: str) -> Expr:
-    """Whether it is like `pattern`, in which % stands for any text and _ for one character."""
+    """True where it is like `pattern`: % stands for any text, _ for one character."""
 
 def rlike(text: ExprLike, pattern: str) -> Expr:
-    """Whether `pattern` matches somewhere."""
+    """True where `pattern` matches somewhere."""
 
 def regexp_extract(text: ExprLike, pattern: str, group: int | None = None) -> Expr:
-    """What `group` of `pattern` matches first (1; 0: all of it); null if nothing does."""
+    """The part of the first match of `pattern` in `group` (1; 0: all of it); null if there is none."""
 
 def split(text: ExprLike, separator: str) -> Expr:
     """The list of the parts between separators."""
@@ -182,16 +182,16 @@ def second(t: ExprLike) -> Expr:
     """0 to 59."""
 
 def microsecond(t: ExprLike) -> Expr:
-    """0 to 999,999: what is beyond the second."""
+    """0 to 999,999: the part beyond the second."""
 
 def date_diff(t: ExprLike, start: ExprLike, unit: str | None = None) -> Expr:
-    """How many days (or other units) begin after `start` and no later than it."""
+    """The number of days (or other units) that begin after `start` and no later than it."""
 
 def date_add(t: ExprLike, count: ExprLike) -> Expr:
-    """So many days later."""
+    """`count` days later."""
 
 def add_months(t: ExprLike, count: ExprLike) -> Expr:
-    """So many months later: the same day, or the last of the month."""
+    """`count` months later: the same day, or the last of the month."""
 
 def date_format(t: ExprLike, format: str) -> Expr:
     """As text, in a form as '%Y-%m-%d %H:%M:%S'."""
@@ -209,13 +209,13 @@ def try_to_timestamp(text: ExprLike, format: str) -> Expr:
     """As `to_timestamp`; null where the form is another."""
 
 def size(x: ExprLike) -> Expr:
-    """How many values a list or map has."""
+    """The number of values in a list or map."""
 
 def get(x: ExprLike, index: int) -> Expr:
     """The value at `index` of a list, from 0, or from the end if negative; null if there is none."""
 
 def array_contains(x: ExprLike, value: object) -> Expr:
-    """Whether a list holds `value`."""
+    """True where a list holds `value`."""
 
 def array_join(x: ExprLike, separator: str) -> Expr:
     """A list of texts as one text."""

@@ -1,6 +1,6 @@
-"""Functions over columns that are written with others: `dd.trim(col.name)`, `dd.if_else(c, x, y)`.
+"""Functions over columns written in terms of others: `dd.trim(col.name)`, `dd.if_else(c, x, y)`.
 
-They have PySpark's names. Functions of the catalogue itself: `catalogued.py`.
+They have PySpark's names. The functions of the catalogue itself are in `catalogued.py`.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def abs(x: ExprLike) -> Expr:
 
 
 def mod(x: ExprLike, divisor: ExprLike) -> Expr:
-    """What is left of a division that rounds down, as `%`: it has the sign of the divisor."""
+    """The remainder of a division that rounds down, as `%`: it has the sign of the divisor."""
     return _column("mod", x) % divisor
 
 
 def isnan(x: ExprLike) -> Expr:
-    """Whether it is not a number; false for null, as in Spark. `x.is_nan()` is null there."""
+    """True where the value is not a number; false for null, as in Spark. `x.is_nan()` is null there."""
     return call_function("is_nan", x).fill_null(False)
 
 
@@ -82,8 +82,8 @@ def isnull(x: ExprLike) -> Expr:
 def nullif(value: ExprLike, unwanted: ExprLike) -> Expr:
     """`value`, but null where it equals `unwanted`."""
     check_columns("nullif", [value])
-    given = as_expr(value)
-    return when((given != unwanted).fill_null(True)).then(given)
+    expr = as_expr(value)
+    return when((expr != unwanted).fill_null(True)).then(expr)
 
 
 def if_else(condition: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
@@ -92,7 +92,7 @@ def if_else(condition: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
 
 
 def date_trunc(unit: str | Expr, t: ExprLike) -> Expr:
-    """The beginning of the year, quarter, month, week, day, hour, … that it is in."""
+    """The beginning of the year, quarter, month, week, day, hour, … that the time is in."""
     if isinstance(unit, Expr) and isinstance(t, str):
         raise ExpressionError(
             f"date_trunc({unit!r}, {t!r}) ({call_site()}): the unit comes first. "
@@ -102,11 +102,11 @@ def date_trunc(unit: str | Expr, t: ExprLike) -> Expr:
 
 
 def datediff(end: ExprLike, start: ExprLike) -> Expr:
-    """How many days begin after `start` and no later than `end`."""
+    """The number of days that begin after `start` and no later than `end`."""
     return call_function("date_diff", end, start)
 
 
 def _column(name: str, operand: ExprLike) -> Expr:
-    """The operand of the function `name`, which is no bare text."""
+    """Return the operand of the function `name`; raises ExpressionError for a bare text."""
     check_columns(name, [operand])
     return as_expr(operand)

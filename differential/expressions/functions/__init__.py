@@ -1,3 +1,4 @@
-"""Functions over columns: one catalogue, a file per family; who types, prints, sends or evaluates them reads
-it.
+"""Functions over columns: one catalogue, a file per family.
+
+Typing, printing, evaluation and the Python functions and methods all read it.
 """

@@ -1,17 +1,17 @@
-"""Which values does a cast make of others, and where are there none?
+"""Which values does a cast make of others, and which have none?
 
-A cast works on whole columns between numbers and times, and on each different value where text or values of
-type any are on one side. Where there is no value, `cast` fails on the row, `try_cast` gives null.
+Between numbers and times a cast works on whole columns. With text or values of type any on one side it works
+on each different value. Where there is no value, `cast` fails on the row, `try_cast` returns null.
 
     to int        from float and decimal: towards zero; from text: digits with a sign
     to float      the nearest double
-    to decimal    rounded to its digits, halves away from zero, of a float those with which it is
+    to decimal    rounded to its digits, halves away from zero; a float by the digits with which it is
                   printed; more digits before the point do not fit
     to bool       from text: true, false, t, f, yes, no, y, n, 1, 0
     to date       from a timestamp: its day in UTC; from text: 2024-02-29
     to timestamp  from a date: its midnight; from an int: microseconds; from text: ISO 8601, without zone: UTC
     to string     as Python writes it, but true and false; a timestamp without zone; bytes: as UTF-8
-    any           from everything; to what it holds, if it is just that
+    any           from everything; to the type of its value, only if it is exactly that
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from differential.expressions.functions.times import DAY_MICROS
 __all__ = ["COLUMN_CASTS", "NEVER_FAIL", "VALUE_CASTS", "OfColumns", "OfValues"]
 
 OfColumns: TypeAlias = Callable[[Values, ColumnType, ColumnType], tuple[Values, Bools | None]]
-"""From values and the types from and to, to values, and where there are some (None: everywhere)."""
+"""From values and the types from and to, to values, and where there are any (None: everywhere)."""
 
 OfValues: TypeAlias = Callable[[object, ColumnType], object]
-"""From one value and the type to, to a value, or None."""
+"""From one value and the target type to a value, or None."""
 
 _INT: Final = re.compile(r"\s*[+-]?[0-9]+\s*")
 _FLOAT: Final = re.compile(r"\s*[+-]?(nan|inf(inity)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)\s*", re.I)
@@ -197,7 +197,7 @@ COLUMN_CASTS: Final[dict[tuple[Kind, Kind], OfColumns]] = {
     ("date", "int"): _same,
     ("int", "date"): _int_to_date,
 }
-"""By kinds from and to: of whole columns."""
+"""Casts of whole columns, by (kind from, kind to)."""
 
 VALUE_CASTS: Final[dict[tuple[Kind, Kind], OfValues]] = {
     ("string", "int"): _text_to_int,
@@ -227,7 +227,7 @@ VALUE_CASTS: Final[dict[tuple[Kind, Kind], OfValues]] = {
     ("bytes", "any"): _to_any,
     ("timestamp", "any"): _to_any,
 }
-"""By kinds from and to: of each different value."""
+"""Casts of each different value, by (kind from, kind to)."""
 
 NEVER_FAIL: Final = frozenset(
     {
@@ -253,4 +253,4 @@ NEVER_FAIL: Final = frozenset(
         ("bytes", "any"),
     }
 )
-"""Casts that have a value for everything."""
+"""Casts that have a value for every operand."""

@@ -1,4 +1,4 @@
-"""The catalogue of functions over columns: which there are, by name."""
+"""The catalogue of functions over columns, by name."""
 
 from __future__ import annotations
 

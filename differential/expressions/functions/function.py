@@ -1,16 +1,16 @@
-"""A function over columns as data: its name, its parameters, the type of its result, how it is computed.
+"""A function over columns as data: its name, its parameters, its result's type, how it is computed.
 
-`types.py` reads which operands fit, `text.py` how the function is written, `running.py` how it is computed,
-`signatures.py` which calls and methods are made of it, and the documents what it is called elsewhere. A
-function is computed in one of three ways:
+`types.py` reads here which operands fit, `text.py` how the function is written, `running.py` how to compute
+it, `signatures.py` which functions and methods to make of it, and the documents what other libraries call it.
+A function is computed in one of three ways:
 
-    numpy     of whole columns in natural form (`compiled.py`); gives the values, and where there are any
-    arrow     of whole Arrow arrays; a result that is null where no operand was has no value. Of one column of
-              symbols only its different values are looked at
-    python    of each different value of its one column; None is no value
+    numpy     on whole columns in natural form (`compiled.py`); returns values, and where there are any
+    arrow     on whole Arrow arrays; if the result is null where no operand is, there is no value. With one
+              column of symbols it runs on the different values only
+    python    on each different value of its one column; None is no value
 
-Where there is no value the result is null, or, if `failure` says why that cannot be, the row fails with a
-RowError. Parameters that must be constants are handed over as Python values.
+Without a value the result is null; but if the function has a `failure`, the row fails with a RowError that
+gives it as the reason. Parameters that must be constants are passed as Python values.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ Argument: TypeAlias = object
 Numpy: TypeAlias = Callable[
     [Sequence[Values], Sequence[object], Sequence[ColumnType]], tuple[Values, Bools | None]
 ]
-"""From columns, constants and the types of the columns to values, and where there are some (None:
-everywhere).
+"""From columns, constants and the types of the columns to values, and where there are any (None: everywhere).
 """
 
 Arrow: TypeAlias = Callable[[Sequence[pa.Array], Sequence[object]], pa.Array]
@@ -68,15 +67,15 @@ _ONE: Final[dict[Kind, pa.Array]] = {
     "timestamp": pa.Array.from_buffers(pa.timestamp("us", tz="UTC"), 1, int64_array([0]).buffers()),
     "string": text_array([""]),
 }
-"""What a function is tried on, to see whether its constants are any."""
+"""Operands with which `refusal` tries a function, to see if its constants are valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
     """One parameter: its name, the kinds that an operand may have, and whether it must be a constant.
 
-    `choices`: the constants that are allowed. `is_optional`: the operand may be left out, and so may all that
-    follow.
+    `choices`: the constants that are allowed. `is_optional`: the operand may be left out, and so may all
+    operands behind it.
     """
 
     name: str
@@ -90,12 +89,12 @@ class Param:
 class Function:
     """A function over columns; see the module's docstring.
 
-    `accessor`: it is written `x.str.name(…)`; "" for `x.name(…)`, None for `name(x, …)`. `calls`: the names
-    of the functions in `calls/catalogued.py` that write it; None: one of its own name. `usage`: what such a
-    function answers to arguments that it does not take. `many`: the last parameter may be repeated.
-    `may_lack`: there may be no value where all operands have one, which is null unless `failure` says
-    otherwise. `skips_nulls`: an operand that is null does not make the result null. `of_different`: an Arrow
-    function that is so slow that its one column is looked at by different values.
+    `accessor`: the function is written `x.str.name(…)`; "" for `x.name(…)`, None for `name(x, …)`. `says`:
+    its docstring. `calls`: the names of the functions in `calls/catalogued.py` that write it; None: one with
+    its own name. `usage`: hint of such a function for arguments that it does not take. `many`: the last
+    parameter may be repeated. `may_lack`: there may be no value where all operands have one; the result is
+    then null, unless there is a `failure`. `skips_nulls`: a null operand does not make the result null.
+    `of_different`: an Arrow function so slow that it runs on the different values of its one column only.
     `check` raises ValueError for constants that make no sense.
     """
 
@@ -120,12 +119,13 @@ class Function:
     check: Callable[[Sequence[object]], None] | None = None
 
     def __post_init__(self) -> None:
-        assert sum(way is not None for way in (self.numpy, self.arrow, self.python)) == 1, self.name
+        assert sum(run is not None for run in (self.numpy, self.arrow, self.python)) == 1, self.name
         assert self.failure is None or self.may_lack, self.name
 
     def refusal(self, constants: Sequence[object]) -> str | None:
-        """Return why the function cannot be computed with these constants (a pattern that is no regular
-        expression, say); None if it can.
+        """Return why the function cannot be computed with these constants; None if it can.
+
+        A reason is, for instance, a pattern that is no regular expression.
         """
         if not constants:
             return None
@@ -135,13 +135,13 @@ class Function:
             if self.arrow is not None:
                 columns = [param for param in self.params if not param.is_constant]
                 self.arrow([_ONE.get(param.takes[-1], _ONE["string"]) for param in columns], constants)
-        except ValueError as error:  # Arrow's errors are such, too
+        except ValueError as error:  # Arrow's errors are ValueErrors, too
             return str(error).partition("\n")[0]
         return None
 
     @property
     def can_fail(self) -> bool:
-        """Whether there may be rows for which it has no value."""
+        """True if there may be rows for which it has no value, and which therefore fail."""
         return self.failure is not None
 
     def param(self, index: int) -> Param | None:
@@ -157,10 +157,10 @@ class Function:
 
     @property
     def operands_min(self) -> int:
-        """How many operands there must be."""
+        """The least number of operands."""
         return sum(not param.is_optional for param in self.params)
 
 
 def always(type_: ColumnType) -> Gives:
-    """The same type whatever the operands are."""
+    """Return the same type whatever the operands are."""
     return lambda types: type_

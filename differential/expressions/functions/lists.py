@@ -1,7 +1,7 @@
 """Functions of nested values, kept in columns of type `any`: lists and maps.
 
-Each different value is unpacked once. What a list or map holds may be of any kind, so what is taken out of it
-is `any`, too, and can be null; `cast` makes it what it is.
+Each different value is unpacked once. A list or map may hold values of any kind, so a value taken out of it
+is of type `any`, too, and can be null; `cast` gives it its own type.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _field(value: object, constants: Sequence[object]) -> object:
 def _contains(value: object, constants: Sequence[object]) -> object:
     if not isinstance(value, tuple):
         return None
-    wanted = pack(constants[0])  # as rows compare: 1, 1.0 and True are three values
-    return any(pack(part) == wanted for part in value)
+    packed = pack(constants[0])  # as rows compare: 1, 1.0 and True are three values
+    return any(pack(part) == packed for part in value)
 
 
 def _join(value: object, constants: Sequence[object]) -> object:
@@ -73,7 +73,7 @@ def _nested(
 
 
 NESTED: Final = (
-    _nested("size", (), "int", _length, "How many values a list or map has.", "size", "list.len"),
+    _nested("size", (), "int", _length, "The number of values in a list or map.", "size", "list.len"),
     _nested("get", (Param("index", ("int",), is_constant=True),), "any", _get,
             "The value at `index` of a list, from 0, or from the end if negative; null if there is none.",
             "get", "list.get"),
@@ -81,9 +81,9 @@ NESTED: Final = (
             "The value of a map, or struct, under `key`; null if there is none.", "x['key']",
             "struct.field", ()),
     _nested("has", (Param("value", ANY_KIND, is_constant=True),), "bool", _contains,
-            "Whether a list holds `value`.", "array_contains", "list.contains",
+            "True where a list holds `value`.", "array_contains", "list.contains",
             ("array_contains",)),
     _nested("join", (Param("separator", ("string",), is_constant=True),), "string", _join,
             "A list of texts as one text.", "array_join", "list.join", ("array_join",)),
 )  # fmt: skip
-"""Those that this file defines. Where the value is no list (or map), the result is null."""
+"""The functions that this file defines. Where the value is no list (or map), the result is null."""

@@ -1,6 +1,7 @@
-"""Functions as methods of what they are of: `col.name.str.upper()`, `col.t.dt.year()`, `col.x.list.get(0)`.
+"""Functions as methods of their first operand: `col.name.str.upper()`, `col.t.dt.year()`,
+`col.x.list.get(0)`.
 
-Each method is made of the entry of its name in `catalogue.py`. Editors and mypy read them in
+Each method is generated from the entry of its name in `catalogue.py`. Editors and mypy read them in
 `namespaces.pyi`, which `./scripts/stubs` writes.
 """
 
@@ -42,21 +43,21 @@ class _Namespace:
 
 
 class StringMethods(_Namespace):
-    """Functions of strings: what `x.str` has."""
+    """Functions of strings: the methods of `x.str`."""
 
     _accessor = "str"
     __slots__ = ()
 
 
 class TimeMethods(_Namespace):
-    """Functions of dates and timestamps: what `x.dt` has."""
+    """Functions of dates and timestamps: the methods of `x.dt`."""
 
     _accessor = "dt"
     __slots__ = ()
 
 
 class ListMethods(_Namespace):
-    """Functions of lists and maps: what `x.list` has."""
+    """Functions of lists and maps: the methods of `x.list`."""
 
     _accessor = "list"
     __slots__ = ()

@@ -1,6 +1,7 @@
-"""Functions as methods of what they are of: `col.name.str.upper()`, `col.t.dt.year()`, `col.x.list.get(0)`.
+"""Functions as methods of their first operand: `col.name.str.upper()`, `col.t.dt.year()`,
+`col.x.list.get(0)`.
 
-Each method is made of the entry of its name in `catalogue.py`. Editors and mypy read them in
+Each method is generated from the entry of its name in `catalogue.py`. Editors and mypy read them in
 `namespaces.pyi`, which `./scripts/stubs` writes.
 """
 
@@ -45,10 +46,10 @@ class NumberMethods:
         """To this power, as a float."""
 
     def is_nan(self) -> Expr:
-        """Whether it is not a number."""
+        """True where it is not a number."""
 
 class TimeMethods:
-    """Functions of dates and timestamps: what `x.dt` has."""
+    """Functions of dates and timestamps: the methods of `x.dt`."""
 
     def __init__(self, expr: Expr, write: Write) -> None: ...
     def year(self) -> Expr:
@@ -82,29 +83,29 @@ class TimeMethods:
         """0 to 59."""
 
     def microsecond(self) -> Expr:
-        """0 to 999,999: what is beyond the second."""
+        """0 to 999,999: the part beyond the second."""
 
     def date_trunc(self, unit: str) -> Expr:
-        """The beginning of the year, quarter, month, week, day, hour, … that it is in."""
+        """The beginning of the year, quarter, month, week, day, hour, … that the time is in."""
 
     def date_diff(self, start: ExprLike, unit: str | None = None) -> Expr:
-        """How many days (or other units) begin after `start` and no later than it."""
+        """The number of days (or other units) that begin after `start` and no later than it."""
 
     def add_days(self, count: ExprLike) -> Expr:
-        """So many days later."""
+        """`count` days later."""
 
     def add_months(self, count: ExprLike) -> Expr:
-        """So many months later: the same day, or the last of the month."""
+        """`count` months later: the same day, or the last of the month."""
 
     def format(self, format: str) -> Expr:
         """As text, in a form as '%Y-%m-%d %H:%M:%S'."""
 
 class ListMethods:
-    """Functions of lists and maps: what `x.list` has."""
+    """Functions of lists and maps: the methods of `x.list`."""
 
     def __init__(self, expr: Expr, write: Write) -> None: ...
     def size(self) -> Expr:
-        """How many values a list or map has."""
+        """The number of values in a list or map."""
 
     def get(self, index: int) -> Expr:
         """The value at `index` of a list, from 0, or from the end if negative; null if there is none."""
@@ -113,13 +114,13 @@ class ListMethods:
         """The value of a map, or struct, under `key`; null if there is none."""
 
     def has(self, value: object) -> Expr:
-        """Whether a list holds `value`."""
+        """True where a list holds `value`."""
 
     def join(self, separator: str) -> Expr:
         """A list of texts as one text."""
 
 class StringMethods:
-    """Functions of strings: what `x.str` has."""
+    """Functions of strings: the methods of `x.str`."""
 
     def __init__(self, expr: Expr, write: Write) -> None: ...
     def upper(self) -> Expr:
@@ -135,7 +136,7 @@ class StringMethods:
         """Each word with a capital letter; a word begins behind a space."""
 
     def length(self) -> Expr:
-        """How many characters."""
+        """The number of characters."""
 
     def reverse(self) -> Expr:
         """From the end to the beginning."""
@@ -159,22 +160,22 @@ class StringMethods:
         """With every match of `pattern` replaced by `new`."""
 
     def contains(self, part: str) -> Expr:
-        """Whether `part` is somewhere in it."""
+        """True where `part` is somewhere in it."""
 
     def startswith(self, part: str) -> Expr:
-        """Whether it begins with `part`."""
+        """True where it begins with `part`."""
 
     def endswith(self, part: str) -> Expr:
-        """Whether it ends with `part`."""
+        """True where it ends with `part`."""
 
     def like(self, pattern: str) -> Expr:
-        """Whether it is like `pattern`, in which % stands for any text and _ for one character."""
+        """True where it is like `pattern`: % stands for any text, _ for one character."""
 
     def matches(self, pattern: str) -> Expr:
-        """Whether `pattern` matches somewhere."""
+        """True where `pattern` matches somewhere."""
 
     def extract(self, pattern: str, group: int | None = None) -> Expr:
-        """What `group` of `pattern` matches first (1; 0: all of it); null if nothing does."""
+        """The part of the first match of `pattern` in `group` (1; 0: all of it); null if there is none."""
 
     def split(self, separator: str) -> Expr:
         """The list of the parts between separators."""

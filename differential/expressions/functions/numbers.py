@@ -1,8 +1,8 @@
 """Functions of numbers: exact for whole numbers and decimals, by IEEE's rules for floats.
 
 A float has a result for everything: the square root of -1 is nan, the logarithm of 0 is -inf. Rounding is to
-the nearest, halves away from zero, as in SQL; of a float the digits count with which it is printed
-(`arithmetic/rounding.py`).
+the nearest, halves away from zero, as in SQL; for a float, the digits that count are those with which it is
+printed (`arithmetic/rounding.py`).
 """
 
 from __future__ import annotations
@@ -42,16 +42,18 @@ _GOLDEN: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
 def power_of_ten(digits: int) -> int:
-    """10^digits, for 0 ≤ digits ≤ 18."""
+    """Return 10^digits, for 0 ≤ digits ≤ 18."""
     return int(10**digits)
 
 
 def rounded(words: Int64s, factor: int) -> Int64s:
-    """words / factor to the nearest whole number, halves away from zero; no overflow for |words| < 2^63."""
+    """Return words / factor to the nearest whole number, halves away from zero; no overflow for |words| <
+    2^63.
+    """
     if factor == 1:
         return words
     quotient, rest = np.divmod(words, factor)
-    # divmod rounds down: a rest of one half goes up for what is positive, and stays down for what is not.
+    # divmod rounds down: a rest of one half rounds up for positive words, and stays down for negative ones.
     up = np.where(words >= 0, rest >= factor - rest, rest > factor - rest)
     result: Int64s = quotient + up
     return result
@@ -68,7 +70,7 @@ def _round(
     if drop <= 0:
         return values, None
     if drop > 18:
-        # Of 64 bits only numbers from 5·10^18 on would become ±10^19, which 64 bits do not hold.
+        # Among 64-bit numbers only those from 5·10^18 on would become ±10^19, which 64 bits do not hold.
         words = cast("Int64s", values)
         fits = (words < _HALF_OF_NEXT) & (words > -_HALF_OF_NEXT) if drop == 19 else None
         return np.zeros_like(values), fits
@@ -134,7 +136,7 @@ def _power(
 def _hash(
     columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
 ) -> tuple[Values, Bools | None]:
-    """Words mixed one after another (splitmix64): the same in every process."""
+    """Return the words mixed one after another (splitmix64): the same in every process."""
     mixed = np.zeros(columns[0].shape, dtype=np.uint64)
     for values, type_ in zip(columns, types, strict=True):
         words = floats_to_words(cast("Floats", values)) if type_.kind == "float" else values.astype(np.int64)
@@ -181,10 +183,11 @@ NUMERIC: Final = (
     Function(name="is_nan", family="numbers", accessor="", params=(Param("x", ("float",)),),
     gives=always(boolean),
              numpy=lambda columns, constants, types: (np.isnan(columns[0]), None),
-             says="Whether it is not a number.", spark="isnan (false for null)", polars="is_nan", calls=()),
+             says="True where it is not a number.", spark="isnan (false for null)", polars="is_nan",
+             calls=()),
     Function(name="hash", family="numbers", accessor=None, params=(Param("values", ANY_KIND),), many=True,
              gives=always(integer), numpy=_hash,
              says="64 bits of the values, the same in every process; null if one is null.", spark="xxhash64",
              polars="hash"),
 )  # fmt: skip
-"""Those that this file defines."""
+"""The functions that this file defines."""

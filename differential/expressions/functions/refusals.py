@@ -1,8 +1,8 @@
-"""What Python would do with an expression by itself, and the error that says what to write instead.
+"""Refuses what Python would do with an expression by itself, and says what to write instead.
 
-`if`, `not`, `in`, `len()`, `int()` and f-strings want the value of an object at once. An expression has a
-value in every row, and none before there are rows. Left to Python, some of these would be wrong without an
-error: the f-string would hold the text "col.x", and `col.x is None`, which no class can answer, is False.
+`if`, `not`, `in`, `len()`, `int()` and f-strings need the value of an object at once. An expression has a
+value in every row, and none before there are rows. Without a refusal some of these would be wrong and raise
+no error: the f-string would hold the text "col.x". (`col.x is None`, which no class can intercept, is False.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _HasText(Protocol):
 
 
 class ExprText(str):
-    """What `str(expression)` gives: a text to print. A query that would take it for a constant refuses it."""
+    """The result of `str(expression)`: a text to print, which queries refuse as a constant."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class ExprText(str):
 
 
 class ExprRefusals:
-    """The methods that Python looks for; base of expressions."""
+    """The special methods that Python looks for; base of expressions."""
 
     __slots__ = ()
 
@@ -128,14 +128,14 @@ class ExprRefusals:
     __rdivmod__ = __divmod__
 
     def describe(self) -> str:
-        """The expression as it would be written."""
+        """Return the expression as it would be written."""
         raise NotImplementedError
 
 
 def check_no_bool(call: str, value: object) -> None:
     """Raise ExpressionError for True or False where `call` takes a condition or a column.
 
-    They most often come of `col.x is None` or `col.x in {1, 2}`, which Python answers by itself.
+    They mostly come from `col.x is None` or `col.x in {1, 2}`, which Python answers by itself.
     """
     if isinstance(value, bool | np.bool_):
         raise ExpressionError(

@@ -1,8 +1,8 @@
-"""How is a function of the catalogue, or a cast, computed on columns in natural form?
+"""Computes functions of the catalogue, and casts, on columns in natural form.
 
-Values cross to Arrow or Python and back once per column, and those of symbols once per *different* value: the
-words are numbered by Arrow's hash table, what they stand for is looked up, the function runs over that, and
-its results, entered into the symbol table where they are symbols, are spread over the rows.
+Values cross to Arrow or Python and back once per column, values of symbols once per *different* value:
+Arrow's hash table numbers the words, the symbol table looks their values up, the function runs over these,
+and its results are spread over the rows. Results that are symbols are entered into the symbol table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from timely.wire.arrow import binary_array, int64_array, number_array, numbers_o
 __all__ = ["Refuse", "cast_run", "function_run", "ranks"]
 
 Refuse: TypeAlias = Callable[[Int64s, Bools, str], None]
-"""Stop because of the first of the rows where this is true, for a reason."""
+"""Raises RowError for the first of the rows where the flags are true, with a reason."""
 
 _OfColumns: TypeAlias = Callable[[Sequence[Natural], Sequence[Bools | None]], Pair]
 
@@ -40,7 +40,7 @@ def function_run(
     symbols: SymbolTable | None,
     refuse: Refuse,
 ) -> Evaluate:
-    """The run of `function` over `parts`, which are its operands but for those that must be constants."""
+    """Return the run of `function` over `parts`: its operands without those that must be constants."""
     types = [part.type for part in parts]
     if function.numpy is not None:
         of_columns = _of_numpy(function, types, constants)
@@ -54,8 +54,9 @@ def function_run(
 def cast_run(
     part: CompiledExpression, type_: ColumnType, is_try: bool, symbols: SymbolTable | None, refuse: Refuse
 ) -> Evaluate:
-    """The run of a cast of `part` to another type; null where it fails if `is_try`, else the dataflow
-    stops.
+    """Return the run of a cast of `part` to another type.
+
+    Where the cast has no value, the result is null if `is_try`; otherwise the row fails.
     """
     kinds = (part.type.kind, type_.kind)
     in_values = VALUE_CASTS.get(kinds)
@@ -76,28 +77,28 @@ def cast_run(
 
 
 def ranks(columns: Sequence[Int64s], valid: Sequence[Bools | None], symbols: SymbolTable) -> list[Int64s]:
-    """Numbers with the order that the values of these words of strings (or bytes) have.
+    """Return numbers in the order of the values of these words of strings (or bytes).
 
-    Where there is nothing (below a null) it is some number. Each different word is looked up and sorted:
-    O(n + d · log d) for d of them.
+    Below a null stands any number. Each different word is looked up and sorted: O(n + d · log d) for d of
+    them.
     """
-    known_words = [
+    plain_words = [
         np.atleast_1d(column if flag is None else np.where(flag, column, 0))
         for column, flag in zip(columns, valid, strict=True)
     ]
-    encoded = int64_array(np.concatenate(known_words)).dictionary_encode()
+    encoded = int64_array(np.concatenate(plain_words)).dictionary_encode()
     words = numbers_of(encoded.dictionary, np.int64)
-    known = [symbols.lookup_one(word) if word else "" for word in words.tolist()]
-    raw = [value.encode() if isinstance(value, str) else cast("bytes", value) for value in known]
+    texts = [symbols.lookup_one(word) if word else "" for word in words.tolist()]
+    raw = [value.encode() if isinstance(value, str) else cast("bytes", value) for value in texts]
     order = np.empty(len(raw), dtype=np.int64)
     order[numbers_of(pc.sort_indices(binary_array(raw)), np.int64)] = np.arange(len(raw))
     numbers = order[numbers_of(encoded.indices, np.int32)]
-    found, start = [], 0
-    for column, flat in zip(columns, known_words, strict=True):
+    numbers_by_column, start = [], 0
+    for column, flat in zip(columns, plain_words, strict=True):
         part = numbers[start : start + flat.size]
-        found.append(part if column.ndim or part.size != 1 else part.reshape(()))
+        numbers_by_column.append(part if column.ndim or part.size != 1 else part.reshape(()))
         start += flat.size
-    return found
+    return numbers_by_column
 
 
 def _whole(
@@ -107,8 +108,9 @@ def _whole(
     refuse: Refuse,
     skips_nulls: bool,
 ) -> Evaluate:
-    """`of_columns` over whole columns of one length: nulls in give nulls out, a lack of values is one or
-    fails.
+    """Return a run of `of_columns` over whole columns of one length.
+
+    Nulls in the operands make nulls. A missing value is null, or makes the row fail if there is a `failure`.
     """
     runs = [part.run for part in parts]
 
@@ -134,16 +136,16 @@ def _whole(
 
 
 def _spread(values: Natural, rows: int) -> Natural:
-    """Constants in every row."""
+    """Return constants repeated for every row."""
     return values if values.ndim else np.full(rows, values)
 
 
 def _all_of(flags: Sequence[Bools | None]) -> Bools | None:
-    found: Bools | None = None
+    all_valid: Bools | None = None
     for flag in flags:
         if flag is not None:
-            found = flag if found is None else found & flag
-    return found
+            all_valid = flag if all_valid is None else all_valid & flag
+    return all_valid
 
 
 def _of_numpy(function: Function, types: Sequence[ColumnType], constants: Sequence[object]) -> _OfColumns:
@@ -186,25 +188,25 @@ def _of_values(
     type_: ColumnType,
     symbols: SymbolTable | None,
 ) -> _OfColumns:
-    """A function of Python over the different values of one column."""
+    """Return a Python function over the different values of one column."""
     place = ValueLocation("an expression", "value", type_.or_null())
 
     def of_columns(values: Sequence[Natural], valid: Sequence[Bools | None]) -> Pair:
         words = floats_to_words(cast("Floats", values[0])) if source.kind == "float" else values[0]
         distinct, indices = _numbered(words, valid[0])
-        found = [
-            None if given is None else call(given, constants)
-            for given in _python_values(distinct, source, symbols)
+        results = [
+            None if value is None else call(value, constants)
+            for value in _python_values(distinct, source, symbols)
         ]
-        out = np.empty((2, len(found)), dtype=np.int64)
-        values_to_words(found, type_.or_null(), out, symbols, place)
+        out = np.empty((2, len(results)), dtype=np.int64)
+        values_to_words(results, type_.or_null(), out, symbols, place)
         return _taken(_natural(out[1], type_), out[0] != 0, indices)
 
     return of_columns
 
 
 def _python_values(words: Int64s, type_: ColumnType, symbols: SymbolTable | None) -> list[object]:
-    """The Python values of words; None where Python has none, as for times after the year 9999."""
+    """Return the Python values of words; None where Python has none, as for times after the year 9999."""
     if type_.kind == "any":
         assert symbols is not None
         return symbols.lookup(words)
@@ -223,7 +225,7 @@ def _value_of(scalar: pa.Scalar) -> object:
 
 
 def _numbered(values: Natural, valid: Bools | None) -> tuple[Int64s, Int64s]:
-    """(the different values, for each row which of them it is); any of them where it is null."""
+    """Return (the different values, for each row the index of its value; any index where the row is null)."""
     words = values.astype(np.int64, copy=False)
     encoded = number_array(words, None if valid is None else ~valid).dictionary_encode()
     indices = numbers_of(encoded.indices, np.int32).astype(np.int64)

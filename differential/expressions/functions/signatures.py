@@ -1,8 +1,8 @@
-"""Python functions made of entries of the catalogue, with the parameters that the entries name.
+"""Python functions generated from entries of the catalogue, with the parameters that the entries name.
 
-Each is a copy of a template with as many parameters, whose code is given the entry's names. So Python itself
-binds the arguments, says which one is missing, and shows signature and docstring, as of a function that is
-written out. `tests/stubs.py` writes the same signatures for editors and mypy.
+Each is a copy of a template with the same number of parameters, whose code gets the entry's names. So Python
+itself binds the arguments, reports a missing one, and shows signature and docstring, as for a function in
+source code. `tests/stubs.py` writes the same signatures for editors and mypy.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["SELF", "Parameter", "Write", "call_params", "function_of", "method_p
 
 
 class Write(Protocol):
-    """Whatever writes an expression of a function of the catalogue."""
+    """Writes an expression of a function of the catalogue."""
 
     def __call__(self, name: str, /, *operands: object) -> object:
         """Return the expression of the function `name` over `operands`."""
 
 
 class Parameter(NamedTuple):
-    """A parameter of a Python function. `annotation`: its type, as it is written in an annotation."""
+    """A parameter of a Python function. `annotation`: its type, as written in an annotation."""
 
     name: str
     annotation: str
@@ -42,7 +42,7 @@ _CONSTANTS: Final[dict[tuple[Kind, ...], str]] = {
     ("string", "int"): "str | int",
     ANY_KIND: "object",
 }
-"""By the kinds that a constant may have: its type in Python."""
+"""The type in Python of a constant, by the kinds that it may have."""
 
 
 def call_params(function: Function) -> list[Parameter]:
@@ -77,22 +77,22 @@ def function_of(
     module: dict[str, object],
     owner: type | None = None,
 ) -> FunctionType:
-    """Return a Python function called `name`, of a `module`, that hands its arguments to `write`.
+    """Return a Python function called `name`, of a `module`, that passes its arguments to `write`.
 
-    `module`: its names, as by `globals()`. The function is a method of `owner`, if there is one.
+    `module`: its names, as from `globals()`. The function is a method of `owner`, if that is not None.
     """
     template = _of_all if params[-1].is_repeated else _TEMPLATES[len(params)]
     model = cast("FunctionType", template(write, function.name))
     qualified = name if owner is None else f"{owner.__qualname__}.{name}"
     names = tuple(param.name for param in params)
     code = model.__code__.replace(co_name=name, co_qualname=qualified, co_varnames=names)
-    made = FunctionType(code, module, name, None, model.__closure__)
-    made.__qualname__ = qualified
-    made.__doc__ = function.says
-    made.__defaults__ = (None,) * sum(param.is_optional for param in params) or None
-    made.__annotations__ = {param.name: param.annotation for param in params if param is not SELF}
-    made.__annotations__["return"] = "Expr"
-    return made
+    generated = FunctionType(code, module, name, None, model.__closure__)
+    generated.__qualname__ = qualified
+    generated.__doc__ = function.says
+    generated.__defaults__ = (None,) * sum(param.is_optional for param in params) or None
+    generated.__annotations__ = {param.name: param.annotation for param in params if param is not SELF}
+    generated.__annotations__["return"] = "Expr"
+    return generated
 
 
 _Template: TypeAlias = Callable[[Write, str], object]
@@ -127,4 +127,4 @@ def _of_all(write: Write, name: str) -> object:
 
 
 _TEMPLATES: Final[dict[int, _Template]] = {1: _of_one, 2: _of_two, 3: _of_three}
-"""By how many parameters there are."""
+"""Templates by number of parameters."""

@@ -1,8 +1,8 @@
 """Functions of strings, by Arrow's kernels; characters are counted, not bytes.
 
 Patterns are regular expressions of RE2, as in Arrow, DuckDB and Polars (no look-around, and no text on which
-they take exponential time); a match may be anywhere in the string. `\\1` stands for a group in what replaces
-it.
+they take exponential time); a match may be anywhere in the string. In a replacement, `\\1` stands for a
+group.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from timely.wire.arrow import pc, text_array
 __all__ = ["STRINGS"]
 
 _CHARACTERS_MAX: Final = 1 << 33
-"""More than a text has."""
+"""More characters than a text has."""
 
 _TEXT: Final = Param("text", ("string",))
 _PATTERN: Final = Param("pattern", ("string",), is_constant=True)
@@ -93,8 +93,8 @@ def _slice(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array
     if len(constants) < 2:
         return pc.utf8_slice_codeunits(columns[0], start)
     stop = start + max(0, _within(cast("int", constants[1])))
-    # Both count from the end, as in Python, but a stop of 0 is the end. Places before the beginning of a
-    # shorter text count, as in Spark and Polars: 'ab' from -5 on, 4 characters, is 'a'.
+    # Both count from the end, as in Python, except that a stop of 0 is the end. Positions before the
+    # beginning of a shorter text count, as in Spark and Polars: 'ab' from -5 on, 4 characters, is 'a'.
     return pc.utf8_slice_codeunits(columns[0], start, None if start < 0 <= stop else stop)
 
 
@@ -108,16 +108,16 @@ def _extract(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Arr
     named, groups = _named_groups(pattern)
     if not 0 <= group <= groups:
         raise ValueError(f"there is no group {group} in {pattern!r}, which has {groups}")
-    found = pc.extract_regex(columns[0], pattern=f"(?P<g0>{named})")
-    field = pc.struct_field(found, f"g{group}") if len(found) else pa.array([], pa.string())
-    return pc.if_else(found.is_valid(), field, pa.scalar(None, pa.string()))
+    match = pc.extract_regex(columns[0], pattern=f"(?P<g0>{named})")
+    field = pc.struct_field(match, f"g{group}") if len(match) else pa.array([], pa.string())
+    return pc.if_else(match.is_valid(), field, pa.scalar(None, pa.string()))
 
 
 _GROUP: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?P?<[A-Za-z_]\w*>|(?!\?))", re.DOTALL)
 
 
 def _named_groups(pattern: str) -> tuple[str, int]:
-    """The pattern with its groups called g1, g2, …, as Arrow wants them, and how many there are."""
+    """Return the pattern with its groups called g1, g2, …, as Arrow needs them, and their number."""
     count = 0
 
     def name(match: re.Match[str]) -> str:
@@ -135,7 +135,7 @@ def _concat(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Arra
 
 
 def _concat_ws(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
-    # Where all are null Arrow would leave the row out, so that there the first one is an empty text.
+    # Arrow would leave out a row in which all are null; so there the first one becomes an empty text.
     is_nothing = columns[0].is_null()
     for column in columns[1:]:
         is_nothing = pc.and_(is_nothing, column.is_null())
@@ -161,16 +161,19 @@ _Kernel: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
 def _cased(kernel: _Kernel, python: Callable[[str], str]) -> _Kernel:
-    """Arrow's kernel for texts of ASCII. It knows no letter that becomes several, as ß and SS, and no final
-    sigma, so that others go to Python: once for each different value.
+    """Return Arrow's kernel for texts of ASCII, with Python for others, once for each different value.
+
+    Arrow's kernel has no letter that becomes several, as ß becomes SS, and no final sigma.
     """
 
     def cased(array: pa.Array) -> pa.Array:
         if pc.all(pc.string_is_ascii(array)).as_py() is not False:
             return kernel(array)
-        made = text_array([python(text or "") for text in array.to_pylist()]).cast(array.type)
+        recased = text_array([python(text or "") for text in array.to_pylist()]).cast(array.type)
         return (
-            pc.if_else(array.is_valid(), made, pa.nulls(len(made), made.type)) if array.null_count else made
+            pc.if_else(array.is_valid(), recased, pa.nulls(len(recased), recased.type))
+            if array.null_count
+            else recased
         )
 
     return cased
@@ -190,59 +193,59 @@ def _check_separator(constants: Sequence[object]) -> None:
         raise ValueError("an empty text separates nothing; of single characters write x.str.slice(0, 1)")
 
 
-_TEXT_GIVEN: Final = always(string)
+_STRING: Final = always(string)
 _YES_OR_NO: Final = always(boolean)
 
 STRINGS: Final = (
     _plain("upper", _cased(pc.utf8_upper, str.upper), "In capital letters.", "upper",
-           "str.to_uppercase", _TEXT_GIVEN),
+           "str.to_uppercase", _STRING),
     _plain("lower", _cased(pc.utf8_lower, str.lower), "In small letters.", "lower",
-           "str.to_lowercase", _TEXT_GIVEN),
+           "str.to_lowercase", _STRING),
     _plain("title", _cased(pc.utf8_title, str.title),
            "Each word with a capital letter; a word is a run of letters.", "", "str.to_titlecase",
-           _TEXT_GIVEN, ()),
-    Function(name="initcap", family="strings", accessor="str", params=(_TEXT,), gives=_TEXT_GIVEN,
+           _STRING, ()),
+    Function(name="initcap", family="strings", accessor="str", params=(_TEXT,), gives=_STRING,
              says="Each word with a capital letter; a word begins behind a space.", spark="initcap",
              python=lambda text, constants: _initcap(cast("str", text))),
-    _plain("length", pc.utf8_length, "How many characters.", "length", "str.len_chars", always(integer)),
+    _plain("length", pc.utf8_length, "The number of characters.", "length", "str.len_chars", always(integer)),
     _plain("reverse", pc.utf8_reverse, "From the end to the beginning.", "reverse", "str.reverse",
-    _TEXT_GIVEN),
+    _STRING),
     _with("strip", (_constant("characters", True),), _stripped(pc.utf8_trim_whitespace, pc.utf8_trim),
           "Without the white space, or the characters, at both ends.", "trim (spaces)", "str.strip_chars",
-          _TEXT_GIVEN, ()),
+          _STRING, ()),
     _with("lstrip", (_constant("characters", True),), _stripped(pc.utf8_ltrim_whitespace, pc.utf8_ltrim),
           "Without the white space, or the characters, at the beginning.", "ltrim (spaces)",
-          "str.strip_chars_start", _TEXT_GIVEN, ()),
+          "str.strip_chars_start", _STRING, ()),
     _with("rstrip", (_constant("characters", True),), _stripped(pc.utf8_rtrim_whitespace, pc.utf8_rtrim),
           "Without the white space, or the characters, at the end.", "rtrim (spaces)",
-          "str.strip_chars_end", _TEXT_GIVEN, ()),
+          "str.strip_chars_end", _STRING, ()),
     _with("slice", (_count("offset"), _count("length", True)), _slice,
           "`length` characters from `offset` on, counted from 0, or from the end if negative.",
-          "substring (counts from 1)", "str.slice", _TEXT_GIVEN, ()),
+          "substring (counts from 1)", "str.slice", _STRING, ()),
     Function(name="replace", family="strings", accessor="str",
-             params=(_TEXT, _constant("old"), _constant("new")), gives=_TEXT_GIVEN,
+             params=(_TEXT, _constant("old"), _constant("new")), gives=_STRING,
              arrow=_replacing(pc.replace_substring), check=_check_old,
              says="With every `old` replaced by `new`.", spark="replace",
              polars="str.replace_all(literal=True)"),
     _with("replace_regex", (_PATTERN, _constant("new")), _replacing(pc.replace_substring_regex),
           "With every match of `pattern` replaced by `new`.", "regexp_replace", "str.replace_all",
-          _TEXT_GIVEN, ("regexp_replace",)),
-    _with("contains", (_OTHER,), _matching(pc.match_substring), "Whether `part` is somewhere in it.",
-    "contains",
-          "str.contains(literal=True)", _YES_OR_NO),
-    _with("startswith", (_OTHER,), _matching(pc.starts_with), "Whether it begins with `part`.", "startswith",
-          "str.starts_with", _YES_OR_NO),
-    _with("endswith", (_OTHER,), _matching(pc.ends_with), "Whether it ends with `part`.", "endswith",
+          _STRING, ("regexp_replace",)),
+    _with("contains", (_OTHER,), _matching(pc.match_substring), "True where `part` is somewhere in it.",
+          "contains", "str.contains(literal=True)", _YES_OR_NO),
+    _with("startswith", (_OTHER,), _matching(pc.starts_with), "True where it begins with `part`.",
+          "startswith", "str.starts_with", _YES_OR_NO),
+    _with("endswith", (_OTHER,), _matching(pc.ends_with), "True where it ends with `part`.", "endswith",
           "str.ends_with", _YES_OR_NO),
     _with("like", (_PATTERN,), _matching(pc.match_like),
-          "Whether it is like `pattern`, in which % stands for any text and _ for one character.", "like", "",
+          "True where it is like `pattern`: % stands for any text, _ for one character.", "like", "",
           _YES_OR_NO),
-    _with("matches", (_PATTERN,), _matching(pc.match_substring_regex), "Whether `pattern` matches somewhere.",
-          "rlike", "str.contains", _YES_OR_NO, ("rlike",)),
+    _with("matches", (_PATTERN,), _matching(pc.match_substring_regex),
+          "True where `pattern` matches somewhere.", "rlike", "str.contains", _YES_OR_NO, ("rlike",)),
     Function(name="extract", family="strings", accessor="str",
-             params=(_TEXT, _PATTERN, _count("group", True)), gives=_TEXT_GIVEN, arrow=_extract,
+             params=(_TEXT, _PATTERN, _count("group", True)), gives=_STRING, arrow=_extract,
              may_lack=True,
-             says="What `group` of `pattern` matches first (1; 0: all of it); null if nothing does.",
+             says="The part of the first match of `pattern` in `group` (1; 0: all of it); null if there is "
+             "none.",
              spark="regexp_extract (gives '')", polars="str.extract", calls=("regexp_extract",)),
     Function(name="split", family="strings", accessor="str", params=(_TEXT, _constant("separator")),
              gives=always(any_value), says="The list of the parts between separators.",
@@ -251,17 +254,17 @@ STRINGS: Final = (
              python=lambda text, constants: cast("str", text).split(cast("str", constants[0]))),
     _with("lpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_lpad),
           "Filled up to `width` characters at the beginning; never shortened.", "lpad (shortens)",
-          "str.pad_start", _TEXT_GIVEN),
+          "str.pad_start", _STRING),
     _with("rpad", (_count("width"), _constant("fill", True)), _padded(pc.utf8_rpad),
           "Filled up to `width` characters at the end; never shortened.", "rpad (shortens)", "str.pad_end",
-          _TEXT_GIVEN),
+          _STRING),
     Function(name="concat", family="strings", accessor=None, params=(Param("values", ("string",)),),
-             many=True, gives=_TEXT_GIVEN, arrow=_concat,
+             many=True, gives=_STRING, arrow=_concat,
              says="The texts one after another; null if one of them is.", spark="concat",
              polars="concat_str"),
     Function(name="concat_ws", family="strings", accessor=None, params=(_constant("separator"), _TEXT),
-             many=True, gives=_TEXT_GIVEN, arrow=_concat_ws, skips_nulls=True, calls=(),
+             many=True, gives=_STRING, arrow=_concat_ws, skips_nulls=True, calls=(),
              says="The texts with a separator between them; nulls are left out.", spark="concat_ws",
              polars="concat_str(ignore_nulls=True)"),
 )  # fmt: skip
-"""Those that this file defines."""
+"""The functions that this file defines."""

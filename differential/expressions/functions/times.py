@@ -27,11 +27,11 @@ __all__ = ["CALENDAR", "DAY_MICROS"]
 DAY_MICROS: Final = 86_400_000_000
 _UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
 _DAYS: Final = (-719_162, 2_932_896)
-"""The first day of year 1 and the last of year 9999: what Python has. Arrow would go further."""
+"""The first day of year 1 and the last of year 9999: Python's limits. Arrow would go further."""
 
 _MONTHS: Final = (-12 * 1969, 12 * (9999 - 1970) + 11)
 _COUNT_MAX: Final = 4_000_000
-"""Days and months: more than there are."""
+"""More days or months than there are between these limits."""
 
 _CODE: Final = re.compile(r"%.?", re.DOTALL)
 _CODES: Final = "aAwdbBmyYHIpMSfzZjUWcxX%GuV"
@@ -49,7 +49,7 @@ _NUMBER: Final = Param("count", ("int",))
 
 
 def _local(array: pa.Array) -> pa.Array:
-    """Without its zone, which is UTC: kernels need not look zones up."""
+    """Return the array without its zone, which is UTC: so kernels need not look zones up."""
     return array.cast(pa.timestamp("us")) if pa.types.is_timestamp(array.type) else array
 
 
@@ -79,7 +79,7 @@ def _part(
 
 
 def _clock(kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
-    """A part of the day; 0 for a date."""
+    """Return a kernel for a part of the day; it returns 0 for a date."""
     return lambda array: kernel(array.cast(pa.timestamp("us")))
 
 
@@ -112,14 +112,14 @@ def _add_days(
     times, count = cast("Int64s", columns[0]), cast("Int64s", columns[1])
     per_day = 1 if types[0].kind == "date" else DAY_MICROS
     fits = _within(count, (-_COUNT_MAX, _COUNT_MAX))
-    moved = times + np.where(fits, count, 0) * per_day  # what wraps is out of bounds, too
+    moved = times + np.where(fits, count, 0) * per_day  # a result that wraps is out of bounds, too
     return moved, fits & _within(moved, (_DAYS[0] * per_day, (_DAYS[1] + 1) * per_day - 1))
 
 
 def _add_months(
     columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
 ) -> tuple[Values, Bools | None]:
-    """The same day of another month, or its last one if it has fewer days."""
+    """Return the same day of another month, or its last one if it has fewer days."""
     times, count = cast("Int64s", columns[0]), cast("Int64s", columns[1])
     per_day = 1 if types[0].kind == "date" else DAY_MICROS
     days, rest = np.divmod(times, per_day)
@@ -136,12 +136,12 @@ def _add_months(
 
 
 def _within(values: Int64s, bounds: tuple[int, int]) -> Bools:
-    found: Bools = (values >= bounds[0]) & (values <= bounds[1])  # np.abs would be negative for the least
-    return found
+    inside: Bools = (values >= bounds[0]) & (values <= bounds[1])  # np.abs would be negative for the least
+    return inside
 
 
 def _check_format(constants: Sequence[object]) -> None:
-    """Raise ValueError for a form with codes that are not among `_CODES`, or without any."""
+    """Raise ValueError for a format with codes that are not among `_CODES`, or without any."""
     form = cast("str", constants[0])
     if "%" not in form:
         raise ValueError(f"{form!r} has no codes: they are those of strftime, as in '%Y-%m-%d %H:%M:%S'")
@@ -151,7 +151,7 @@ def _check_format(constants: Sequence[object]) -> None:
 
 
 def _check_parsed(constants: Sequence[object]) -> None:
-    """Raise ValueError, too, for a form in which no text can be read."""
+    """Raise ValueError like `_check_format`, and for a format in which no text can be read."""
     _check_format(constants)
     form = cast("str", constants[0])
     try:
@@ -179,7 +179,7 @@ def _formatted(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.A
     zone = {"%z": "" if is_date else "+0000", "%Z": "" if is_date else "UTC"}
     form = _CODE.sub(lambda match: zone.get(match[0], match[0]), form)
     micros = columns[0].cast(pa.timestamp("us"))
-    # With microseconds Arrow would print them behind every %S, and for %f it has no code.
+    # With microseconds, Arrow would print them behind every %S; it has no code for %f.
     seconds = pc.floor_temporal(micros, unit="second").cast(pa.timestamp("s"))
     parts = [pc.strftime(seconds, format=part) if part else part for part in _around_fractions(form)]
     if len(parts) == 1:
@@ -190,7 +190,7 @@ def _formatted(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.A
 
 
 def _around_fractions(form: str) -> list[str]:
-    """The parts of a form between its codes %f; %%f is none of them."""
+    """Return the parts of a format between its codes %f; %%f is not such a code."""
     parts, start = [], 0
     for match in _CODE.finditer(form):
         if match[0] == "%f":
@@ -224,7 +224,7 @@ def _parser(
 
 
 _BEYOND: Final = "leaves the years 1 to 9999"
-_UNREAD: Final = "has not the form that is given"
+_UNREAD: Final = "does not have the given form"
 
 CALENDAR: Final = (
     _part("year", pc.year, "The year.", "year", "dt.year"),
@@ -242,23 +242,23 @@ CALENDAR: Final = (
     _part("minute", _clock(pc.minute), "0 to 59.", "minute", "dt.minute"),
     _part("second", _clock(pc.second), "0 to 59.", "second", "dt.second"),
     _part("microsecond", _clock(_microseconds),
-          "0 to 999,999: what is beyond the second.", "", "dt.microsecond"),
+          "0 to 999,999: the part beyond the second.", "", "dt.microsecond"),
     Function(name="date_trunc", family="dates and times", accessor="dt", params=(_T, _UNIT),
              gives=lambda types: types[0], arrow=_truncated,
-             says="The beginning of the year, quarter, month, week, day, hour, … that it is in.",
+             says="The beginning of the year, quarter, month, week, day, hour, … that the time is in.",
              spark="date_trunc('month', t)", polars="dt.truncate('1mo')", calls=()),
     Function(name="date_diff", family="dates and times", accessor="dt",
              params=(_T, Param("start", TIMES),
                      Param("unit", ("string",), is_constant=True, choices=_UNITS, is_optional=True)),
              gives=always(integer), arrow=_difference,
-             says="How many days (or other units) begin after `start` and no later than it.",
+             says="The number of days (or other units) that begin after `start` and no later than it.",
              spark="datediff", polars="(t - start).dt.total_days()"),
     Function(name="add_days", family="dates and times", accessor="dt", params=(_T, _NUMBER),
              gives=lambda types: types[0], numpy=_add_days, may_lack=True, failure=_BEYOND,
-             says="So many days later.", spark="date_add", polars="dt.offset_by('1d')", calls=("date_add",)),
+             says="`count` days later.", spark="date_add", polars="dt.offset_by('1d')", calls=("date_add",)),
     Function(name="add_months", family="dates and times", accessor="dt", params=(_T, _NUMBER),
              gives=lambda types: types[0], numpy=_add_months, may_lack=True, failure=_BEYOND,
-             says="So many months later: the same day, or the last of the month.", spark="add_months",
+             says="`count` months later: the same day, or the last of the month.", spark="add_months",
              polars="dt.offset_by('1mo')"),
     Function(name="format", family="dates and times", accessor="dt", params=(_T, _FORMAT),
              gives=always(string), arrow=_formatted, of_different=True, check=_check_format,
@@ -274,4 +274,4 @@ CALENDAR: Final = (
             "try_to_timestamp", "str.to_datetime(strict=False)", None,
             "try_to_timestamp(x, '%Y-%m-%d %H:%M:%S'), or x.try_cast('timestamp')"),
 )  # fmt: skip
-"""Those that this file defines."""
+"""The functions that this file defines."""

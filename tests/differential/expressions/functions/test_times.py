@@ -110,7 +110,7 @@ def test_against_pythons_calendar(rows: list[tuple[dt.datetime, dt.date, dt.date
 
 def test_texts_are_read_in_the_form_that_is_given_and_no_other() -> None:
     row: Row = (NOON, NOON.date(), None, 0, "30.2.2024")
-    with pytest.raises(RowError, match=r"has not the form that is given in the row with s='30.2.2024'"):
+    with pytest.raises(RowError, match=r"does not have the given form in the row with s='30.2.2024'"):
         values_of(col.s.str.to_date("%d.%m.%Y"), [row], TIMES)
     assert values_of(col.s.str.try_to_date("%d.%m.%Y"), [row], TIMES) == [None]
     read = lit("29.2.2024 1:02:03.5").str.to_timestamp("%d.%m.%Y %H:%M:%S.%f")
