@@ -1,8 +1,8 @@
 """Graph algorithms, and a few others, written with the public operators only; each is an example of them.
 
-A graph is a collection of edges with the columns `src` and `dst`; whoever calls them otherwise says so, as
-in `bfs(calls, roots, src="caller", dst="callee")`. All of them follow changes: at every time, what has come
-out is the answer for the edges that are there at that time. `docs/algorithms.md` has a table of all.
+A graph is a collection of edges with the columns `src` and `dst`; other names are given in the call, as in
+`bfs(calls, roots, src="caller", dst="callee")`. All of them follow changes: at every time the result is the
+answer for the edges of that time. `docs/algorithms.md` has a table of all.
 """
 
 from differential.algorithms.components import connected_components

@@ -1,4 +1,4 @@
-"""Which nodes can reach one another, and be reached? A loop with two loops in it."""
+"""Strong components: nodes that can reach one another. A loop with two loops in it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def strongly_connected_components(edges: Collection, *, src: str = "src", dst: s
     """The strong component of every node of a directed graph: `node`, `component`, its least node.
 
     Two nodes are in one component if there are ways both ways between them; a node that is on no circle is a
-    component of its own. Rust: `algorithms::graphs::scc`, which gives the edges inside components, as
+    component of its own. Rust: `algorithms::graphs::scc`, which returns the edges inside components, as
     `edges_inside_components` does.
 
     Args:
-        edges: two columns of one type whose values have an order. Those to oneself, and how often an edge is
-            there, do not matter.
+        edges: two columns of one type whose values have an order. Edges from a node to itself, and
+            multiplicities, do not matter.
 
-    Cost: that of `edges_inside_components`, and one more round of labels along the edges that it leaves.
+    Cost: that of `edges_inside_components`, and one more round of labels along the edges that remain.
     """
     along = as_edges("strongly_connected_components", edges, src, dst)
     own = ends(along).select("node", label=col.node)
-    # Along edges inside components, whatever reaches a node reaches all of its component, and no other.
+    # Along edges inside components, a label that reaches a node reaches all of its component, and no other.
     return least_labels(own, _inside(along), "labels of components").rename(label="component")
 
 
@@ -34,15 +34,16 @@ def strongly_connected_components(edges: Collection, *, src: str = "src", dst: s
 def edges_inside_components(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The edges (`src`, `dst`) from whose target their source can be reached, as often as they are there.
 
-    All nodes send their labels along the edges. What reaches one node of a component reaches all of it; so
-    edges whose ends are left with different least labels are in none, and are dropped. Then the same against
-    the direction of the edges, and so on, along what is left, until nothing is dropped any more.
+    All nodes send their labels along the edges. A label that reaches one node of a component reaches all of
+    it. So an edge whose ends have different least labels is in no component, and is dropped. Then the same is
+    done against the direction of the edges, and so on, along the remaining edges, until no edge is dropped
+    any more.
 
     Args:
-        edges: two columns of one type whose values have an order. An edge to oneself is inside.
+        edges: two columns of one type whose values have an order. An edge from a node to itself is inside.
 
     Cost: few rounds as a rule, each of two loops that take as many iterations as labels go far. A change that
-    cuts a large component costs about what the component did.
+    cuts a large component costs about as much as that component did.
     """
     return _inside(as_edges("edges_inside_components", edges, src, dst))
 
@@ -65,7 +66,7 @@ def _reversed(edges: Collection) -> Collection:
 
 
 def _trimmed(left: Collection, edges: Collection, own: Collection) -> Collection:
-    """Those of `edges` whose ends get the same least label along those that are `left`."""
+    """Return those of `edges` whose ends get the same least label along the edges `left`."""
     labels = least_labels(own, left, "labels")
     return (
         edges.join(labels.select(src=col.node, a=col.label), on="src")

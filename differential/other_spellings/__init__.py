@@ -1,4 +1,4 @@
-"""Names and forms of PySpark, Polars, pandas and SQL: done where they mean the same, answered where not."""
+"""Names and forms of PySpark, Polars, pandas and SQL: those with the same meaning work, others get a hint."""
 
 from .answers import condition_of, meant, of_another_library, written_as
 

@@ -1,4 +1,4 @@
-"""Answers to arguments, operators, items, columns and conditions as users of other libraries write them."""
+"""Error messages for arguments, operators, items, columns and conditions written as in other libraries."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def item_of_expression(written: str, key: object) -> str:
 
 
 def meant(name: object, names: Sequence[str]) -> str:
-    """Return a sentence, with a space before it, about a column that is not among `names`: which one may be
-    meant. Return "" if none is like it.
+    """Return a sentence, after a space, that suggests which of `names` the user may mean by `name`.
+
+    Returns "" if none is like it.
     """
     if name == "*":
         return " For all columns write select('*'), for all rows dd.count()."
@@ -74,29 +75,30 @@ def explain_operator(operator: str) -> str:
 
 
 def condition_of(text: str) -> str:
-    """Return the expression, as text, for a condition that a user has written as text; an example of one if
-    the condition is not simple.
+    """Return an expression, as text, for a condition that a user has written as text.
+
+    Returns an example of one if the condition is not simple.
     """
     if re.fullmatch(r"\s*[A-Za-z]\w*\s*", text):
         return f"col.{text.strip()}"
     parts = re.split(r"\s+(and|or)\s+(?=(?:[^']*'[^']*')*[^']*$)", text.strip(), flags=re.IGNORECASE)
-    said = [_part_of(part) for part in parts[::2]]
-    if None in said or any(" between " in part.lower() for part in parts[::2]):
+    conditions = [_part_of(part) for part in parts[::2]]
+    if None in conditions or any(" between " in part.lower() for part in parts[::2]):
         return "(col.x > 1) & (col.y == 'a')"
-    if len(said) == 1:
-        return str(said[0])
-    joined = [f"({each})" if re.match(r"col\.\w+ ", str(each)) else str(each) for each in said]
+    if len(conditions) == 1:
+        return str(conditions[0])
+    joined = [f"({each})" if re.match(r"col\.\w+ ", str(each)) else str(each) for each in conditions]
     for place, word in enumerate(parts[1::2]):
         joined[place] += " & " if word.lower() == "and" else " | "
     return "".join(joined)
 
 
 def _part_of(text: str) -> str | None:
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"\s*([A-Za-z]\w*)\s*(?:(==?|!=|<>|<=?|>=?)\s*([\w.]+|'[^']*'|\"[^\"]*\"))?\s*", text
     )
-    if found is not None:
-        name, operator, value = found.groups()
+    if match is not None:
+        name, operator, value = match.groups()
         if operator is None:
             return f"col.{name}"
         if value.lower() in ("true", "false"):
@@ -104,12 +106,12 @@ def _part_of(text: str) -> str | None:
         elif re.match(r"[A-Za-z]", value):
             value = f"col.{value}"
         return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
-    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+is\s+(not\s+)?null\s*", text, re.IGNORECASE)
-    if found is not None:
-        return f"col.{found[1]}.is_{'not_' if found[2] else ''}null()"
-    found = re.fullmatch(r"\s*([A-Za-z]\w*)\s+(not\s+)?(in|r?like)\s+(.*)", text, re.IGNORECASE)
-    if found is not None:
-        name, negated, kind, value = found.groups()
+    match = re.fullmatch(r"\s*([A-Za-z]\w*)\s+is\s+(not\s+)?null\s*", text, re.IGNORECASE)
+    if match is not None:
+        return f"col.{match[1]}.is_{'not_' if match[2] else ''}null()"
+    match = re.fullmatch(r"\s*([A-Za-z]\w*)\s+(not\s+)?(in|r?like)\s+(.*)", text, re.IGNORECASE)
+    if match is not None:
+        name, negated, kind, value = match.groups()
         value = f"[{value.strip().strip('()')}]" if kind.lower() == "in" else value.strip()
         method = {"in": "is_in", "like": "like", "rlike": "rlike"}[kind.lower()]
         return f"{'~' if negated else ''}col.{name}.{method}({value})"
@@ -117,7 +119,7 @@ def _part_of(text: str) -> str | None:
 
 
 def of_another_library(value: object) -> str | None:
-    """Return the sentence about a column or expression of PySpark or Polars; None for every other value."""
+    """Return the sentence about a column or expression of PySpark or Polars; None for any other value."""
     library = _LIBRARIES.get(type(value).__module__.partition(".")[0])
     if library is None or type(value).__name__ not in _EXPRESSIONS:
         return None
@@ -129,8 +131,9 @@ def of_another_library(value: object) -> str | None:
 
 
 def written_as(usage: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator of operators: arguments that they do not take, other libraries' among them, are answered
-    by a SchemaError that says `usage`.
+    """Return a decorator of operators that answers wrong arguments with a SchemaError that shows `usage`.
+
+    Arguments may be wrong because they are those of another library.
     """
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""Second spellings of methods of collections and groups, which the table answers: their bases.
+"""Second spellings of methods of collections and groups, from the table: base classes.
 
 `rows.where(…)` is `rows.filter(…)`. Editors and mypy read the second spellings in `of_collections.pyi`, which
 `./scripts/stubs` writes.

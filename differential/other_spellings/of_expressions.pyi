@@ -1,4 +1,4 @@
-"""Second spellings of methods of expressions, which the table answers: their base.
+"""Second spellings of methods of expressions, from the table: their base class.
 
 `col.x.isNull()` is `col.x.is_null()`. Editors and mypy read the second spellings in `of_expressions.pyi`,
 which `./scripts/stubs` writes.

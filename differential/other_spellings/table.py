@@ -1,8 +1,8 @@
-"""One table of the names that PySpark, Polars, pandas and SQL have for what is here, or is not.
+"""One table of the names of PySpark, Polars, pandas and SQL for features that exist here, or do not.
 
-For each kind of thing: collections, groups, expressions, their accessors, functions of the module. What means
-the same is `Same("method")` and works; for all else it says what to write. Users meet it behind a dot
-(`of_collections.py`) and in `docs/spellings.md`.
+There is a part for each kind of object: collections, groups, expressions, their accessors, functions of the
+module. A name with the same meaning is `Same("method")`, and works; for any other the table says what to
+write. Users meet it behind a dot (`of_collections.py`) and in `docs/spellings.md`.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ _FUNCTION_FAMILIES: Final = (
     (r"assert_true|raise_error", "filter(col.x < 0).assert_empty('what is claimed'), of a collection"),
     (
         r"broadcast|spark_\w+|java_method|(try_)?reflect",
-        "nothing: there is no such thing to be asked for here",
+        "nothing: it has no counterpart here",
     ),
     (r"e|pi", "dd.lit(math.pi)"),
     (r"encode|decode", _MAP),
@@ -326,7 +326,7 @@ ALGORITHMS: Final = frozenset((
     "prefix_sums", "propagate", "strongly_connected_components", "transitive_closure", "triangles",
     "weighted_shortest_paths",
 ))  # fmt: skip
-"""What `differential.algorithms` has, which is asked of the module above it."""
+"""Names in `differential.algorithms`, which users look for in the module above it."""
 
 FUNCTIONS: Final = Spellings(
     {**_FUNCTION_NAMES, **{name: f"from differential.algorithms import {name}" for name in ALGORITHMS}},
@@ -485,4 +485,4 @@ _METHOD_FAMILIES: Final = (
 
 EXPRESSIONS: Final = Spellings(_METHODS, _METHOD_FAMILIES)
 ACCESSORS: Final = {accessor: Spellings(names) for accessor, names in _OF_ACCESSORS.items()}
-"""By `str`, `dt` and `list`: what expressions have behind these."""
+"""Names that users look for behind `str`, `dt` and `list` of an expression, by these."""

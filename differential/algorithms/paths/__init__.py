@@ -1,1 +1,1 @@
-"""How far is it from one node to another, and is there a way at all?"""
+"""Ways between nodes: whether there are any, and how long they are."""

@@ -1,4 +1,4 @@
-"""How many edges is each node away from the nearest root?"""
+"""Distances in edges from the nearest root."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ def bfs(
     node: str = "node",
     distance_max: int | None = None,
 ) -> Collection:
-    """The nodes that can be reached from some root, and how few edges lead there: `node`, `distance`.
+    """The nodes that can be reached from some root, with the least number of edges to them: `node`,
+    `distance`.
 
-    Breadth-first search along the edges' direction; for an undirected graph give each edge both ways. Every
-    node keeps the least distance that was proposed to it. Rust: `algorithms::graphs::bfs`.
+    Breadth-first search along the edges' direction; for an undirected graph insert each edge both ways. Every
+    node keeps the least distance proposed to it. Rust: `algorithms::graphs::bfs`.
 
     Args:
-        edges: `src` and `dst` of one type. Those to oneself change nothing, nor does how often an edge is
-            there, as long as that is not less than zero times.
+        edges: `src` and `dst` of one type. Edges from a node to itself change nothing, nor does how often an
+            edge is there, as long as that is not less than zero times.
         roots: `node`, of that type. They have distance 0, whether they occur in an edge or not.
-        distance_max: how far to look; nodes further away are not in the result.
+        distance_max: the greatest distance; nodes further away are not in the result.
 
-    Cost: as many iterations as the farthest node is edges away, each edge looked at once. A change costs
-    what it changes in the rounds of a search from scratch: nodes whose only way is cut are gone, not counted
-    up.
+    Cost: as many iterations as the farthest node is edges away, each edge looked at once. A change costs what
+    it changes in the iterations of a search from scratch: a node whose only way is cut goes at once, its
+    distance is not counted up.
     """
     along = as_edges("bfs", edges, src, dst)
     start = as_nodes("bfs", roots, node, along).select("node", distance=0)

@@ -1,4 +1,4 @@
-"""How far is it between two given nodes? Searched from both of them, until they meet."""
+"""Distances between two given nodes, searched from both of them until the searches meet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from timely.user_code.short_traces import short
 
 __all__ = ["bidirectional_shortest_paths"]
 
-_WHO = "bidirectional_shortest_paths"
+_NAME = "bidirectional_shortest_paths"
 _FORWARDS, _BACKWARDS = 0, 1
 
 
@@ -24,25 +24,26 @@ def bidirectional_shortest_paths(
     source: str = "source",
     target: str = "target",
 ) -> Collection:
-    """How few edges lead from the one to the other of each pair: `source`, `target`, `distance`.
+    """The least number of edges from the first to the second node of each pair: `source`, `target`,
+    `distance`.
 
-    Pairs without a way are not in the result. In every iteration the nodes that are reached forwards from the
-    sources and backwards from the targets go one edge further, but for those all of whose pairs have met; the
-    first meeting is on a shortest way. Rust: `algorithms::graphs::bijkstra`.
+    Pairs without a way are not in the result. In every iteration each search, forwards from a source or
+    backwards from a target, goes one edge further, unless all of its pairs have met. The first meeting of a
+    pair is on a shortest way. Rust: `algorithms::graphs::bijkstra`.
 
     Args:
-        edges: two columns of one type, directed. How often an edge is there does not matter, nor do those to
-            oneself.
+        edges: two columns of one type, directed. Multiplicities do not matter, nor do edges from a node to
+            itself.
         pairs: `source` and `target`, of that type; once each, however often they are there. From a node to
             itself the distance is 0, whether it occurs in an edge or not.
 
     Cost: half as many iterations as the longest of the distances; in each, the edges at the rims of the
-    searches, of which each source and each target has one. Where a pair has no way, all that either side can
-    reach.
+    searches; there is one search for each source and each target. If a pair has no way: everything that
+    either side can reach.
     """
-    along = as_edges(_WHO, edges, src, dst)
-    as_nodes(_WHO, pairs, source, along, "pairs")
-    as_nodes(_WHO, pairs, target, along, "pairs")
+    along = as_edges(_NAME, edges, src, dst)
+    as_nodes(_NAME, pairs, source, along, "pairs")
+    as_nodes(_NAME, pairs, target, along, "pairs")
     goals = pairs.select(source=col(source), target=col(target)).distinct()
     start = goals.select(side=_FORWARDS, root=col.source, node=col.source, distance=0).concat(
         goals.select(side=_BACKWARDS, root=col.target, node=col.target, distance=0)
@@ -53,7 +54,7 @@ def bidirectional_shortest_paths(
 
     def further(reached: Collection) -> Collection:
         met = _met(reached, goals).select("source", "target")
-        # Taken from all goals once each, what has met leaves those that have not.
+        # All goals, each once, minus those that have met: the ones that have not met.
         apart = goals.concat(met.negate())
         searching = (
             apart.select(side=_FORWARDS, root=col.source)
@@ -68,7 +69,7 @@ def bidirectional_shortest_paths(
 
 
 def _met(reached: Collection, goals: Collection) -> Collection:
-    """The goals whose two searches have a node in common, and the least sum of distances there."""
+    """Return the goals whose two searches have a node in common, and the least sum of distances there."""
     forwards = reached.filter(col.side == _FORWARDS).select(source=col.root, node=col.node, a=col.distance)
     backwards = reached.filter(col.side == _BACKWARDS).select(target=col.root, node=col.node, b=col.distance)
     ways = goals.join(forwards, on="source").join(backwards, on=("target", "node"))

@@ -1,4 +1,4 @@
-"""Which nodes can be reached from which?"""
+"""Reachability between all pairs of nodes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["transitive_closure"]
 def transitive_closure(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The pairs `src`, `dst` with a way of one edge or more from the first to the second, once each.
 
-    In every iteration, pairs are made longer by an edge. In Datalog:
+    In every iteration the pairs grow by one edge. In Datalog:
 
         path(x, y) :- edge(x, y).
         path(x, z) :- path(x, y), edge(y, z).
 
     Args:
-        edges: two columns of one type, directed. How often an edge is there does not matter, and one to
-            oneself is a pair as others are; a node on a circle reaches itself.
+        edges: two columns of one type, directed. Multiplicities do not matter. An edge from a node to itself
+            is a pair like any other; a node on a circle reaches itself.
 
-    Cost: as many iterations as the longest shortest way has edges; in every one, the new pairs times the
-    edges that leave their ends. The result may be as large as the square of the nodes: where only some
-    sources matter, give `bfs` these as roots, or start a loop of one's own from them.
+    Cost: as many iterations as the longest shortest way has edges; in each, the new pairs times the edges
+    that leave their ends. The result may be as large as the square of the nodes: if only some sources matter,
+    use `bfs` with these as roots, or start a loop of your own from them.
     """
     along = as_edges("transitive_closure", edges, src, dst)
 

@@ -1,4 +1,4 @@
-"""How long is the shortest way from a root to each node, edges having lengths?"""
+"""Lengths of the shortest ways from the roots, along edges that have lengths."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def weighted_shortest_paths(
 ) -> Collection:
     """The nodes that can be reached from some root, and the length of the shortest way: `node`, `distance`.
 
-    As Bellman and Ford do it: in every iteration each node takes the least of what its neighbours' distances
-    and the edges between propose. Distances are of the weights' type.
+    As Bellman and Ford do it: in every iteration each node takes the least sum of a neighbour's distance and
+    the length of the edge between. Distances are of the weights' type.
 
     Args:
         edges: `src` and `dst` of one type, `weight` int or float. Directed; of parallel edges the lightest
-            counts; those to oneself change nothing. Weights may be negative, but around no circle: there the
-            loop has no end, and stops with an error that names it.
+            counts; edges from a node to itself change nothing. Weights may be negative, but a circle must not
+            have a negative sum: there the loop has no end, and stops with an error that names it.
         roots: `node`, of the type of the ends. They have distance 0.
 
-    Cost: as many iterations as a shortest way has edges at most; an edge is looked at whenever its source has
-    come nearer. A change costs what it changes in the rounds of a search from scratch.
+    Cost: at most as many iterations as a shortest way has edges; an edge is looked at whenever its source has
+    come nearer. A change costs what it changes in the iterations of a search from scratch.
     """
     along = as_edges("weighted_shortest_paths", edges, src, dst, weight)
     zero = lit(0) if along.schema["weight"].type.kind == "int" else lit(0.0)

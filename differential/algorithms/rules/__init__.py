@@ -1,1 +1,1 @@
-"""Rules of Datalog as collections; `datalog.py` says what they are, the other files how they become joins."""
+"""Rules of Datalog as collections; `datalog.py` describes them, the other files make joins of them."""

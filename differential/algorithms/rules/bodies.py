@@ -1,12 +1,12 @@
 """The body of a rule as joins.
 
-Its atoms are met one after another, in the order in which they are written, but one that has a variable in
-common with those before it comes ahead of one that has none. Each becomes columns, named after its variables.
-One that adds a variable is joined; one that only says that something is there, a semi-join; a negated one, an
-anti-join. Comparisons and negated atoms follow as soon as their variables are there, and columns go as soon
-as nothing behind needs them.
+Atoms are taken one after another, in the order in which they are written, except that an atom that shares a
+variable with those before it goes ahead of one that shares none. Each becomes columns, named after its
+variables. An atom that adds a variable becomes a join; one that only requires that a fact exists, a
+semi-join; a negated one, an anti-join. Comparisons and negated atoms follow as soon as their variables are
+there, and columns go as soon as nothing behind needs them.
 
-Multiplicities count in how many ways something is found; whoever uses the result makes it distinct.
+A multiplicity counts the ways in which a fact is derived; the user of the result makes it distinct.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from differential.expressions.expression import Expr, col, lit
 __all__ = ["derived"]
 
 _NOTHING: Final = "(nothing)"
-"""A column of zeros, in rows that have no other: whether something is there is asked by joining on it."""
+"""A column of zeros for rows that have no other: to ask whether a row exists, join on it."""
 
 _COMPARED: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
     "==": operator.eq,
@@ -45,9 +45,9 @@ _COMPARED: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
 
 
 def derived(rule: Rule, relations: Mapping[str, Collection], schema: Schema) -> Collection:
-    """What the rule derives from the relations, with the columns of `schema`, its head's.
+    """Return what the rule derives from the relations, with the columns of `schema`, its head's.
 
-    Requires: `check_rule` has passed it. Multiplicities are positive, and may be any.
+    Requires that `check_rule` has passed it. Multiplicities are positive, but may be above 1.
     """
     waiting = [part for part in rule.body if isinstance(part, Comparison) or part.is_negated]
     atoms = _ordered(rule.positive)
@@ -71,21 +71,23 @@ def derived(rule: Rule, relations: Mapping[str, Collection], schema: Schema) -> 
 
 
 def _ordered(atoms: Sequence[Atom]) -> list[Atom]:
-    """As they are written, but none that shares no variable with those before it, if one behind does."""
-    left, found = list(atoms), list[Atom]()
+    """Return the atoms as written, but none that shares no variable with those before it, if a later one
+    does.
+    """
+    left, order = list(atoms), list[Atom]()
     bound: set[str] = set()
     while left:
         chosen = next((atom for atom in left if not bound.isdisjoint(variables_of(atom))), left[0])
         left.remove(chosen)
-        found.append(chosen)
+        order.append(chosen)
         bound.update(variables_of(chosen))
-    return found
+    return order
 
 
 def _with_atom(
     rows: Collection | None, atom: Atom, relation: Collection, bound: set[str], needed: set[str]
 ) -> Collection:
-    """`rows` with what the atom adds to them; the first atom alone."""
+    """Return `rows` with the columns that the atom adds; for the first atom, the columns of its facts."""
     facts = _facts(atom, relation)
     names = variables_of(atom)
     if rows is None:
@@ -107,7 +109,7 @@ def _with_condition(
 
 
 def _facts(atom: Atom, relation: Collection) -> Collection:
-    """The facts that the atom can be, with columns named after its variables, and no others."""
+    """Return the facts that match the atom, with columns named after its variables, and no others."""
     where: dict[str, str] = {}
     conditions: list[Expr] = []
     for term, name in zip(atom.terms, relation.schema.names, strict=True):
@@ -121,7 +123,7 @@ def _facts(atom: Atom, relation: Collection) -> Collection:
 
 
 def _met(rows: Collection, facts: Collection, keys: Iterable[str], how: str) -> Collection:
-    """A join; on a column of zeros if there is nothing else in common."""
+    """Return a join, on a column of zeros if there is nothing else in common."""
     on = list(keys)
     if on:
         return rows.join(facts, on=on, how=how)
@@ -130,7 +132,7 @@ def _met(rows: Collection, facts: Collection, keys: Iterable[str], how: str) -> 
 
 
 def _columns(rows: Collection, names: Sequence[str]) -> Collection:
-    """These columns, in this order; of none, one that says nothing."""
+    """Return these columns, in this order; if there are none, a column without meaning."""
     if tuple(names) == rows.schema.names:
         return rows
     return rows.select(*(col(name).alias(name) for name in names) if names else (lit(0).alias(_NOTHING),))

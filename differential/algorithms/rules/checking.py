@@ -1,7 +1,7 @@
-"""Does a rule make sense by itself? Its relations, how many columns they have, its variables, their types.
+"""Checks a rule by itself: its relations, the number of their columns, its variables, their types.
 
-A variable is *bound* if it is in an atom of the body that is not negated: its values are found there. One
-that is not would have no end of values; a rule with such a variable where values matter is *unsafe*.
+A variable is *bound* if it is in an atom of the body that is not negated: its values come from there. An
+unbound variable would have no end of values; a rule with one where values matter is *unsafe*.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def check_rule(rule: Rule, schemas: Mapping[str, Schema]) -> None:
 
 def _check_columns(rule: Rule, atom: Atom, schemas: Mapping[str, Schema]) -> None:
     if atom.relation not in schemas:
-        known = ", ".join(schemas)
-        refuse(rule, f"there is no relation {atom.relation!r}, only {known}. Give its rows, or its columns")
+        names = ", ".join(schemas)
+        refuse(rule, f"there is no relation {atom.relation!r}, only {names}. Give its rows, or its columns")
     schema = schemas[atom.relation]
     if len(atom.terms) != len(schema):
         refuse(
@@ -81,7 +81,7 @@ def _check_safe(rule: Rule) -> None:
             )
     for part in rule.body:
         if isinstance(part, Comparison) and ANY in part.terms:
-            refuse(rule, f"nothing is known of _ in {part}: give it a name, and put that into an atom")
+            refuse(rule, f"_ in {part} has no value to compare: give it a name, and put that into an atom")
         for name in variables_of(part):
             if name not in bound:
                 hint = "" if isinstance(part, Comparison) else " Where any value is meant, write _."
@@ -94,20 +94,22 @@ def _check_safe(rule: Rule) -> None:
 
 
 def _types(rule: Rule, schemas: Mapping[str, Schema]) -> dict[str, ColumnType]:
-    """The type of each variable; nullable if one of the columns that its values come from is."""
-    found: dict[str, tuple[ColumnType, str]] = {}
+    """Return the type of each variable; nullable if a column that its values come from is nullable."""
+    types: dict[str, tuple[ColumnType, str]] = {}
     for atom in (*rule.positive, *(each for each in rule.body if isinstance(each, Atom)), rule.head):
         schema = schemas[atom.relation]
         for term, column in zip(atom.terms, schema, strict=True):
             if not isinstance(term, RuleVariable) or term == ANY:
                 continue
             where = f"{atom.relation}.{column.name}"
-            known, first = found.setdefault(term.name, (column.type, where))
-            if known.not_null() != column.type.not_null():
-                refuse(rule, f"{term.name!r} is {known} by {first} and {column.type} by {where}: cast one")
+            type_before, first = types.setdefault(term.name, (column.type, where))
+            if type_before.not_null() != column.type.not_null():
+                refuse(
+                    rule, f"{term.name!r} is {type_before} by {first} and {column.type} by {where}: cast one"
+                )
             if column.type.nullable and atom in rule.positive:
-                found[term.name] = (known.or_null(), first)
-    return {name: type_ for name, (type_, _) in found.items()}
+                types[term.name] = (type_before.or_null(), first)
+    return {name: type_ for name, (type_, _) in types.items()}
 
 
 def _fits(constant: Constant, type_: ColumnType) -> bool:

@@ -1,4 +1,4 @@
-"""What follows from facts by rules that may need one another?"""
+"""Facts that follow from others by rules, which may need one another."""
 
 from __future__ import annotations
 
@@ -31,57 +31,58 @@ def datalog(rules: str, relations: Mapping[str, Collection | SchemaSpec]) -> dic
             {"edge": edges, "node": nodes, "reach": "src: int, dst: int", "island": "node: int"},
         )
 
-    A rule holds for all values of its variables; terms are matched to columns by place. In bodies there are
-    atoms, atoms that are not (`not r(x, _)`), and comparisons (`x < y`, `y != "a"`); `syntax.py` has the
-    whole grammar.
+    A rule holds for all values of its variables; terms are matched to columns by position. A body has atoms,
+    negated atoms (`not r(x, _)`), and comparisons (`x < y`, `y != "a"`); `syntax.py` has the whole grammar.
 
     Args:
-        relations: the facts that are given of a relation, or the columns of one of which none are, for all
-            relations that the rules name. Facts may also be given of one that is the head of rules. They are
-            a set: how often one is there does not matter, only that it is not less than zero times. Null
-            equals nothing, as in SQL.
+        relations: for each relation that the rules name, its facts, or its columns if it has no facts of its
+            own. A relation that is the head of rules may have facts of its own, too. Facts are a set: how
+            often one is there does not matter, as long as that is not less than zero times. Null equals
+            nothing, as in SQL.
 
-    Law: the least sets that have the given facts and satisfy all rules; where facts are negated, stratum by
-    stratum. There is always an end to it: rules make no new values. Rust: a `Variable` for each relation,
-    joins by hand; Soufflé: rules of the same form.
+    Law: the least sets that contain the facts of `relations` and satisfy all rules; with negated atoms,
+    stratum by stratum. The computation always ends: rules make no new values. Rust: a `Variable` for each
+    relation, joins by hand; Soufflé: rules of the same form.
 
-    Cost: relations that need one another are one loop; each body is a join of its atoms in the order in which
-    they are written, so begin with what is rare. A change costs what it changes in the rounds of a
+    Cost: relations that need one another are one loop. Each body is a join of its atoms in the order in which
+    they are written, so begin with the rarest. A change costs what it changes in the iterations of a
     computation from scratch. `explain` shows the joins.
 
-    Raises RuleError, with the rule and its line, if one cannot be read, does not fit its relations, is unsafe
-    (a variable that no atom binds, by name), or negates what depends on it.
+    Raises RuleError, with the rule and its line, if a rule cannot be read, does not fit its relations, is
+    unsafe (the error names the variable that no atom binds), or negates a relation that depends on its head.
     """
     program = parse(rules)
     schemas = {
-        name: given.schema if isinstance(given, Collection) else Schema.of(given)
-        for name, given in relations.items()
+        name: relation.schema if isinstance(relation, Collection) else Schema.of(relation)
+        for name, relation in relations.items()
     }
     for rule in program:
         check_rule(rule, schemas)
-    known = {name: given for name, given in relations.items() if isinstance(given, Collection)}
+    inputs = {name: relation for name, relation in relations.items() if isinstance(relation, Collection)}
     heads = {rule.head.relation for rule in program}
     for rule in program:
-        for name in sorted(rule.relations - heads - set(known)):
+        for name in sorted(rule.relations - heads - set(inputs)):
             raise RuleError(
                 f"datalog ({call_site()}), {rule}: {name!r} has columns, but no facts, and it is the head of "
                 "no rule: it would be empty for ever"
             )
-    found: dict[str, Collection] = {}
+    derived_facts: dict[str, Collection] = {}
     for stratum in strata(program):
-        found |= _facts_of(stratum, {**known, **found}, schemas)
-    return found
+        derived_facts |= _facts_of(stratum, {**inputs, **derived_facts}, schemas)
+    return derived_facts
 
 
 def _facts_of(
-    stratum: Stratum, known: Mapping[str, Collection], schemas: Mapping[str, Schema]
+    stratum: Stratum, facts: Mapping[str, Collection], schemas: Mapping[str, Schema]
 ) -> dict[str, Collection]:
-    """The facts of the relations of a stratum, of which `known` has those that are given."""
+    """Return the facts of the relations of a stratum; `facts` are those of relations before it, and of
+    inputs.
+    """
     begins: dict[str, Collection] = {}
     for name in stratum.names:
-        parts = [known[name]] if name in known else []
+        parts = [facts[name]] if name in facts else []
         parts += [
-            derived(rule, known, schemas[name])
+            derived(rule, facts, schemas[name])
             for rule in stratum.rules
             if rule.head.relation == name and not stratum.is_round(rule)
         ]
@@ -97,7 +98,7 @@ def _facts_of(
         return {name: begins[name].distinct()}
 
     def following(**variables: Collection) -> dict[str, Collection]:
-        going = {**known, **variables}
+        going = {**facts, **variables}
         following: dict[str, Collection] = {}
         for name in stratum.names:
             parts = [begins[name]] if name in begins else []

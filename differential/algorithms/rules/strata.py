@@ -1,10 +1,9 @@
 """In which order are relations computed?
 
-A relation *needs* those that the bodies of its rules ask, and what these need. Relations that need one
-another are computed together, in one loop; all others once what they need is there. These groups, in an order
-in which each comes behind what it needs, are the *strata*. Whether a fact is *not* there can be asked of a
-relation only when that is complete, so not within the loop that computes it: rules of which that is asked are
-not *stratified*.
+A relation *needs* the relations in the bodies of its rules, and all that these need. Relations that need one
+another are computed together, in one loop; any other once the relations it needs are there. These groups,
+each behind those that it needs, are the *strata*. The absence of a fact is known only once its relation is
+complete, so not within the loop that computes it: rules that ask for it there are not *stratified*.
 """
 
 from __future__ import annotations
@@ -20,23 +19,25 @@ __all__ = ["Stratum", "strata"]
 
 @dataclass(frozen=True)
 class Stratum:
-    """Relations that need one another, or a single one, and all rules whose heads they are."""
+    """Relations that need one another, or a single one, and all rules with these as heads."""
 
     names: tuple[str, ...]
     rules: tuple[Rule, ...]
 
     def is_round(self, rule: Rule) -> bool:
-        """Whether the body of `rule` asks a relation of this stratum."""
+        """Return True if the body of `rule` has a relation of this stratum."""
         return not rule.relations.isdisjoint(self.names)
 
     @property
     def is_loop(self) -> bool:
-        """Whether some relation of it needs itself."""
+        """True if some relation of it needs itself."""
         return any(self.is_round(rule) for rule in self.rules)
 
 
 def strata(rules: Sequence[Rule]) -> list[Stratum]:
-    """The strata of all relations that are heads; RuleError, with the rule, if they are not stratified."""
+    """Return the strata of all relations that are heads; RuleError, with the rule, if they are not
+    stratified.
+    """
     heads = list(dict.fromkeys(rule.head.relation for rule in rules))
     needs = {head: _needs(head, rules) for head in heads}
     for rule in rules:
@@ -53,19 +54,20 @@ def strata(rules: Sequence[Rule]) -> list[Stratum]:
         tuple(other for other in heads if other == head or (other in needs[head] and head in needs[other]))
         for head in heads
     ]
-    # Whoever needs another needs all that this one needs, too, and itself only with it: so it needs more.
+    # A relation needs all that a relation it needs needs, and it is needed back only in the same stratum. So
+    # a later stratum needs more relations than those it needs.
     ordered = sorted(dict.fromkeys(together), key=lambda names: len(needs[names[0]] | set(names)))
     return [Stratum(names, tuple(rule for rule in rules if rule.head.relation in names)) for names in ordered]
 
 
 def _needs(head: str, rules: Sequence[Rule]) -> frozenset[str]:
-    """All relations on which the facts of `head` depend, at any remove."""
-    found: set[str] = set()
-    asked = [head]
-    while asked:
-        name = asked.pop()
+    """Return all relations on which the facts of `head` depend, directly or through others."""
+    needed: set[str] = set()
+    waiting = [head]
+    while waiting:
+        name = waiting.pop()
         for rule in rules:
             if rule.head.relation == name:
-                asked += rule.relations - found
-                found |= rule.relations
-    return frozenset(found)
+                waiting += rule.relations - needed
+                needed |= rule.relations
+    return frozenset(needed)

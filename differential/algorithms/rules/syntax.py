@@ -1,4 +1,4 @@
-"""How are rules written, and what is in them?
+"""The syntax of rules, and a rule as data.
 
     program     { rule }
     rule        atom ":-" literal { "," literal } "."
@@ -8,8 +8,8 @@
     comparison  "=" "!=" "<" "<=" ">" ">="      also "==" and "!" for not
     constant    whole or decimal number | text in quotes | true | false
 
-Variables are names, large or small letters alike; `_` is another variable each time. What follows % or # or
-// is a remark, up to the end of the line.
+Variables are names, in large or small letters alike; each `_` is another variable. A remark begins with %, #
+or //, and ends with the line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RuleVariable:
 
 
 ANY: Final = RuleVariable("_")
-"""Some value that nothing else is said of; two of these need not be equal."""
+"""Some value without a name; two of these need not be equal."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ Term: TypeAlias = RuleVariable | Constant
 
 @dataclass(frozen=True)
 class Atom:
-    """A fact of a relation with these values in its columns, in their order; negated: that there is none."""
+    """The claim that a relation has a fact with these values, in the order of its columns; negated, that it
+    has none.
+    """
 
     relation: str
     terms: tuple[Term, ...]
@@ -95,12 +97,12 @@ class Rule:
 
     @property
     def positive(self) -> tuple[Atom, ...]:
-        """The atoms that are not negated: all values come out of them."""
+        """The atoms that are not negated: all values come from these."""
         return tuple(each for each in self.body if isinstance(each, Atom) and not each.is_negated)
 
     @property
     def relations(self) -> frozenset[str]:
-        """Those that the body asks."""
+        """The relations in the body."""
         return frozenset(each.relation for each in self.body if isinstance(each, Atom))
 
     def __str__(self) -> str:
@@ -109,7 +111,7 @@ class Rule:
 
 
 def variables_of(part: Atom | Comparison) -> tuple[str, ...]:
-    """The variables in it, each once, in their order, `_` not counted."""
+    """Return the variables in it, each once, in their order, without `_`."""
     names = [term.name for term in part.terms if isinstance(term, RuleVariable) and term != ANY]
     return tuple(dict.fromkeys(names))
 
@@ -136,19 +138,22 @@ _WORDS: Final = {"true": True, "false": False}
 def _tokens(text: str) -> Iterator[_Token]:
     line, place = 1, 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
+        match = _TOKEN.match(text, place)
+        if match is None:
             rest = text[place:].splitlines()[0]
-            raise RuleError(f"datalog ({call_site()}), line {line}: {rest[:30]!r} begins with nothing known")
-        if found.lastgroup != "passed":
-            yield _Token(str(found.lastgroup), found[0], line)
-        line += found[0].count("\n")
-        place = found.end()
+            raise RuleError(
+                f"datalog ({call_site()}), line {line}: {rest[:30]!r} cannot be read: no name, constant or "
+                "mark begins there"
+            )
+        if match.lastgroup != "passed":
+            yield _Token(str(match.lastgroup), match[0], line)
+        line += match[0].count("\n")
+        place = match.end()
     yield _Token("end", "the end of the text", line)
 
 
 class _RuleReader:
-    """Goes through the tokens from the left."""
+    """Reads rules from the tokens, from left to right."""
 
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
@@ -164,7 +169,7 @@ class _RuleReader:
         return token
 
     def takes(self, *texts: str) -> bool:
-        """Pass over the next token if it is one of these marks or words."""
+        """Pass over the next token, and return True, if it is one of these marks or words."""
         is_there = self.next.kind in ("mark", "name") and self.next.text in texts
         self._place += is_there
         return is_there
@@ -173,11 +178,11 @@ class _RuleReader:
         if not self.takes(text):
             self.refuse(f"{text!r} {where}")
 
-    def refuse(self, wanted: str) -> None:
+    def refuse(self, expected: str) -> None:
         token = self.next
-        found = token.text if token.kind == "end" else repr(token.text)
+        text = token.text if token.kind == "end" else repr(token.text)
         raise RuleError(
-            f"datalog ({call_site()}), line {token.line}: {found} stands where {wanted} is expected. A rule "
+            f"datalog ({call_site()}), line {token.line}: {text} stands where {expected} is expected. A rule "
             "is written as in reach(x, z) :- reach(x, y), edge(y, z), x != z, not closed(z)."
         )
 
@@ -214,7 +219,7 @@ class _RuleReader:
         terms = [self.term()]
         while self.takes(","):
             terms.append(self.term())
-        self.needs(")", f"behind what {relation!r} is said of")
+        self.needs(")", f"behind the terms of {relation!r}")
         return Atom(relation, tuple(terms), is_negated)
 
     def term(self) -> Term:
@@ -230,7 +235,7 @@ class _RuleReader:
 
 
 def parse(text: str) -> tuple[Rule, ...]:
-    """The rules of a program, in their order; RuleError with the line of what cannot be read."""
+    """Return the rules of a program, in order; RuleError with the line of text that cannot be read."""
     reader = _RuleReader(text)
     rules: list[Rule] = []
     while reader.next.kind != "end":

@@ -1,1 +1,1 @@
-"""What is computed along an order."""
+"""Computations along an order."""

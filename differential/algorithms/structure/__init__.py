@@ -1,1 +1,1 @@
-"""How dense is a graph, and where: cores, triangles, colours, communities, ranks."""
+"""Where a graph is dense, and how: cores, triangles, colours, communities, ranks."""

@@ -1,4 +1,4 @@
-"""Which colours for the nodes, so that no two neighbours have the same?"""
+"""Colours for the nodes, such that no two neighbours have the same."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["graph_colouring"]
 def graph_colouring(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """A colour 0, 1, … for every node, `node` and `colour`: the least that no smaller neighbour has.
 
-    What a greedy colouring in the order of the nodes gives: no two neighbours have the same colour, there are
-    at most as many colours as the greatest degree and one, and which ones is a function of the graph alone.
+    This is the greedy colouring in the order of the nodes: no two neighbours have the same colour, there are
+    at most one more colours than the greatest degree, and the colours are a function of the graph alone.
     Rust: `algorithms::graphs::sequential::color`, whose colours begin with 1.
 
     Args:
-        edges: two columns of one type whose values have an order. Directions do not matter, nor how often an
-            edge is there; one to oneself makes its end a node, and is no neighbourhood.
+        edges: two columns of one type whose values have an order. Directions and multiplicities do not
+            matter. An edge from a node to itself makes it a node, but not its own neighbour.
 
-    Cost: all nodes begin with colour 0, and correct themselves from the least up; at most as many iterations
-    as the longest way on which nodes grow. A change: the colours that it changes on the way.
+    Cost: all nodes begin with colour 0, and are corrected from the least up; at most as many iterations as
+    the longest way on which nodes grow. A change costs the colours that it changes on that way.
     """
     pairs = as_edges("graph_colouring", edges, src, dst)
     upwards = pairs.filter(col.src != col.dst).select(
@@ -35,8 +35,8 @@ def graph_colouring(edges: Collection, *, src: str = "src", dst: str = "dst") ->
     def recolour(colours: Collection) -> Collection:
         used = colours.select(smaller=col.node, colour=col.colour).join(upwards, on="smaller")
         used = used.select("node", "colour").distinct()
-        # The least colour that is not used is 0, or comes right after one that is. Taking away those that are
-        # used leaves none of them more than zero times, and min sees only what is there more often than that.
+        # The least unused colour is 0, or comes right after a used one. The negated used colours take away
+        # each candidate that is used; min counts only candidates with a multiplicity above zero.
         free = first.concat(used.select("node", colour=col.colour + 1), used.negate())
         return free.group_by("node").agg(colour=least("colour"))
 

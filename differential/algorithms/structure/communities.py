@@ -1,4 +1,4 @@
-"""Which nodes belong together, by what most of their neighbours say?"""
+"""Communities: nodes that belong together by the labels of most of their neighbours."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["label_propagation"]
 def label_propagation(
     edges: Collection, iterations: int = 5, *, src: str = "src", dst: str = "dst"
 ) -> Collection:
-    """A label for every node after so many iterations, communities having the same: `node`, `label`.
+    """A label for every node after `iterations` iterations, equal within a community: `node`, `label`.
 
-    Every node begins with itself as its label. In every iteration all of them take, at once, the label that
-    most of their neighbours and they themselves have; the least of several. Source: U. N. Raghavan and
-    others, *Near linear time algorithm to detect community structures*, 2007, without its random choices;
-    that a node counts itself keeps two sides from exchanging their labels for ever. For the least label that
-    reaches a node see `propagate`.
+    Every node begins with itself as its label. In every iteration all nodes take, at once, the label that
+    most of their neighbours and they themselves have; if several have equally many, the least of these.
+    Source: U. N. Raghavan and others, *Near linear time algorithm to detect community structures*, 2007,
+    without its random choices. A node counts itself, so that two sides do not exchange their labels for ever.
+    For the least label that reaches a node see `propagate`.
 
     Args:
-        edges: two columns of one type whose values have an order. Directions do not matter, an edge counts
-            once however often it is there, and one to oneself makes its end a node.
-        iterations: exactly so many, from 1 up; a handful is usual.
+        edges: two columns of one type whose values have an order. Directions do not matter, and an edge
+            counts once however often it is there. An edge from a node to itself makes it a node.
+        iterations: the exact number of iterations, from 1 up; a handful is usual.
 
     Cost: in each iteration the edges of nodes whose label has changed. A change may turn a community over.
     """

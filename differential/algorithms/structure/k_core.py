@@ -1,4 +1,4 @@
-"""Which nodes hang together closely? Peeling a graph."""
+"""Nodes that hang together closely, by peeling a graph."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["k_core"]
 
 @short
 def k_core(edges: Collection, k: int, *, src: str = "src", dst: str = "dst") -> Collection:
-    """The nodes (`node`) of the k-core: the largest set in which each has `k` neighbours in the set, or more.
+    """The nodes (`node`) of the k-core: the largest set in which each has at least `k` neighbours in the set.
 
-    Peeling: all nodes to begin with; then, again and again, those that have `k` neighbours left. The edges of
-    the core are those that a join with the nodes leaves at both ends. Source: S. B. Seidman, *Network
-    structure and minimum degree*, 1983.
+    By peeling: it begins with all nodes, and keeps, again and again, those that have `k` neighbours left. For
+    the edges of the core, join edges with these nodes at both ends. Source: S. B. Seidman, *Network structure
+    and minimum degree*, 1983.
 
     Args:
         edges: two columns of one type. Directions do not matter, an edge counts once however often it is
-            there, and one to oneself not at all.
+            there, and an edge from a node to itself does not count.
         k: from 1 up.
 
-    Cost: as many iterations as there are layers to peel; in each, the edges of the nodes that go. A change:
-    the layers that it moves.
+    Cost: as many iterations as there are layers to peel; in each, the edges of the nodes that go. A change
+    costs the layers that it moves.
     """
     whole_number("k_core", "k", k)
     links = neighbours(as_edges("k_core", edges, src, dst))

@@ -1,4 +1,4 @@
-"""How far do labels spread?"""
+"""Labels that spread along edges."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def propagate(
     """The least label that reaches each node along the edges: `node`, `label`.
 
     A node has its own labels, and gets those of all nodes from which a way leads to it. Nodes that no label
-    reaches are not in the result. With every node labelled by itself and edges both ways these are the
-    connected components. Rust: `algorithms::graphs::propagate`.
+    reaches are not in the result. If every node is labelled by itself and edges go both ways, the labels are
+    the connected components. Rust: `algorithms::graphs::propagate`.
 
     Args:
-        edges: two columns of one type, directed. How often an edge is there does not matter, nor do those to
-            oneself.
+        edges: two columns of one type, directed. Multiplicities do not matter, nor do edges from a node to
+            itself.
         labels: `node` of that type, and `label` of any type whose values have an order; a node may have
             several.
 

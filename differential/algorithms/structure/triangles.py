@@ -1,4 +1,4 @@
-"""Which three nodes are all neighbours of one another?"""
+"""Triangles: three nodes that are all neighbours of one another."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["triangles"]
 def triangles(edges: Collection, *, src: str = "src", dst: str = "dst") -> Collection:
     """The triangles of an undirected graph, once each: `a`, `b`, `c` with a < b < c.
 
-    Three joins that close a circle, which the plan makes one of: nothing but the edges is kept, by either
-    end. How many triangles a node is in: concat its three columns, and count.
+    These are three joins that close a circle; the plan merges them into one, and keeps nothing but the edges,
+    by either end. To count the triangles of each node, concat the three columns, and count.
 
     Args:
         edges: two columns of one type whose values have an order. Directions do not matter, an edge counts
-            once however often it is there, and one to oneself not at all.
+            once however often it is there, and an edge from a node to itself does not count.
 
-    Cost: for each edge the neighbours of the end that has fewer. A change of an edge: the same, at both ends
-    and between.
+    Cost: for each edge the neighbours of the end that has fewer. A change of an edge costs the same, at both
+    ends and between them.
     """
     pairs = as_edges("triangles", edges, src, dst).filter(col.src != col.dst)
     upwards = pairs.select(a=min_of(col.src, col.dst), b=max_of(col.src, col.dst)).distinct()
