@@ -34,8 +34,10 @@ def client_table(data: object, declared: pa.Schema | None, input_name: str) -> p
 
 _SCHEMAS_MAX: Final = 256
 _schemas: dict[int, tuple[pa.Schema, Schema]] = {}
-"""Schemas by the identity of the Arrow schema, which is cheap to compare: an input keeps one schema object
-for its whole life. Each entry holds its Arrow schema, so that no other object can get the same identity.
+"""Schemas by the identity of the Arrow schema, which is cheap to compare.
+
+An input keeps one schema object for its whole life. Each entry holds its Arrow schema, so that no other
+object can get the same identity.
 """
 
 

@@ -64,9 +64,11 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 ROW_WORDS_MAX: Final = 4_096
-"""Most words of a row, time and difference included. A receiver refuses a batch with more as malformed, and
-that would end the worker; so no schema may have more, and the user gets an error at the line that declares
-it."""
+"""Most words of a row, time and difference included.
+
+A receiver refuses a batch with more as malformed, and that would end the worker. So no schema may have more,
+and the user gets an error at the line that declares it.
+"""
 
 DECIMAL_DIGITS_MAX: Final = 18
 """Most digits of a decimal: any number of 18 digits fits into a word."""

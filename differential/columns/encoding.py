@@ -79,7 +79,7 @@ def _scaled(array: pa.Array) -> Int64s:
 
 
 def _decimals(values: Int64s, null: Bools | None, type_: ColumnType) -> pa.Array:
-    """The inverse of `_scaled`."""
+    """Return decimals of such lower halves: the inverse of `_scaled`."""
     halves = np.empty((len(values), 2), dtype=np.int64)
     halves[:, 0] = values
     halves[:, 1] = values >> 63

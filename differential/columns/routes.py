@@ -58,11 +58,10 @@ class KeyRoute:
 
 @dataclass(frozen=True)
 class UnitRoute:
-    """Sends each row to the worker that owns the bucket in its word `at`: the *unit* chosen for it
-    beforehand.
+    """Sends each row to the worker that owns the bucket in the row's word `at`, its *unit*.
 
-    By the default routing unit u is at worker u modulo the number of workers. Any word will do: it counts
-    modulo the number of buckets.
+    A step in front chooses the unit. By the default routing unit u is at worker u modulo the number of
+    workers. Any word will do: it counts modulo the number of buckets.
     """
 
     symbol_words: tuple[int, ...] = ()

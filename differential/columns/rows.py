@@ -320,8 +320,9 @@ class PlainWords:
         self._are_whole = all(type_.kind in ("int", "bool") and not type_.nullable for type_ in self._types)
 
     def of(self, rows: Sequence[Row], *behind: Sequence[int]) -> Int64s:
-        """Return the words of the rows, then one row of words for each of `behind`: int64[width +
-        len(behind), n].
+        """Return the words of the rows, and behind them a row of words for each of `behind`.
+
+        The result is int64[width + len(behind), n].
         """
         words: list[int] = []
         columns = zip(*rows, strict=True)

@@ -217,7 +217,7 @@ class Schema:
         symbols: SymbolTable | None = None,
         input_name: str = "input",
     ) -> None:
-        """`encode` into the first words of an existing array of rows: int64[width or more, n]."""
+        """Write what `encode` returns into the first words of existing rows, int64[width or more, n]."""
         assert symbols is not None or not self.symbol_words, (
             f"{self} has symbols, but no SymbolTable was given"
         )

@@ -161,8 +161,7 @@ def _check_keys(row: Mapping[object, object], schema: Schema, where: str, all_ke
 
 
 def _other_order(row: Sequence[object], names: Sequence[str]) -> list[int] | None:
-    """Return where `row` has each column, if its fields have names and stand in another order than the
-    input's.
+    """Return where `row` has each column, if its fields are named, and in another order than the input's.
 
     Named tuples and rows of Spark have such names. None unless they have exactly the columns of the input.
     """

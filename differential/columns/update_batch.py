@@ -51,8 +51,10 @@ __all__ = [
 ]
 
 _PASSING_ROWS: Final = 1 << 16
-"""Number of packed rows that are unpacked at once while they are divided among workers: few enough for the
-processor's caches."""
+"""Packed rows that are unpacked at a time while they are divided among workers.
+
+They are few enough for the processor's caches.
+"""
 
 _KEEP_ALL: Final = (1 << 63) - 1
 _LEAST_DIFF: Final = -(1 << 63)
@@ -126,9 +128,7 @@ class UpdateBatch(Timed):
         return type(self)(words, self.symbol_words, self.moved)
 
     def shifted(self, keep: int, add: int) -> Self:
-        """Return the same rows with every time `t` moved to `(t & keep) + add`; itself if that changes
-        nothing.
-        """
+        """Return the rows with every time `t` moved to `(t & keep) + add`; itself if nothing changes."""
         if add == 0 and keep & _KEEP_ALL == _KEEP_ALL:
             return self
         return type(self)(shift_times(self.words, keep, add), self.symbol_words)
@@ -248,9 +248,7 @@ class PackedBatch(Large):
             yield self._unpacked((block,))
 
     def passing(self) -> Iterator[tuple[Int64s, int, int]]:
-        """Yield the rows, some at a time, as rows [start, stop) of a table; each table overwrites the one
-        before.
-        """
+        """Yield the rows, some at a time, as rows [start, stop) of a table that the next one overwrites."""
         columns = self._width + 2
         rows = min(_PASSING_ROWS, max(block.rows for block in self._blocks))
         room = room_for(1, columns * rows)[0]

@@ -25,8 +25,9 @@ _NO_TESTS: Final[Int64s] = np.zeros((0, 4), np.int64)
 
 
 class Carrying(NamedTuple):
-    """words, tests: see `E_PROJECTION` and `E_TESTS`; words is None if rows stay unchanged. limit: see
-    `E_LAST`.
+    """A connector in a form for kernels.
+
+    words, tests: see `E_PROJECTION` and `E_TESTS`; words is None if rows stay unchanged. limit: see `E_LAST`.
     """
 
     keep: int
@@ -58,11 +59,10 @@ def carrying_of(link: Link) -> Carrying | None:
 
 
 def failing_of(link: Link) -> list[Carrying]:
-    """Return connectors for rows with a sum that leaves 64 bits, one for each sum that may; rows stay
-    unchanged.
+    """Return connectors for rows with a sum that leaves 64 bits, one for each sum that may.
 
-    A row with several such sums goes by the first one's connector only. Requires that `carrying_of` has a
-    form for `link`.
+    The rows stay unchanged. A row with several such sums goes by the first one's connector only. Requires
+    that `carrying_of` has a form for `link`.
     """
     assert isinstance(link.transform, LinearTransform) and link.transform.short is not None
     short = link.transform.short
@@ -76,9 +76,7 @@ def failing_of(link: Link) -> list[Carrying]:
 
 
 def _bounds(short: Short) -> list[tuple[tuple[int, int, int, int], tuple[int, int, int, int]]]:
-    """Return two tests for each sum of a word and a number that may leave 64 bits: that it fits, and
-    that not.
-    """
+    """Return for each sum that may leave 64 bits two tests: that it fits, and that it does not."""
     tests = []
     for source, number in short.words.T.tolist():
         if source <= SUM_WORD and number != 0:

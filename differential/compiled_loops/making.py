@@ -253,9 +253,7 @@ class _Maker:
         return start, len(parts.edge_rows)
 
     def _add_failing(self, links: Sequence[Link]) -> _FailingLinks:
-        """Return slots for failures that connectors inside find on their way, and the links that only take
-        them away.
-        """
+        """Return slots for failures that connectors inside find anyway, and links that only remove these."""
         failing = _FailingLinks({}, set())
         for link in links:
             last = _transforms(link)[-1:]
@@ -483,7 +481,9 @@ def _barrier_machine(machine: Machine) -> ReduceMachine | ConsolidateMachine | F
 
 
 class _FailingLinks(NamedTuple):
-    """by_use: slots for failures, by the connector that finds them; only_leaving: connectors that take these
+    """Links of an output with failures inside the loop.
+
+    by_use: slots for failures, by the connector that finds them; only_leaving: connectors that take these
     away.
     """
 

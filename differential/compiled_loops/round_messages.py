@@ -178,8 +178,9 @@ def _learn(frames: Sequence[memoryview], peer: int, parts: Sequence[tuple[int, P
 
 
 def _checked(frames: Sequence[memoryview], peer: int) -> tuple[Vote, tuple[tuple[int, Part], ...]]:
-    """Return the vote of a message on the wire, and its parts: words copied, packed rows in the frame's
-    memory.
+    """Return the vote of a message on the wire, and its parts.
+
+    Words are copied; packed rows stay in the frame's memory.
     """
     if len(frames) not in (2, 3):
         raise PeerError(f"worker {peer} sent a round message in frames: {len(frames)}, not two or three")

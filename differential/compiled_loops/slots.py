@@ -172,10 +172,10 @@ class Slots:
         return [*blocks, np.ascontiguousarray(self._take_words(slot))]
 
     def take_moved(self, slot: int, keep: int, add: int) -> tuple[Int64s, int] | None:
-        """Remove few rows from a slot; return them with every time `t` at `(t & keep) + add`, and the least
-        time.
+        """Remove few rows from a slot; return them with their times moved, and the least time.
 
-        The rows are sorted and summed. If there are more than a few, they stay, and the result is None.
+        Every time `t` becomes `(t & keep) + add`; the rows are sorted and summed. If there are more than a
+        few, they stay, and the result is None.
         """
         table = self.table
         rows = table.item(slot, S_ROWS)

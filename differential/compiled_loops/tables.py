@@ -183,8 +183,9 @@ class Parts:
         use: LinkUse | None,
         routed: EdgeRoute | None = None,
     ) -> int:
-        """Add a line for an edge, and return its number; without `carrying` rows of `words` words arrive
-        unchanged.
+        """Add a line for an edge, and return its number.
+
+        Without `carrying` rows of `words` words arrive unchanged.
         """
         line = self.edge_rows.add()
         number = len(self.edge_rows) - 1

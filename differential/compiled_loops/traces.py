@@ -112,10 +112,10 @@ class Traces:
         self._marks = [(trace, trace.inserted) for trace in ours]
 
     def sum_up(self) -> None:
-        """Compact rows inserted since `mark`, if they are many: as if at times that somebody may still ask
-        about.
+        """Compact rows inserted since `mark`, if they are many.
 
-        Not to be called between `lend` and `take_back`.
+        They become as if at times that somebody may still ask about. Not to be called between `lend` and
+        `take_back`.
         """
         for trace, before in self._marks:
             if trace.inserted - before >= SUMMED_ROWS_MIN:

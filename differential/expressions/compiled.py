@@ -85,9 +85,7 @@ class CompiledExpression:
         return true if true.ndim else np.full(words.shape[1], bool(true))
 
     def writer(self) -> Callable[[Int64s, Int64s], None]:
-        """Return the function that writes the words of the values for `words` into `out`,
-        int64[type.words, n].
-        """
+        """Return the function that writes the words of its values into `out`, int64[type.words, n]."""
         run = self.words().run
         if not self.type.nullable:
 

@@ -94,8 +94,9 @@ class Compiler:
         return self._folded(compiled) if all(part.constant is not None for part in parts) else compiled
 
     def projected(self, expr: Expr) -> list[tuple[int, int]] | None:
-        """Return (source, constant) for each word of `expr`, as in `Projection`; None if it does more than
-        move words.
+        """Return (source, constant) for each word of `expr`, as in `Projection`.
+
+        Returns None if the expression does more than move words.
         """
         if isinstance(expr, ColumnRef):
             type_of(expr, self.schema)
@@ -110,9 +111,7 @@ class Compiler:
         return None
 
     def _widened(self, expr: Operation) -> list[tuple[int, int]] | None:
-        """Return the same for a cast; one that only lets a column be null moves words, too: its flag is
-        constant.
-        """
+        """Return the same for a cast; one that only allows nulls moves words: its flag is constant."""
         (operand,) = expr.operands
         before, after = type_of(operand, self.schema), type_of(expr, self.schema)
         moved = self.projected(operand) if before.not_null() == after.not_null() else None
@@ -301,9 +300,7 @@ class Compiler:
         return [self._scaled(expr, part, scale) for part in parts]
 
     def _scaled(self, expr: Operation, part: CompiledExpression, scale: int) -> CompiledExpression:
-        """Return a decimal or int with more digits behind the point; the run raises RowError where they do
-        not fit.
-        """
+        """Return a decimal or int with more digits behind the point; RowError where they do not fit."""
         type_ = ColumnType("decimal", part.type.nullable, DECIMAL_DIGITS_MAX, scale)
         if part.type.scale == scale:
             return replace(part, type=type_)
@@ -313,9 +310,7 @@ class Compiler:
         return _folded(scaled) if part.constant is not None else scaled
 
     def _decimal(self, expr: Operation, op: str, parts: Sequence[CompiledExpression]) -> Evaluate:
-        """Return the run of `+`, `-` or `*` of decimals; it raises RowError where a result has too many
-        digits.
-        """
+        """Return the run of `+`, `-` or `*` of decimals; it raises RowError for too many digits."""
         exact = self._checked(expr, op, parts)
 
         def run(words: Int64s) -> Pair:
@@ -385,8 +380,9 @@ class Compiler:
         return rows
 
     def _shown(self, name: str, rows: Int64s) -> list[str]:
-        """Return texts of one column of some rows; of its word if Python has no such value (after the year
-        9999).
+        """Return texts of one column of some rows.
+
+        A value that Python does not have (after the year 9999) is shown as its word.
         """
         where = self.schema.words_of(name)
         part = np.ascontiguousarray(rows[where.start : where.stop])

@@ -195,8 +195,9 @@ def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Cons
 
 
 def constant_word(value: Constant, type_: ColumnType, symbols: SymbolTable | None) -> int:
-    """Return the word of a constant, 0 for null; pin its symbol in `symbols`, if any, so that it can be
-    output.
+    """Return the word of a constant, 0 for null.
+
+    With `symbols`, the constant's symbol is pinned there, so that it can be output.
     """
     if value is None:
         return 0

@@ -39,9 +39,7 @@ class _NotNull(NamedTuple):
 
 
 def not_null_where(condition: Tree) -> frozenset[str]:
-    """Return the columns that are not null in every row for which `condition` is true, as far as its form
-    tells.
-    """
+    """Return the columns that are never null where `condition` is true, as far as its form tells."""
     by_id: dict[int, _NotNull] = {}  # an expression may be one object in many places
     waiting = [condition]
     while waiting:

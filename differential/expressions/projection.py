@@ -102,8 +102,9 @@ class Projection:
         return project
 
     def compile_picked(self, width: int) -> Callable[[Int64s, Int64s], Int64s]:
-        """Return the function as `compile`, but for the rows `keep` only (int64[m], ascending); copies no
-        others.
+        """Return the function as `compile`, for the rows `keep` only (int64[m], ascending).
+
+        It does not copy the other rows.
         """
         index = self._index(width)
         finish = self._finisher()
@@ -121,8 +122,9 @@ class Projection:
         return project
 
     def _index(self, width: int) -> Int64s:
-        """Return the rows to gather. A constant's row is filled from the time word first, and then
-        overwritten.
+        """Return the rows to gather.
+
+        A constant's row is filled from the time word first, and then overwritten.
         """
         value_rows = [width if source == CONSTANT else source for source in self.sources]
         return np.array([*value_rows, width, width + 1], dtype=np.int64)

@@ -80,8 +80,9 @@ class LinearChain:
     schema_out: Schema
     steps: tuple[Step, ...] = ()
     origins: tuple[bytes, ...] = ()
-    """For each step the operator that it stands for: failures of one operator are one collection, also if it
-    stands in several chains.
+    """For each step the operator that it stands for.
+
+    Failures of one operator are one collection, also if it stands in several chains.
     """
 
     @classmethod
@@ -131,9 +132,7 @@ class LinearChain:
         return self._longer(Guard(part, stage, self.schema_out, schema, inner.compile, text), schema)
 
     def claim(self, what: str) -> LinearChain:
-        """Keep the same rows, and count each as a failure: `what` is the claim that the collection has no
-        rows.
-        """
+        """Keep the rows, and count each as a failure of the claim `what`: that there are no rows."""
         return self._longer(Claim(what, self.schema_out), self.schema_out)
 
     def nothing(self, schema: Schema) -> LinearChain:
@@ -185,8 +184,7 @@ class LinearChain:
         return self._longer(step, step.schema_out)
 
     def keyed_by(self, key_columns: Sequence[str]) -> LinearChain:
-        """Put the columns `key_columns` first, in that order, then the others: the layout of a keyed
-        operator.
+        """Put the columns `key_columns` first, in that order, then the others, as keyed operators need.
 
         Raises SchemaError for a column that does not exist or is named twice.
         """
@@ -196,8 +194,7 @@ class LinearChain:
         return self if names == self.schema_out.names else self.select({name: col(name) for name in names})
 
     def accumulate(self, keys: Sequence[str], makers: Sequence[tuple[int, int, int, int]]) -> LinearChain:
-        """Make rows of `keys` and a component, with the amount that a row adds to its group's sum as the
-        difference.
+        """Make rows of `keys` and a component; the difference is what a row adds to its group's sum.
 
         Equal rows are summed. This is linear, although the step looks at several rows at once.
         """
@@ -230,9 +227,7 @@ class LinearChain:
         return projection_of(self.steps, self.schema_in, symbols)
 
     def as_accumulation(self, symbols: SymbolTable) -> tuple[Projection, AccumulateTransform] | None:
-        """Return how words move before the last step, and that step, if it accumulates; None for other
-        chains.
-        """
+        """Return how words move before the last step, and that step, if it accumulates; otherwise None."""
         if not self.steps or not isinstance(last := self.steps[-1], AccumulateTransform):
             return None
         moves = projection_of(self.steps[:-1], self.schema_in, symbols)

@@ -166,9 +166,7 @@ class LinearTransform:
         return apart(self._passes, words, SYMBOLS)
 
     def _as_packed(self, blocks: Sequence[Block], batch: PackedBatch) -> PackedBatch | None:
-        """Return blocks of rows with time and diff, all at the time of `batch`, as a packed batch without the
-        time.
-        """
+        """Return blocks with time and diff, all at the time of `batch`, as a batch without the time."""
         if not blocks:
             return None
         width = blocks[0].columns - 2

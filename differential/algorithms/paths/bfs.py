@@ -21,8 +21,7 @@ def bfs(
     node: str = "node",
     distance_max: int | None = None,
 ) -> Collection:
-    """The nodes that can be reached from some root, with the least number of edges to them: `node`,
-    `distance`.
+    """The nodes that can be reached from a root, and the least number of edges: `node`, `distance`.
 
     Breadth-first search along the edges' direction; for an undirected graph insert each edge both ways. Every
     node keeps the least distance proposed to it. Rust: `algorithms::graphs::bfs`.

@@ -24,8 +24,7 @@ def bidirectional_shortest_paths(
     source: str = "source",
     target: str = "target",
 ) -> Collection:
-    """The least number of edges from the first to the second node of each pair: `source`, `target`,
-    `distance`.
+    """The least number of edges from source to target of each pair: `source`, `target`, `distance`.
 
     Pairs without a way are not in the result. In every iteration each search, forwards from a source or
     backwards from a target, goes one edge further, unless all of its pairs have met. The first meeting of a

@@ -71,9 +71,7 @@ def derived(rule: Rule, relations: Mapping[str, Collection], schema: Schema) -> 
 
 
 def _ordered(atoms: Sequence[Atom]) -> list[Atom]:
-    """Return the atoms as written, but none that shares no variable with those before it, if a later one
-    does.
-    """
+    """Return the atoms as written, but first those that share a variable with atoms before them."""
     left, order = list(atoms), list[Atom]()
     bound: set[str] = set()
     while left:

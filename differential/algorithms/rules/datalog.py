@@ -75,9 +75,7 @@ def datalog(rules: str, relations: Mapping[str, Collection | SchemaSpec]) -> dic
 def _facts_of(
     stratum: Stratum, facts: Mapping[str, Collection], schemas: Mapping[str, Schema]
 ) -> dict[str, Collection]:
-    """Return the facts of the relations of a stratum; `facts` are those of relations before it, and of
-    inputs.
-    """
+    """Return the facts of the relations of a stratum, from `facts` of inputs and earlier strata."""
     begins: dict[str, Collection] = {}
     for name in stratum.names:
         parts = [facts[name]] if name in facts else []

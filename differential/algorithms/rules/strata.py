@@ -35,8 +35,9 @@ class Stratum:
 
 
 def strata(rules: Sequence[Rule]) -> list[Stratum]:
-    """Return the strata of all relations that are heads; RuleError, with the rule, if they are not
-    stratified.
+    """Return the strata of all relations that are heads.
+
+    Raises RuleError, with the rule, if the rules are not stratified.
     """
     heads = list(dict.fromkeys(rule.head.relation for rule in rules))
     needs = {head: _needs(head, rules) for head in heads}

@@ -57,8 +57,9 @@ Term: TypeAlias = RuleVariable | Constant
 
 @dataclass(frozen=True)
 class Atom:
-    """The claim that a relation has a fact with these values, in the order of its columns; negated, that it
-    has none.
+    """The claim that a relation has a fact with these values, one for each column in order.
+
+    Negated, the claim is that it has none.
     """
 
     relation: str

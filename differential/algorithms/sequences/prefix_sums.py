@@ -139,9 +139,7 @@ class _RangeTree:
 
 
 def _in_range(position: Expr, bits: int) -> Expr:
-    """Return `position`, with a RowError where it is below 0 or needs more than `bits`: then one sum
-    overflows.
-    """
+    """Return `position`; the row fails where it is below 0 or needs more than `bits`: a sum overflows."""
     room = lit(_GREATEST - (2**bits - 1))
     return position + lit(_LEAST) - lit(_LEAST) + room - room
 

@@ -31,8 +31,11 @@ WIDTHS: Final = (1, 2, 3, 4)
 """Bytes of a value, if not none or eight."""
 
 BLOCK_ROWS: Final = 1 << 17
-"""Rows of a block where there are many: few enough for the processor's caches, and enough for memory that
-goes back to the system when it is dropped (`MAPPED_BYTES_MIN` of `thresholds.py`)."""
+"""Rows of a block where there are many.
+
+They are few enough for the processor's caches, and enough for memory that goes back to the system when it is
+dropped (`MAPPED_BYTES_MIN` of `thresholds.py`).
+"""
 
 
 def reserve(rows: int, ranges: Int64s) -> tuple[Int64s, Int64s]:
@@ -110,10 +113,9 @@ class Block:
 
     @classmethod
     def within(cls, rows: int, columns: Sequence[PackedColumn], memory: memoryview) -> Block:
-        """Return a block of rows that lie in `memory` as `lying` describes them; nothing may write to it any
-        more.
+        """Return a block of rows that lie in `memory` as `lying` describes them.
 
-        Raises ValueError for columns that would be read beyond `memory`.
+        Nothing may write to that memory any more. Raises ValueError for columns that would be read beyond it.
         """
         block = cls.__new__(cls)
         block._memory = np.frombuffer(memory, np.uint8)
@@ -135,9 +137,7 @@ class Block:
         return block
 
     def lying(self) -> tuple[list[PackedColumn], memoryview]:
-        """Return where the columns lie, and the smallest piece of memory that holds them all; `within` takes
-        both.
-        """
+        """Return where the columns lie, and the least memory that holds them all; `within` takes both."""
         columns = [PackedColumn(*entry) for entry in self._line[HEADER:].reshape(-1, 3).tolist()]
         ends = [(column.at, column.at + self.rows * column.width) for column in columns if column.width]
         if not ends:

@@ -32,10 +32,9 @@ class SymbolEntries:
 
     @classmethod
     def from_bytes(cls, frame: bytes | memoryview, peer: int, count_max: int) -> SymbolEntries:
-        """Return the inverse of `to_bytes`; `PeerError` unless it is at most `count_max` words with bytes
-        each.
+        """Return the inverse of `to_bytes`, checked: at most `count_max` words, and bytes for each.
 
-        `SymbolTable.learn` checks that the bytes belong to the words.
+        Raises PeerError for any other frame. `SymbolTable.learn` checks that the bytes belong to the words.
         """
         try:
             lists = msgpack.unpackb(frame, use_list=False)

@@ -119,7 +119,7 @@ def _canonical(value: object) -> object:
 
 
 def _in_utc(value: dt.datetime) -> dt.datetime:
-    """The same moment as a datetime of Python in UTC. OverflowError for one that is before year 1 there."""
+    """Return the same moment as a Python datetime in UTC; OverflowError for one before year 1 there."""
     if value.tzinfo is None:
         raise TypeError("a datetime without a time zone")
     if getattr(value, "nanosecond", 0):  # of pandas
@@ -129,7 +129,7 @@ def _in_utc(value: dt.datetime) -> dt.datetime:
 
 
 def _decimal_text(value: Decimal) -> str:
-    """One text for equal decimals: 1, 1.0 and 1.00 are one value, as in a column of decimals."""
+    """Return one text for equal decimals: 1, 1.0 and 1.00 are one value, as in a column of decimals."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "it is a number"
     text = "".join(map(str, digits))

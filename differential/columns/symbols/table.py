@@ -103,8 +103,9 @@ class SymbolTable:
         self._bytes_from = bytes_from
         self._bytes_full_at = bytes_from
         self._bytes = 0
-        """About the memory that the values take, in bytes. Threads that enter values at once may lose an
-        addition.
+        """About the bytes of memory that the values take.
+
+        Threads that enter values at once may lose an addition.
         """
         self._pinned: set[int] = set()
         self._noted: set[int] | None = None
@@ -242,17 +243,14 @@ class SymbolTable:
 
     @property
     def is_full(self) -> bool:
-        """True if entries, or bytes of values, are twice what was in use at the last pass, and above a
-        minimum.
+        """True if entries, or bytes of values, are twice what the last pass found in use, and not few.
 
         A pass that searched very many words raises these limits further (`forget`).
         """
         return len(self._values) >= self._full_at or self._bytes >= self._bytes_full_at
 
     def withdraw(self, peer: int) -> None:
-        """Believe nothing of `peer`, which may have forgotten everything: entries that it needs are sent
-        again.
-        """
+        """Believe nothing of `peer`, which may have forgotten everything; send entries again as needed."""
         self._has.pop(peer, None)
 
     def begin(self) -> None:
@@ -342,9 +340,7 @@ class SymbolTable:
         return bytes(value) if type(value) is _Packed else pack(value)
 
     def _checked(self, word: int, payload: bytes, peer: int) -> object:
-        """Return the value of an entry from another worker; `PeerError` unless word and bytes belong
-        together.
-        """
+        """Return the value of another worker's entry; `PeerError` unless word and bytes belong together."""
         if self._word_of(payload) != word:
             raise PeerError(f"worker {peer} sent the symbol {word:#x} with a value that has another hash")
         try:

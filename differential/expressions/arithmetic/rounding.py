@@ -69,8 +69,7 @@ def round_floats(values: Floats, digits: int) -> Floats:
 
 
 def units_of(values: Floats, digits: int) -> tuple[Int64s, Bools]:
-    """Return the values as whole numbers of 10^-digits, rounded in the same way, and where they are below
-    10^18.
+    """Return the values as whole numbers of 10^-digits, rounded alike, and where they are below 10^18.
 
     Requires: 0 ≤ digits ≤ 18. Where they are not, the number is 0.
     """

@@ -1,5 +1,4 @@
-"""Functions as methods of their first operand: `col.name.str.upper()`, `col.t.dt.year()`,
-`col.x.list.get(0)`.
+"""Functions as methods of an expression: `col.name.str.upper()`, `col.t.dt.year()`, `col.x.list.get(0)`.
 
 Each method is generated from the entry of its name in `catalogue.py`. Editors and mypy read them in
 `namespaces.pyi`, which `./scripts/stubs` writes.

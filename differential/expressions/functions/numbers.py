@@ -47,8 +47,9 @@ def power_of_ten(digits: int) -> int:
 
 
 def rounded(words: Int64s, factor: int) -> Int64s:
-    """Return words / factor to the nearest whole number, halves away from zero; no overflow for |words| <
-    2^63.
+    """Return words / factor to the nearest whole number, halves away from zero.
+
+    There is no overflow for |words| < 2^63.
     """
     if factor == 1:
         return words

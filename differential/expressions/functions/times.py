@@ -35,8 +35,10 @@ _COUNT_MAX: Final = 4_000_000
 
 _CODE: Final = re.compile(r"%.?", re.DOTALL)
 _CODES: Final = "aAwdbBmyYHIpMSfzZjUWcxX%GuV"
-"""The letters of the codes of strftime that Python documents; each is printed as Python prints it, but years
-always with four digits."""
+"""The letters of the codes of strftime that Python documents.
+
+Each code is printed as Python prints it, but years always have four digits.
+"""
 
 _CODES_SHOWN: Final = " ".join(f"%{code}" for code in _CODES)
 _SAMPLE: Final = dt.datetime(2024, 2, 9, 13, 4, 6, 789012, tzinfo=dt.UTC)
