@@ -1,6 +1,6 @@
 """Arrange: keep a collection by key, once, for all stages that look it up by that key.
 
-    arrange        builds an arrangement of what some feeds bring
+    arrange        builds an arrangement of the rows of some feeds
     join_stage     joins arrangements, and rows that it keeps itself
 
 These put stages together from streams; `reduce_stage.py` has the one that reduces. An arrangement of a scope
@@ -46,15 +46,15 @@ class ArrangeVertex(OperatorVertex):
         self.arrangement: Arrangement = Arrangement(key_words, value_words, show_schema(schema))
 
     def on_start(self) -> None:
-        """The trace needs the order of the scope's times."""
+        """Make the trace, which needs the order of the scope's times."""
         self._trace = self.arrangement.trace(self.code, self.name)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Insert what came in, and tell of it, at once: it holds nothing back afterwards.
+        """Insert the rows that came in, and tell readers of them, at once: it holds nothing back.
 
         Rows of several minimal times are several inserts, since a batch has one number and one envelope.
         """
-        parts = [joined_words(messages)]  # a list, so that they are let go of when they are packed
+        parts = [joined_words(messages)]  # a list, so that the rows are freed when they are packed
         try:
             words = sort_parts(parts)
         except OverflowError:
@@ -63,15 +63,15 @@ class ArrangeVertex(OperatorVertex):
             self.insert(rows, envelope)
 
     def insert(self, rows: Int64s, envelope: int) -> None:
-        """Keep rows, and tell all who read."""
+        """Keep rows, and tell all readers."""
         self.send(0, ArrangedBatch(rows, self._trace.add(rows)), envelope)
 
     def symbols(self, mark: Mark) -> None:
-        """What it keeps for those who read."""
+        """Show the words that it keeps for readers."""
         self._trace.symbols(mark)
 
     def traces(self) -> list[Trace]:
-        """The one that it writes."""
+        """Return the one that it writes."""
         return [self._trace]
 
 
@@ -85,14 +85,14 @@ class Arranged:
     schema: Schema | None = None
 
     def entered(self, loop: Loop) -> Arranged:
-        """The same arrangement inside `loop`: nothing is copied."""
+        """Return the same arrangement inside `loop`; nothing is copied."""
         return replace(self, stream=loop.enter(self.stream))
 
 
 def arrange(
     feeds: Sequence[Feed], kw: int, vw: int, schema: Schema | None = None, name: str = ""
 ) -> Arranged:
-    """The stage that arranges what `feeds` bring to port 0: rows key first, routed by key."""
+    """Add the stage that arranges what `feeds` bring to port 0: rows key first, routed by key."""
     (stream,) = feeds[0].stream.dataflow.stage(
         name or "arrange",
         lambda: ArrangeVertex(kw, vw, schema),
@@ -124,8 +124,8 @@ def join_stage(
     name: str = "",
     detail: str = "",
 ) -> Stream:
-    """Pairs of rows with equal keys, as `projection` says (None: key, left values, right values). All parts
-    are in one scope, or entered. Where a key word of `flags` is 0, a row matches nothing.
+    """Return pairs of rows with equal keys, in the layout of `projection` (None: key, left values, right
+    values). All parts are in one scope, or entered. A row with a key word of `flags` at 0 matches nothing.
 
     A side may be the sum of several parts. Both sides may be, or have, one and the same arrangement.
     """
@@ -138,8 +138,8 @@ def join_stage(
     ports: list[JoinPort] = []
     for number, side in zip((LEFT, RIGHT), sides, strict=True):
         for part in side:
-            given = (as_kept(part),) if isinstance(part, Arranged) else part.feeds
-            feeds += [replace(feed, port=len(ports)) for feed in given]
+            part_feeds = (as_kept(part),) if isinstance(part, Arranged) else part.feeds
+            feeds += [replace(feed, port=len(ports)) for feed in part_feeds]
             ports.append(JoinPort(number, isinstance(part, Arranged)))
     (stream,) = feeds[0].stream.dataflow.stage(
         name or "join",
@@ -152,5 +152,5 @@ def join_stage(
 
 
 def as_kept(source: Arranged) -> Feed:
-    """The batches of an arrangement, for a stage that reads it."""
+    """Return the feed of the batches of an arrangement, for a stage that reads it."""
     return Feed(source.stream, 0, detail="as it is kept there")

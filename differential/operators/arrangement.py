@@ -1,4 +1,4 @@
-"""What a stage that keeps a collection by key offers to others: its trace, and batches that tell of inserts.
+"""Arrangements: a stage that keeps a collection by key lets others read its trace, and tells them of inserts.
 
 An *arrangement* is a shared trace together with a stream of `ArrangedBatch`, one for each insert. The stage
 that *builds* it inserts and sends in one activation; stages that *read* it sit on the same worker, behind
@@ -42,61 +42,65 @@ class ArrangedBatch:
 
     @property
     def rows(self) -> int:
-        """How many updates."""
+        """The number of updates."""
         return int(self.words.shape[1])
 
     def shifted(self, keep: int, add: int) -> Self:
-        """The same insert with every time `t` at `(t & keep) + add`; itself when it only enters a loop."""
+        """Return the same insert with every time `t` at `(t & keep) + add`; itself if it only enters a
+        loop.
+        """
         return self if add == 0 else type(self)(shift_times(self.words, keep, add), self.sequence)
 
     def rebased(self, step: int) -> Self:
-        """The same insert with every time later by `step`."""
+        """Return the same insert with every time later by `step`."""
         return type(self)(shift_times(self.words, -1, step), self.sequence)
 
     def latest(self, shift: int, mask: int) -> int:
-        """The largest value of the counter at `shift` and `mask` in the times of its rows."""
+        """Return the largest value of the counter at `shift` and `mask` in the times of its rows."""
         return latest_counter(self.words, shift, mask)
 
     def until(self, shift: int, mask: int, last: int) -> Self | None:
-        """Refused: the trace that it tells of has all rows."""
+        """Raise InternalError: the trace has all rows, also those beyond `last`."""
         self._refuse("goes round a loop that stops")
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """Refused: the trace that it tells of is on this worker."""
+        """Raise InternalError: the trace is on this worker."""
         self._refuse(f"is sent to worker {peer}")
 
     def on_sent(self, peer: int) -> None:
-        """Refused, as `to_frames`."""
+        """Raise InternalError, as `to_frames`."""
         self._refuse(f"is sent to worker {peer}")
 
     def symbols(self, mark: Mark) -> None:
-        """All words of the rows."""
+        """Show all words of the rows."""
         mark.words(self.words[:-2])
 
     @classmethod
     def from_frames(cls, frames: Sequence[memoryview], peer: int) -> Self:
-        """Refused, as `to_frames`."""
+        """Raise InternalError, as `to_frames`."""
         cls._refuse(f"comes from worker {peer} as {len(frames)} frames")
 
     @classmethod
     def absorb(cls, frames: Sequence[memoryview], peer: int) -> Sequence[memoryview]:
-        """Refused, as `to_frames`."""
+        """Raise InternalError, as `to_frames`."""
         cls._refuse(f"comes from worker {peer} as {len(frames)} frames")
 
     @classmethod
     def _refuse(cls, what: str) -> NoReturn:
-        raise InternalError(f"a batch of an arrangement {what}: who reads an arrangement is where it is kept")
+        raise InternalError(
+            f"a batch of an arrangement {what}: only stages of the same worker read an arrangement"
+        )
 
 
 def arranged(batch: Batch) -> ArrangedBatch:
-    """A batch of an arrangement; `InternalError` for one of another kind."""
+    """Return `batch`, which must be one of an arrangement; raise `InternalError` if it is not."""
     if not isinstance(batch, ArrangedBatch):
         raise InternalError(f"a reader of an arrangement got a {type(batch).__name__}")
     return batch
 
 
 class Arrangement:
-    """The trace that a vertex offers: made when first asked for, which may be before the vertex starts."""
+    """The trace that a vertex offers: made at the first call of `trace`, perhaps before the vertex starts."""
 
     def __init__(self, kw: int, vw: int, show: ShowRow = show_words) -> None:
         self.kw = kw
@@ -105,7 +109,7 @@ class Arrangement:
         self._trace: SharedTrace | None = None
 
     def trace(self, code: TimeCode, name: str) -> SharedTrace:
-        """The trace, for times of `code`; `name` is that of the stage that writes it."""
+        """Return the trace, for times of `code`; `name`: the stage that writes it."""
         if self._trace is None:
             self._trace = SharedTrace(self.kw, self.vw, code.guards, name)
             self._trace.show = self._show
@@ -116,15 +120,16 @@ class Arrangement:
 def read_arrangement(vertex: Vertex, port: int, *, by_position: bool) -> tuple[SharedTrace, Reader]:
     """Begin to read, as `vertex`, the arrangement whose batches come in at `port`. Call it in `on_start`.
 
-    InternalError unless one connector brings them, from the same worker and as they are. It may enter loops
-    and go round the innermost of the arrangement's, but not leave any: that would collapse times.
+    Raises InternalError unless one connector brings them, from the same worker and unchanged. The connector
+    may enter loops and go round the innermost of the arrangement's, but not leave any: that would collapse
+    times.
     """
     feeding = vertex.feeding(port)
     if len(feeding) != 1:
         raise InternalError(f"{vertex!r} reads one arrangement at input {port}, not {len(feeding)}")
     (feeder,) = feeding
-    offered: Arrangement | None = getattr(feeder.vertex, "arrangement", None)
-    if offered is None:
+    arrangement: Arrangement | None = getattr(feeder.vertex, "arrangement", None)
+    if arrangement is None:
         raise InternalError(f"{vertex!r} reads what {feeder.name!r} keeps, which offers no arrangement")
     if not feeder.is_plain:
         raise InternalError(
@@ -135,12 +140,12 @@ def read_arrangement(vertex: Vertex, port: int, *, by_position: bool) -> tuple[S
     if feeder.keep & keep != keep:
         raise InternalError(f"{vertex!r} reads {feeder.name!r} from outside the loop that it is in")
     path = Path(keep, feeder.add, _field_of(code, feeder.add))
-    trace = offered.trace(code, feeder.name)
+    trace = arrangement.trace(code, feeder.name)
     return trace, trace.read(vertex.name, by_position=by_position, path=path)
 
 
 def _field_of(code: TimeCode, add: int) -> int:
-    """The value bits of the counter that a delay advances; 0 without a delay."""
+    """Return the value bits of the counter that a delay advances; 0 without a delay."""
     for shift, bits in code.fields:
         if add >> shift & ((1 << bits) - 1):
             return ((1 << bits) - 1) << shift

@@ -1,4 +1,4 @@
-"""Consolidate: hold rows back until their times are complete, so that what cancels is never sent.
+"""Consolidate: hold rows back until their times are complete, so that rows that cancel are never sent.
 
 This is the logic alone: words and frontiers in, words out.
 """
@@ -21,17 +21,17 @@ _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
 
 class ConsolidateMachine(Machine):
-    """Hands rows of `words` words on when their times are complete, sorted and consolidated."""
+    """Returns rows of `words` words when their times are complete, sorted and consolidated."""
 
     def __init__(self, words: int, guards: int) -> None:
         self.words = words
         self.columns = words + 2
-        """Of rows that come in, time and difference included."""
+        """The columns of rows that come in, time and difference included."""
         self._waiting = WaitingRows(words + 2, guards)
         self._ready: Int64s | None = None
 
     def show_rows(self, show: ShowRow) -> None:
-        """How messages show rows."""
+        """Set how messages show rows."""
         self._waiting.show = show
 
     def recv(self, port: int, parts: list[Part]) -> None:
@@ -52,7 +52,7 @@ class ConsolidateMachine(Machine):
         return self._waiting.times(_NO_TIMES)
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch."""
+        """Count words from a later epoch."""
         self._waiting.rebase(by)
 
     def symbols(self, mark: Mark) -> None:

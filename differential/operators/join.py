@@ -6,17 +6,18 @@
               accepted themselves then. So each pair is made once, by whichever of its rows is accepted later,
               and a join never has to wait for a frontier; with many rows it does (`join_vertex.py`).
 
-A side has one or more inputs, of which it is the sum. An input is either rows that come to this join alone,
-which it keeps itself (`OwnRows`), or an arrangement that is kept elsewhere, of which it is a reader with a
-position. A join of an arrangement with itself has two positions in it.
+A side is the sum of one or more inputs. An input is either rows that come to this join alone, which it keeps
+itself (`OwnRows`), or an arrangement that is kept elsewhere, which it reads from a position. A join of an
+arrangement with itself has two positions in it.
 
-What a join needs frontiers for is forgetting. Rows that come in on the right are matched with the left, at
-their times or later: so the left history may be compacted to the right frontier, and dropped when the right
-is complete for ever; and the same the other way round. Batches that were sent and not received yet count in
+A join needs frontiers only to forget. Rows that come in on the right are matched with the left, at their
+times or later: so the left history may be compacted to the right frontier, and dropped when the right is
+complete for ever; and the same the other way round. Batches that were sent and not received yet count in
 that frontier.
 
-Pairs that are too many for one activation are put off: acceptance has decided which they are, and what they
-read is pinned. So what was accepted later does not change them, and they hold nothing back.
+Pairs that are too many for one activation are put off: acceptance has decided which they are, and the rows
+that they are made of are pinned. So rows that are accepted later do not change them, and they hold nothing
+back.
 
 This is the logic alone: words and frontiers in, words out. `match.py` in `differential/kernels` does the
 work.
@@ -51,8 +52,8 @@ from timely.dictionaries import Mark
 LEFT: Final = 0
 RIGHT: Final = 1
 MATCHED_ROWS_MAX: Final = 1 << 14
-"""About how many rows there are in a piece: two thirds of a MiB, if they have five words, and what is made of
-them is as much two or three times: few enough for the processor's caches.
+"""About how many rows a piece has. With five words each they are two thirds of a MiB, and the next stages
+make two or three times as much of them: little enough for the processor's caches.
 """
 
 _NO_TIMES: Final = np.empty(0, np.int64)
@@ -82,11 +83,11 @@ class OwnRows:
 
     @property
     def table(self) -> Int64s:
-        """Lines of all rows that were accepted."""
+        """The lines of all rows that were accepted."""
         return self.trace.table
 
     def pin(self) -> View:
-        """The same, to be kept."""
+        """Return a view of all rows that were accepted, which later inserts do not change."""
         return self.trace.pin()
 
     def set_frontier(self, *frontiers: Int64s) -> None:
@@ -96,14 +97,16 @@ class OwnRows:
 
 
 class JoinInput(NamedTuple):
-    """What is, or is a part of, a side of a join."""
+    """One input of a side of a join: the whole side, or a part of it."""
 
     side: int
     source: OwnRows | Reader
 
 
 class _Work:
-    """Rows of a side that were accepted; those before `start` are matched with what `lines` describe."""
+    """Accepted rows of a side; those before `start` are matched already with the rows that `lines`
+    describe.
+    """
 
     __slots__ = ("_times", "delta", "lines", "pins", "rest", "rest_from", "side", "start")
 
@@ -113,10 +116,10 @@ class _Work:
         self.side = side
         self.start = start
         self.lines = lines
-        self.pins = pins  # they own the memory that `lines` name
+        self.pins = pins  # they own the memory that `lines` point to
         self._times: tuple[int, Int64s] | None = None
         self.rest: Run | None = None
-        """What comes behind `delta`, from row `rest_from` on: many rows become words some at a time."""
+        """The rows behind `delta`, from row `rest_from` on: a large run becomes words piece by piece."""
         self.rest_from = 0
         if isinstance(delta, Run):
             self.rest = delta
@@ -126,7 +129,7 @@ class _Work:
             self.delta = delta
 
     def go_on(self) -> bool:
-        """Whether there are rows left to match; if so, some are in `delta`, from `start` on."""
+        """Return True if rows are left to match; some of them are in `delta` then, from `start` on."""
         if self.start < self.delta.shape[1]:
             return True
         if self.rest is None:
@@ -139,18 +142,18 @@ class _Work:
         return True
 
     def rebase(self, by: Rebase, pins: Sequence[View], lines: Int64s) -> None:
-        """Words count from a later epoch, as those of `lines` do. Rows before `start` are done with.
+        """Count words from a later epoch, as those of `lines` do. Rows before `start` are dropped.
 
-        The rows are copied: traces, views and other readers may hold the same array.
+        The rows are copied, since traces, views and other readers may hold the same array.
         """
-        left = self.delta[:, self.start :]
+        rows = self.delta[:, self.start :]
         if self.rest is not None:
-            left = np.concatenate([left, self.rest.between(self.rest_from, self.rest.rows)], axis=1)
-        self.delta, self.start, self.rest = by.rows(np.ascontiguousarray(left)), 0, None
+            rows = np.concatenate([rows, self.rest.between(self.rest_from, self.rest.rows)], axis=1)
+        self.delta, self.start, self.rest = by.rows(np.ascontiguousarray(rows)), 0, None
         self.pins, self.lines, self._times = pins, lines, None
 
     def times(self, guards: int) -> Int64s:
-        """The minimal times of the rows not matched yet, as int64[1, ·]."""
+        """Return the minimal times of the rows not matched yet, as int64[1, ·]."""
         if self._times is None or self._times[0] != self.start:
             times = self.delta[-2, self.start :]
             if self.rest is not None:
@@ -172,8 +175,8 @@ class JoinMachine:
     flags        key words that are 0 where a key is null; such rows match nothing, and are not kept here
     Output rows: int64[words of the projection + 2, m], neither sorted nor consolidated.
 
-    What `recv` leaves is matched with `work`, piece by piece, so that a large output does not
-    have to be in memory, nor be waited for, as a whole.
+    `recv` matches a first piece, and `work` each of the others. So a large output never has to be in memory,
+    nor be waited for, as a whole.
     """
 
     def __init__(
@@ -205,66 +208,66 @@ class JoinMachine:
         self.flags = tuple(flags)
 
     def recv(self, port: int, words: Int64s) -> Int64s:
-        """Accept rows of this join's own that came in at `port`: the first piece of their pairs.
+        """Accept rows of this join's own that came in at `port`, and return the first piece of their pairs.
 
-        If pairs wait already, these do, too, and none come at once. The array may be kept.
+        If other pairs wait already, theirs wait behind these, and the piece is empty. The array may be kept.
         """
         side, source = self.inputs[port]
         assert isinstance(source, OwnRows)
         parts: list[Part] = [words]
-        del words  # so that its memory is free before that of the rows in order is taken
+        del words  # to free its memory before that of the sorted rows is taken
         return self.recv_parts(port, parts)
 
     def recv_parts(self, port: int, parts: list[Part]) -> Int64s:
-        """The same of rows in several parts, which are taken out of their list and dropped on the way.
+        """Do the same for rows in several parts, which leave their list and are dropped on the way.
 
-        Many rows are packed for the trace before anything else is done with them, and become words again some
-        at a time, when they are matched.
+        Many rows are packed for the trace first of all, and become words again piece by piece, when they are
+        matched.
         """
         side, source = self.inputs[port]
         assert isinstance(source, OwnRows)
-        found = self._sorted(side, parts)
-        if isinstance(found, PackedRows) and found.rows >= PACKED_ROWS_MIN and not self.flags:
-            run = Run.from_sorted(found, self.guards)
-            del found
+        rows = self._sorted(side, parts)
+        if isinstance(rows, PackedRows) and rows.rows >= PACKED_ROWS_MIN and not self.flags:
+            run = Run.from_sorted(rows, self.guards)
+            del rows
             pairs = self._accepted(side, run)
             if not source.is_done:
                 source.trace.insert_run(run)
             return pairs
-        if isinstance(found, PackedRows):
-            found = found.unpack(0, found.rows)
-        delta = self._with_keys(found)
+        if isinstance(rows, PackedRows):
+            rows = rows.unpack(0, rows.rows)
+        delta = self._with_keys(rows)
         pairs = self._accepted(side, delta)
         if not source.is_done:
             source.trace.insert(delta)
         return pairs
 
     def recv_arranged(self, port: int, batches: Sequence[ArrangedBatch]) -> Int64s:
-        """Accept all inserts of an arrangement of which `port` was told; otherwise as `recv`."""
+        """Accept inserts of an arrangement, whose batches came in at `port`; otherwise as `recv`."""
         side, source = self.inputs[port]
         assert isinstance(source, Reader) and source.position is not None
         for number, batch in enumerate(batches, source.position + 1):
             if batch.sequence != number:
-                raise InternalError(f"{source.name!r} was told of insert {batch.sequence}, not of {number}")
+                raise InternalError(f"{source.name!r} received insert {batch.sequence}, not {number}")
         delta = batches[0].words
         if len(batches) > 1:
-            found = self._sorted(side, [batch.words for batch in batches])
-            delta = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
-        # In this order: to accept may change the lines that are read.
+            rows = self._sorted(side, [batch.words for batch in batches])
+            delta = rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
+        # Match first: `accept` may change the lines that are read.
         pairs = self._accepted(side, self._with_keys(delta))
         source.accept(batches[-1].sequence)
         return pairs
 
     def _with_keys(self, delta: Int64s) -> Int64s:
-        """The rows of which no key is null."""
+        """Return the rows that have no null in their key."""
         for flag in self.flags:
-            kept = delta[flag] != 0
-            if not kept.all():
-                delta = np.ascontiguousarray(delta[:, kept])
+            has_key = delta[flag] != 0
+            if not has_key.all():
+                delta = np.ascontiguousarray(delta[:, has_key])
         return delta
 
     def _accepted(self, side: int, delta: Int64s | Run) -> Int64s:
-        """The first piece of the pairs of `delta`; what is left waits."""
+        """Return the first piece of the pairs of `delta`; the others wait."""
         pairs, start = self._nothing, 0
         sources = self._sources[1 - side]
         if isinstance(delta, Run):
@@ -286,32 +289,32 @@ class JoinMachine:
 
     @property
     def is_done(self) -> bool:
-        """Whether no pairs wait."""
+        """True if no pairs wait."""
         return not self._unfinished
 
     def work(self) -> Int64s:
-        """Make one more piece: pairs that wait, first come first; perhaps there are none.
+        """Return one more piece of the pairs that wait, first come first; it may be empty.
 
-        It is of as much that waits as it takes to be a piece: else what comes in would wait for ever behind
-        what came in at the same time, piece by small piece. Requires: not `is_done`.
+        It takes as many waiting rows as it needs to be a whole piece. Otherwise new rows would wait for ever
+        behind rows that came in at the same time, one small piece after the other. Requires: not `is_done`.
         """
         pieces: list[Int64s] = []
-        made = 0
-        while self._unfinished and made < MATCHED_ROWS_MAX:
+        rows = 0
+        while self._unfinished and rows < MATCHED_ROWS_MAX:
             work = self._unfinished[0]
             pairs, work.start = self._match(work.side, work.delta, work.start, work.lines)
             if not work.go_on():
                 self._unfinished.popleft()
             if pairs.shape[1]:
                 pieces.append(pairs)
-                made += pairs.shape[1]
+                rows += pairs.shape[1]
         if len(pieces) == 1:
             return pieces[0]
         return _beside(pieces) if pieces else self._nothing
 
     def _match(self, side: int, delta: Int64s, start: int, lines: Int64s) -> tuple[Int64s, int]:
-        """A piece, and the row where the next begins; it has less than MATCHED_ROWS_MAX rows but for those of
-        the last row matched.
+        """Return a piece, and the row where the next one begins. Without the pairs of the last row matched
+        the piece has less than MATCHED_ROWS_MAX rows.
         """
         if delta.shape[1] == 0:
             return self._nothing, 0
@@ -325,7 +328,7 @@ class JoinMachine:
             raise product_overflow(delta, others, self.kw, self._shows[side]) from None
 
     def _lines(self, tables: Sequence[Int64s], side: int) -> Int64s:
-        """What is seen of the inputs of a side, one below the other."""
+        """Return the lines of all inputs of a side, one below the other, with their delays."""
         if len(tables) == 1 and not self._sources[side][0].path.delay:
             return tables[0]
         return np.concatenate(
@@ -336,21 +339,22 @@ class JoinMachine:
         )
 
     def capabilities(self) -> Int64s:
-        """The minimal times at which something may still be sent before more comes in, ascending."""
+        """Return the minimal times at which it may still send pairs before more rows come in, ascending."""
         bounds = _NO_TIMES
         for work in self._unfinished:
             bounds = lower_bounds(work.times(self.guards), 0, bounds, self.guards)
         return bounds
 
     def set_frontiers(self, *frontiers: Int64s) -> None:
-        """What may still come in at each port: no row is at a time that is not ≥ one of its frontier. Cost:
-        a µs or two, however many times there are in them.
+        """Learn the frontier of each port: the time of every row still to come is ≥ one of its times.
+
+        Cost: a µs or two, however many times the frontiers have.
         """
         for side, source in self.inputs:
             source.set_frontier(*[frontiers[port] for port in self._ports[1 - side]])
 
     def show_rows(self, left: ShowRow, right: ShowRow) -> None:
-        """How messages show rows of either side."""
+        """Set how messages show rows of either side."""
         self._shows = (left, right)
         for side, source in self.inputs:
             if isinstance(source, OwnRows):
@@ -358,13 +362,13 @@ class JoinMachine:
 
     @property
     def traces(self) -> list[Trace]:
-        """Those of its own, as far as they are still needed."""
+        """The traces of its own rows, as far as they are still needed."""
         return [
             source.trace for _, source in self.inputs if isinstance(source, OwnRows) and not source.is_done
         ]
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch: those of what is put off; `traces` are moved by the vertex."""
+        """Count the words of waiting pairs from a later epoch; the vertex moves `traces`."""
         for work in self._unfinished:
             side = 1 - work.side
             try:
@@ -378,7 +382,7 @@ class JoinMachine:
             work.rebase(by, pins, self._lines([pin.table for pin in pins], side))
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words that it keeps, and those of what is put off. What it reads others keep."""
+        """Show all words that it keeps, and those of waiting pairs. Other stages keep what it reads."""
         for _, source in self.inputs:
             if isinstance(source, OwnRows):
                 source.trace.symbols(mark)
@@ -396,18 +400,18 @@ class JoinMachine:
             raise row_overflow(words_in(parts), self._shows[side]) from None
 
     def check_invariants(self) -> None:
-        """Assert those of its own traces."""
+        """Assert the invariants of its own traces."""
         for trace in self.traces:
             trace.check_invariants()
 
 
 def _beside(parts: Sequence[Int64s]) -> Int64s:
-    """All rows of several arrays in one. (Columns of one row each would come out in the other order.)"""
+    """Return all rows of several arrays in one, in C order: `concatenate` alone may return Fortran order."""
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def whole_pairs(kw: int, vw_left: int, vw_right: int) -> list[Source]:
-    """The projection to the key, the left values, and the right values."""
+    """Return the projection to the key, the left values, and the right values."""
     everything: list[Source] = [("key", word) for word in range(kw)]
     everything += [("left", word) for word in range(vw_left)]
     everything += [("right", word) for word in range(vw_right)]
@@ -415,7 +419,7 @@ def whole_pairs(kw: int, vw_left: int, vw_right: int) -> list[Source]:
 
 
 def projection_array(projection: Sequence[Source], kw: int, side: int) -> Int64s:
-    """The projection as the kernel wants it, for rows that came in on `side`."""
+    """Return the projection in the form of the kernel, for rows that came in on `side`."""
     mine = "left" if side == LEFT else "right"
     pairs = []
     for source, word in projection:

@@ -35,11 +35,11 @@ __all__ = ["JoinPort", "JoinVertex"]
 _NO_TIMES: Final[Int64s] = np.empty(0, dtype=np.int64)
 
 _EVEN: Final = 4
-"""So many times as many rows on one side are not many more than on the other."""
+"""Two sides are even if neither has more than this many times the rows of the other."""
 
 
 class JoinPort(NamedTuple):
-    """What comes in at a port: a part of `side`; batches of an arrangement if it `reads`, else rows."""
+    """One port: it brings a part of `side`, as batches of an arrangement if it `reads`, else as rows."""
 
     side: int
     reads: bool
@@ -48,10 +48,11 @@ class JoinPort(NamedTuple):
 class JoinVertex(OperatorVertex):
     """Joins as rows come in, and sends pairs in pieces; see `JoinMachine`.
 
-    Where many rows come in at once, they wait for the end of their epoch, and so does whatever comes behind
-    them; see `Gathered`. Which rows are accepted first changes no pair; until they are, nothing is forgotten.
+    If many rows come in at once, they wait for the end of their epoch, and so do all rows that come behind
+    them; see `Gathered`. The order in which rows are accepted changes no pair; until all are accepted, the
+    join forgets nothing.
 
-    If all pairs go to one place and only move words on the way there, it writes them in that layout at once.
+    If all pairs take one connector that only moves words, the join writes them in that layout at once.
     """
 
     wants_end: ClassVar[bool] = True
@@ -66,7 +67,7 @@ class JoinVertex(OperatorVertex):
         projection: Sequence[Source] | None = None,
         flags: Sequence[int] = (),
     ) -> None:
-        """`schemas`: of the rows of either side, for messages; `projection`, `flags`: see `JoinMachine`."""
+        """`schemas`: the columns of either side, for messages; `projection`, `flags`: see `JoinMachine`."""
         super().__init__()
         self._widths = (key_words, left_words, right_words)
         self._schemas = (None, None) if schemas is None else schemas
@@ -90,7 +91,9 @@ class JoinVertex(OperatorVertex):
         return OwnRows(Trace(self._widths[0], self._widths[1 + port.side], self.code.guards))
 
     def _adopted(self) -> list[Source]:
-        """Where the words of what is sent come from: by the projection of the only connector, too."""
+        """Return where the words of pairs come from. The projection of the only connector, if there is one,
+        is included, and the connector has none any more.
+        """
         connectors = self.connectors(0)
         if len(connectors) != 1 or not isinstance(connectors[0].transform, LinearTransform):
             return self._projection
@@ -104,9 +107,9 @@ class JoinVertex(OperatorVertex):
         ]
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Match what came in with the other side, and send the first piece of the pairs, mostly all of them.
+        """Match the rows that came in with the other side, and send the first piece of the pairs, mostly all.
 
-        While pieces are left, pairs of what comes in wait behind them.
+        While pieces are left, the pairs of new rows wait behind them.
         """
         machine = self.machine
         if self._ports[port].reads:
@@ -119,8 +122,8 @@ class JoinVertex(OperatorVertex):
         self._send(machine, pairs)
 
     def _are_loaded(self, messages: Sequence[tuple[int, Batch]]) -> bool:
-        """Whether these are many rows from outside of all loops. In the midst of one what comes to a worker
-        comes mostly in one piece, and it would wait for the slowest worker in each iteration.
+        """Return True if these are many rows from outside of all loops. Within a loop a worker gets most of
+        its rows in one piece, and they would wait for the slowest worker in each iteration.
         """
         rows = 0
         for _, batch in messages:
@@ -131,7 +134,7 @@ class JoinVertex(OperatorVertex):
         return not any(word & counters for word, _ in messages)
 
     def _gather(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Let rows wait until none can come any more at one of the times at which some came."""
+        """Let rows wait until one of the times at which rows have come is complete."""
         gathered = self._gathered
         gathered.add(port, packed_parts(messages))
         for word in {word for word, _ in messages} - gathered.words:
@@ -142,38 +145,42 @@ class JoinVertex(OperatorVertex):
             self._take_gathered()
 
     def on_notify(self, time: Timestamp) -> None:
-        """Take up all that waits, also what is not complete: more of that may never come."""
+        """Take up all rows that wait, also those whose times are not complete: perhaps no more of them
+        come.
+        """
         if self._gathered.rows:
             self._take_gathered()
 
     def _take_gathered(self) -> None:
-        """First the many, which few are looked up in; else the right side: pairs are then made in the order
-        of the left one's rows, in which who keeps them wants them.
+        """Take up the port with the most rows first: the few of the others are then looked up in them. If
+        both sides are even, take up the right side first: pairs then come in the order of the left rows, in
+        which later stages keep them.
         """
         machine, gathered = self.machine, self._gathered
         sizes = gathered.sizes()
         most, least = max(sizes.values()), min(sizes.values())
         is_even = most <= _EVEN * least
 
-        def turn(port: int) -> tuple[int, int]:
+        def order(port: int) -> tuple[int, int]:
             return (0 if is_even else -sizes[port], -self._ports[port].side)
 
-        for port in sorted(sizes, key=turn):
+        for port in sorted(sizes, key=order):
             parts = gathered.take(port)
             self.send_rows(machine.recv_parts(port, parts))
         self._go_on(machine)
         self._take_over(at_end=True)
 
     def on_resume(self) -> None:
-        """Send the next piece of what waits; what other vertices made of the last one is done."""
+        """Send the next piece of the pairs that wait; other vertices have worked off the last one."""
         self._send(self.machine, self.machine.work())
 
     def on_frontier(self) -> None:
-        """If an input is complete for ever, what is kept of the other side for its rows goes."""
+        """If an input is complete for ever, drop what is kept of the other side for its rows."""
         self._take_over(at_end=True)
 
     def _look(self) -> None:
-        """What is kept may be merged up to what may still come in; the end of that is `on_frontier`'s.
+        """Called before a merge: times before the frontiers may merge. `on_frontier` handles the end of
+        inputs.
 
         Frontiers move at every step, and are of use only where merges begin.
         """
@@ -181,18 +188,18 @@ class JoinVertex(OperatorVertex):
 
     def _take_over(self, at_end: bool) -> None:
         if self._gathered.rows:
-            return  # their times are complete where they came in, perhaps, and they are still to be matched
+            return  # the frontiers may be past these rows, which are still to be matched
         frontiers = [self.frontier(port) for port in range(len(self._ports))]
         if all(map(len, frontiers)) != at_end:
             self.machine.set_frontiers(*frontiers)
 
     def _send(self, machine: JoinMachine, pairs: Int64s) -> None:
-        """Send a piece, and see to the rest."""
+        """Send a piece, and arrange for the others."""
         self.send_rows(pairs)
         self._go_on(machine)
 
     def _go_on(self, machine: JoinMachine) -> None:
-        """If there are more pairs, hold the right to send them, and ask to be called again."""
+        """If more pairs wait, hold the right to send them, and ask to be called again."""
         if not machine.is_done:
             self.resume()
             self._hold(machine.capabilities())
@@ -200,21 +207,21 @@ class JoinVertex(OperatorVertex):
             self._hold(_NO_TIMES)
 
     def _hold(self, needed: Int64s) -> None:
-        """Hold these times, and those of what waits."""
+        """Hold these times, and those of the rows that wait."""
         words = self._gathered.words
         self.hold_words(sorted(words.union(needed.tolist())) if words else needed.tolist())
 
     def rebase(self, by: Rebase) -> None:
-        """Pairs that wait to be made, too."""
+        """Move the words that it holds, its traces, pairs that wait to be made, and rows that wait."""
         super().rebase(by)
         self.machine.rebase(by)
         self._gathered.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """What it keeps, pairs that wait to be made, and rows that wait."""
+        """Show the words of what it keeps, of pairs that wait to be made, and of rows that wait."""
         self.machine.symbols(mark)
         self._gathered.symbols(mark)
 
     def traces(self) -> list[Trace]:
-        """Those of its own, as far as they are still needed."""
+        """Return the traces of its own rows, as far as they are still needed."""
         return self.machine.traces

@@ -30,10 +30,11 @@ class Machine(Protocol):
     """See above. A class that inherits this takes over what most machines do."""
 
     pauses: ClassVar[bool] = False
-    """Whether others have their turn between two pieces of `work`, which may be there as soon as rows are."""
+    """True if others have their turn between two pieces of `work`. A piece may be there as soon as rows
+    are."""
 
     times: Sequence[int] = ()
-    """The words of rows at port 0 that are times, too."""
+    """Indexes of the words of rows at port 0 that are times, too."""
 
     def recv(self, port: int, parts: list[Part]) -> None:
         """Take rows in. The machine may keep the parts, and changes none; the list is the machine's own."""
@@ -49,7 +50,7 @@ class Machine(Protocol):
 
     @property
     def is_done(self) -> bool:
-        """Whether `work` has nothing left to do before more comes in."""
+        """True if `work` has nothing left to do before more rows come in."""
         return True
 
     def needs(self) -> Int64s:
@@ -62,7 +63,7 @@ class Machine(Protocol):
         return []
 
     def first_asked(self) -> int | None:
-        """Return the first time word that must be told from what is before it; None: there is none."""
+        """Return the first time word that must stay different from earlier ones; None if there is none."""
         return None
 
     def take_failed(self) -> list[FailedGroup]:
@@ -70,7 +71,7 @@ class Machine(Protocol):
         return []
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Ask about no time any more that is not at or after one of the frontier of its port."""
+        """Promise to ask, from now on, only about times at or after one of the frontier of their port."""
         return
 
     def let_look(self, look: Callable[[], None]) -> None:

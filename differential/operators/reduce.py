@@ -8,12 +8,12 @@ once, the keys with new rows or pending times are looked at, and their answers a
 interesting time (`kernels/history/closure.py`). An interesting time beyond the frontier stays *pending*: a
 change at (0, 1) and one at (1, 0) make (1, 1) interesting, although nothing arrives there.
 
-An answer that is a function of sums needs no history of answers: what has been said follows from what the
-sums have been (`kernels/sums/reduce_sums.py`). It asks about times one step back, then.
+An answer that is a function of sums needs no history of answers: the earlier answers follow from the earlier
+sums (`kernels/sums/reduce_sums.py`). The reduce asks about times one step back, then.
 
-Its rows may be in an arrangement (`arrangement.py`), which it reads by time: rows that are not complete count
-at no time that it asks about. What it is told of such rows waits, by reference, and says then which keys have
-to be looked at. Its answers may be an arrangement for others.
+Its rows may be in an arrangement (`arrangement.py`), which it reads by time: rows that are not complete
+count at no time that it asks about. The batches of such rows wait, by reference, and say later which keys
+have to be looked at. Its answers may be an arrangement for others.
 
 Invariants: waiting rows and pending times are beyond the frontier, rows of the input trace are not; at every
 time that is not ≥ a waiting or pending time the output is right.
@@ -74,17 +74,19 @@ PORTIONED_ROWS_MIN: Final = 512
 """Fewer ready rows than this are never divided: the square of them is no more than some milliseconds."""
 
 TIMES_AT_ONCE: Final = 128
-"""With so many ready times a row, a portion costs about what another one would."""
+"""How many ready times of its key a row meets in a portion. At this number dividing the portion once
+more costs about as much as it saves."""
 
 NEAR_SHARE: Final = 8
-"""Of a sweep that keeps at least so many rows for each new one, only what is near these is looked at."""
+"""If a sweep keeps at least this many rows for each new one, it looks only at rows near the new ones."""
 
 
 @dataclass(frozen=True)
 class Aggregates:
-    """Built-in aggregates: (kind, value word) of each word of the answer; none at all: distinct.
+    """Built-in aggregates: (kind, value word) of each word of the answer; without any the reduce is a
+    distinct.
 
-    What they mean for negative multiplicities is in `kernels/history/groups.py`. ("count", w) ignores w.
+    `kernels/history/groups.py` says what they mean for negative multiplicities. ("count", w) ignores w.
     """
 
     parts: tuple[tuple[Kind, int], ...]
@@ -97,10 +99,10 @@ class Aggregates:
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Answers made of components: rows of one value word, which says which component a row is.
+    """Answers made of components: the only value word of a row is the index of its component.
 
     asked        for each word of the answer: what, first component, gate, limbs, digits: `accumulated.py`
-    components   how many there are in all; the first `needed` of them are there if the group is
+    components   the number of components; a group that is there has the first `needed` of them
     """
 
     asked: tuple[tuple[int, int, int, int, int], ...]
@@ -114,11 +116,11 @@ class Accumulation:
 
     @property
     def may_overflow(self) -> bool:
-        """Whether a sum may not fit its column."""
+        """True if a sum may not fit its column."""
         return any(what in (TOTAL, DECIMAL_MEAN) for what, *_ in self.asked)
 
     def table(self) -> Int64s:
-        """As the kernel takes it."""
+        """Return the form that the kernel takes."""
         columns = [(*each, self.components, self.needed) for each in self.asked]
         return np.array(columns, np.int64).reshape(-1, 7).T.copy()
 
@@ -127,9 +129,9 @@ class Accumulation:
 class GroupFunction:
     """A Python function of a group: (key, [(values, multiplicity), …]) → rows of `words` words each.
 
-    Called for each key and time at which the group may have changed; the rows of the group are sorted, no
-    multiplicity is zero. An absent group (no rows) is not asked about: its answer is empty. It must be a
-    function of its arguments alone.
+    The reduce calls it for each key and time at which the group may have changed; the rows of the group are
+    sorted, and no multiplicity is zero. It is not called for an absent group (no rows), whose answer is
+    empty. It must be a function of its arguments alone.
     """
 
     function: Callable[[Row, list[tuple[Row, int]]], Sequence[Row]]
@@ -140,11 +142,12 @@ class GroupFunction:
 class FirstRows:
     """The first rows of a group by the order of their words: those from `offset` on, up to `limit` of them.
 
-    rank      each answer has a last word, its number in the group, from 1 on: by rows, or equal for rows with
+    rank      each answer has one word more, its number in the group, from 1 on: by rows, or equal for rows
+    with
               equal first `ordered` words, counting rows or (dense) different such words
-    symbols   (word, 1 or -1): words whose order is that of what they stand for, or turned round; the words
-              before one are its first bytes, so that this matters only where those are equal
-    rank_of   symbols (ascending) → ranks ≥ 0, in the order of what they stand for
+    symbols   (word, 1 or -1): words that are symbols, in the order of the values that they stand for, or the
+              reverse; the words before one are its first bytes, so this matters only where those are equal
+    rank_of   symbols (ascending) → ranks ≥ 0, in the order of the values that they stand for
     """
 
     width: int
@@ -161,21 +164,21 @@ class FirstRows:
         return self.width + (self.rank is not None)
 
     def shape(self, kw: int, guards: int) -> Int64s:
-        """As `reduce_first` takes it."""
+        """Return the form that `reduce_first` takes."""
         rank = _RANKS[self.rank]
         return np.array([kw, self.width, guards, self.offset, self.limit, rank, self.ordered], np.int64)
 
     def levels(self) -> Int64s:
-        """As `in_order.py` takes them."""
+        """Return the form that `in_order.py` takes."""
         return np.array([*self.symbols, (self.width, 0)], np.int64).T.copy()
 
 
 class ReduceMachine(Machine):
     """Reduces rows of `kw` key and `vw` value words; output: int64[kw + aggregate.words + 2, m], sorted.
 
-    With one aggregate that is the least or greatest of the only value word, and for the first rows, the work
-    per key does not depend on the length of its history; otherwise a key's whole history is read when it
-    changes. Numbers of rows, distinct and sums of components keep no answers.
+    For one aggregate that is the least or greatest of the only value word, and for the first rows, the work
+    per key does not depend on the length of its history; otherwise the machine reads a key's whole history
+    when it changes. It keeps no answers for numbers of rows, distinct and sums of components.
     """
 
     def __init__(
@@ -189,8 +192,8 @@ class ReduceMachine(Machine):
     ) -> None:
         """`source`: the trace that it reads, which others fill, and its reader; None: rows come to it alone.
 
-        `answers`: where others read its answers; who calls `advance` inserts them. None: it keeps them, or
-        needs none.
+        `answers`: the trace in which others read its answers; the caller of `advance` inserts them. None: it
+        keeps them itself, or needs none.
         """
         self.kw = kw
         self.vw = vw
@@ -198,7 +201,7 @@ class ReduceMachine(Machine):
         self.aggregate = aggregate
         self.words = kw + aggregate.words
         self.columns = kw + vw + 2
-        """Of rows that come in, time and difference included."""
+        """The columns of rows that come in, time and difference included."""
         self._is_sum = isinstance(aggregate, Accumulation) or (
             isinstance(aggregate, Aggregates)
             and (not aggregate.parts or (vw == 0 and all(kind == "count" for kind, _ in aggregate.parts)))
@@ -209,7 +212,7 @@ class ReduceMachine(Machine):
         if self._reader is not None:
             self._reader.asks_corners = self._is_sum
         elif guards & (guards - 1) != 0:
-            # With one chain what is in its own trace is before what is new, wherever it was advanced to.
+            # (With one chain, rows in its own trace are before new rows, wherever they were advanced to.)
             self.input.asks_corners = self._is_sum
         self._own_reader: Reader | None = None
         if answers is not None and not self._is_sum:
@@ -223,22 +226,22 @@ class ReduceMachine(Machine):
         self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
         self._asked: Int64s
-        """The same, or with a line more, in which the kernel says whether some answer does not fit."""
+        """`_parts`, or those with a line more, in which the kernel notes that some answer does not fit."""
         self._least_shape: Int64s | None = None
         self.fails = False
-        """Whether groups whose sums do not fit are taken apart; else they are errors."""
+        """True if groups whose sums do not fit become rows of failures; otherwise they are errors."""
         self._failed: list[FailedGroup] = []
         self._portions: Iterator[tuple[Int64s, Int64s]] | None = None  # between `advance` and `work`
         """Rows that are complete, in portions, each with the frontier behind it."""
         self.rows_walked = 0
-        """How many rows of groups were looked at to find the first ones; see `FirstRows`."""
+        """The number of rows of groups that it looked at to find the first ones; see `FirstRows`."""
         self._describe(aggregate)
         self._prepare()
 
     def _describe(
         self, aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | FirstRows
     ) -> None:
-        """Say what kernels are to do, in the form that they take."""
+        """Set what kernels are to do, in the form that they take."""
         kw, vw, guards = self.kw, self.vw, self.guards
         if isinstance(aggregate, FirstRows):
             assert self._reader is None, "an arrangement has another order"
@@ -272,7 +275,7 @@ class ReduceMachine(Machine):
             prepare(collect_groups, "ttttll")
 
     def show_rows(self, key: ShowRow, row: ShowRow, answer: ShowRow, names: Sequence[str] = ()) -> None:
-        """How messages show keys, rows and answers; `names`: what they call the aggregates."""
+        """Set how messages show keys, rows and answers; `names`: what they call the aggregates."""
         self._show_key, self._names = key, tuple(names)
         self._waiting.show = self.input.show = row
         self.output.show = answer
@@ -285,7 +288,7 @@ class ReduceMachine(Machine):
             self._waiting.take_over(parts)
 
     def recv_pending(self, pairs: Int64s) -> None:
-        """Let answers be looked at again: (key, time), sorted, different; the array is kept."""
+        """Let answers be corrected at these pairs (key, time), sorted, different; the array is kept."""
         self._pending.add(pairs)
 
     def advance(self, *frontiers: Int64s) -> None:
@@ -297,23 +300,25 @@ class ReduceMachine(Machine):
         self._portions = portions(ready, self.kw, self.guards, frontiers[0])
 
     def work(self) -> Int64s | None:
-        """Return corrections, sorted and consolidated: mostly all of them, and where keys have rows of very
-        many epochs one portion after another. If others read the answers, the driver inserts each portion
+        """Return corrections, sorted and consolidated: mostly all of them, or one portion after another if
+        keys have rows of very many epochs. If others read the answers, the driver inserts each portion
         before it asks for the next.
 
-        The array is also part of the output's history: nobody may write to it.
+        Do not write to the array, which is also part of the output's history.
         """
         if self._portions is None:
             return None
         for rows, until in self._portions:
-            # Taken anew: rows of later portions, which a trace that others fill has already, may have been
-            # found there by an earlier one, and answers at their times are to be looked at again then.
+            # Take pending times for each portion: an earlier portion may have met rows of a later one,
+            # which a trace that others fill has already, and then answers at their times are pending.
             return self._correct(rows, self._pending.take_ready(until), until)
         self._portions = None
         return None
 
     def _correct(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> Int64s:
-        """Corrections for rows and times that are complete now; both traces are as of the frontier then."""
+        """Return corrections for rows and times that are complete now, and bring both traces up to
+        `frontier`.
+        """
         corrections = self._nothing
         if ready.shape[1] or pending.shape[1]:
             try:
@@ -338,12 +343,12 @@ class ReduceMachine(Machine):
         return corrections
 
     def take_failed(self) -> list[FailedGroup]:
-        """The changes of groups without an answer that were found since this was last called."""
+        """Return the changes of groups without an answer since the last call."""
         failed, self._failed = self._failed, []
         return failed
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Nothing will be asked about times that are not ≥ one of the frontier."""
+        """Promise to ask, from now on, only about times ≥ one of the frontier."""
         (frontier,) = frontiers
         if self._reader is None:
             self.input.set_since(frontier)
@@ -355,7 +360,7 @@ class ReduceMachine(Machine):
             self._own_reader.set_frontier(frontier)
 
     def let_look(self, look: Callable[[], None]) -> None:
-        """Let `look` be asked before merges of what it writes and reads begin: see `Trace.look`."""
+        """Call `look` before a merge of a trace that it writes or reads begins: see `Trace.look`."""
         if self._reader is None:
             self.input.look = look
         else:
@@ -367,12 +372,12 @@ class ReduceMachine(Machine):
 
     @property
     def reads(self) -> bool:
-        """Whether others fill the trace that it reads."""
+        """True if others fill the trace that it reads."""
         return self._reader is not None
 
     def kernel(self) -> tuple[Literal["least", "sums"] | None, Int64s, Int64s]:
-        """Which kernel does the work, its `shape` (written to as `exact` changes), and what it takes as the
-        aggregates; None: another one, or Python.
+        """Return the kernel that does the work, its `shape` (written to as `exact` changes), and its argument
+        for the aggregates. The kernel is None if it is another one, or Python.
         """
         if self._least_shape is not None:
             return "least", self._least_shape, np.zeros((0, 0), np.int64)
@@ -380,16 +385,16 @@ class ReduceMachine(Machine):
 
     @property
     def traces(self) -> list[Trace]:
-        """Those that it writes."""
+        """The traces that it writes."""
         return [self.output] if self._reader is not None else [self.input, self.output]
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch; `traces` are moved by the vertex, and what it reads elsewhere."""
+        """Count words from a later epoch. The vertex moves `traces`; what it reads is moved elsewhere."""
         self._waiting.rebase(by)
         self._pending.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words that it keeps: rows and keys that wait, what it writes, and what only it reads."""
+        """Show all words that it keeps: rows and keys that wait, and those of the traces that it writes."""
         self._waiting.symbols(mark)
         self._pending.symbols(mark)
         if self._failed:
@@ -402,14 +407,14 @@ class ReduceMachine(Machine):
         return self._pending.times(self._waiting.times(_NO_TIMES))
 
     def check_invariants(self) -> None:
-        """Assert those of both traces, and that pending times are sorted and different."""
+        """Assert the invariants of both traces, of pending times, and of rows that wait."""
         self.input.check_invariants()
         self.output.check_invariants()
         self._pending.check_invariants()
         self._waiting.check_invariants()
 
     def _reduce(self, ready: Int64s, pending: Int64s, frontier: Int64s) -> tuple[Int64s, Int64s]:
-        """Corrections, and (key, time) pairs that are pending from now on."""
+        """Return corrections, and the pairs (key, time) that are pending from now on."""
         if self._reader is not None:
             exact = self._reader.exact_from
             self._shape[4] = exact
@@ -434,7 +439,7 @@ class ReduceMachine(Machine):
         return self._call(groups, rows, answers, self.aggregate), pended
 
     def _is_little(self, ready: Int64s, pending: Int64s) -> bool:
-        """Whether it pays to look for what is near new rows, instead of at their whole groups."""
+        """Return True if it pays to look only at rows near the new ones, instead of at their whole groups."""
         return (
             self._reader is None and not pending.shape[1] and ready.shape[1] * NEAR_SHARE <= self.input.rows
         )
@@ -442,23 +447,25 @@ class ReduceMachine(Machine):
     def _first(
         self, first: FirstRows, ready: Int64s, pending: Int64s, frontier: Int64s
     ) -> tuple[Int64s, Int64s]:
-        """As `_reduce`. The ranks of symbols are asked for when it turns out that they decide."""
-        tables, known = (self.input.lines, self.output.lines), np.empty((2, 0), np.int64)
+        """Reduce as `_reduce` does. The kernel reports symbols whose ranks decide, and runs again with
+        these.
+        """
+        tables, ranks = (self.input.lines, self.output.lines), np.empty((2, 0), np.int64)
         while True:
             corrections, pended, unknown, walked = reduce_first(
-                ready, pending, *tables, frontier, self._shape, self._levels, known
+                ready, pending, *tables, frontier, self._shape, self._levels, ranks
             )
             self.rows_walked += walked
             if unknown.shape[0] == 0:
                 return corrections, pended
             assert first.rank_of is not None
-            symbols = np.unique(np.concatenate([known[0], unknown]))
-            known = np.array([symbols, first.rank_of(symbols)], np.int64)
+            symbols = np.unique(np.concatenate([ranks[0], unknown]))
+            ranks = np.array([symbols, first.rank_of(symbols)], np.int64)
 
     def _overflow(self, ready: Int64s, pending: Int64s) -> Exception:
-        """Which group it was that could not be reduced: looked for among all that were to be."""
+        """Return the error for a group that could not be reduced: find it among all that were to be."""
         kw = self.kw
-        # What is ready is in a trace that others fill already.
+        # A trace that others fill has the ready rows already.
         words = self.input.words()
         if self._reader is None:
             words = np.concatenate([words, ready], axis=1)
@@ -485,14 +492,14 @@ class ReduceMachine(Machine):
         return row_overflow([words], self.input.show)
 
     def _named(self, aggregate: Accumulation) -> Iterator[tuple[tuple[int, int, int, int, int], str]]:
-        """What is asked for, and what messages call it."""
+        """Return each word of the answer as `asked` has it, and the name that messages call it by."""
         names = self._names or tuple(f"word {index} of the answer" for index in range(aggregate.words))
         return zip(aggregate.asked, names, strict=True)
 
     def _call(self, groups: Int64s, rows: Int64s, answers: Int64s, aggregate: GroupFunction) -> Int64s:
-        """Ask the function about every group, and make corrections of what it says."""
+        """Call the function for every group, and return the corrections that follow."""
         kw, guards = self.kw, self.guards
-        made: list[tuple[int, ...]] = []
+        corrections: list[tuple[int, ...]] = []
         columns = list(zip(*rows[:-1].tolist(), strict=True)) if self.vw else [()] * rows.shape[1]
         members = list(zip(columns, rows[-1].tolist(), strict=True))
         history = [(tuple(row[:-2]), row[-2], row[-1]) for row in answers.T.tolist()]
@@ -513,22 +520,22 @@ class ReduceMachine(Machine):
             for row, diff in change.items():
                 if diff:
                     sent.append((row, time, diff))
-                    made.append((*key, *row, time, diff))
-        return sort_consolidate(np.array(made, np.int64).reshape(-1, self.words + 2).T.copy())
+                    corrections.append((*key, *row, time, diff))
+        return sort_consolidate(np.array(corrections, np.int64).reshape(-1, self.words + 2).T.copy())
 
 
 def portions(ready: Int64s, key_words: int, guards: int, frontier: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
-    """Return pairs (rows, frontier): rows of `ready`, sorted, and up to where it is complete with them.
+    """Return pairs (rows, frontier): rows of `ready`, sorted, and the frontier up to which they are complete.
 
-    Reducing a key at all its ready times at once meets each of its rows at each of them. Times of loops need
-    that: whatever is earlier counts. Of epochs a history of thousands, appended in one call, would cost its
-    square; in portions each is like a frontier that has moved by a few epochs only, and what came before is
-    one sum in the trace. A portion costs a call of the kernel and an insert, so there are only as many as it
-    takes for each row to meet about `TIMES_AT_ONCE` times of its key.
+    A reduce of a key at all its ready times at once meets each of its rows at each of them. Times of loops
+    need that: all rows at earlier times count. But a history of thousands of epochs, appended in one call,
+    would cost its square. In portions, each is like a frontier that has moved by a few epochs only, and the
+    rows before it are one sum in the trace. A portion costs a call of the kernel and an insert, so there
+    are only as many as it takes for each row to meet about `TIMES_AT_ONCE` times of its key.
 
     ready      int64[key_words + · + 2, n]: sorted rows, with their times in the last line but one
-    frontier   up to where all of them are complete; that of the last pair
-    Ensures: every row is in one portion, behind the frontiers before and not beyond its own.
+    frontier   the one up to which all rows are complete; the last pair has it
+    Ensures: every row is in one portion, beyond the frontiers before it and not beyond its own.
     """
     rows, column = ready.shape[1], ready.shape[0] - 2
     count = 1

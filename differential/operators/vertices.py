@@ -52,14 +52,14 @@ _NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
 def joined_words(messages: Sequence[tuple[int, Batch]]) -> Int64s:
-    """All rows of several messages in one array."""
+    """Return all rows of several messages in one array."""
     if len(messages) == 1:
         return words_of(messages[0][1])
     return np.ascontiguousarray(np.concatenate([words_of(batch) for _, batch in messages], axis=1))
 
 
 def packed_parts(messages: Sequence[tuple[int, Batch]]) -> list[Part]:
-    """The rows of several messages, those of large ones as they are packed."""
+    """Return the rows of several messages; those of large ones stay packed."""
     parts: list[Part] = []
     for _, batch in messages:
         if isinstance(batch, PackedBatch):
@@ -74,27 +74,27 @@ class OperatorVertex(Vertex):
 
     word_times: ClassVar[bool] = True
     arrangement: Arrangement | None = None
-    """What it lets others read."""
+    """The arrangement that it lets others read."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
 
     def traces(self) -> list[Trace]:
-        """What it keeps of its inputs and output."""
+        """Return the traces that it keeps of its inputs and output."""
         return []
 
     def on_idle(self) -> bool:
-        """Merge a little of what recent activations have put off."""
+        """Do a little of the merging that recent activations have put off."""
         more = [trace.settle(_IDLE_ROWS) for trace in self.traces()]
         return any(more)
 
     def on_rest(self) -> None:
-        """Let traces look whether most of what they keep cancels."""
+        """Let each trace check whether most of its rows cancel."""
         for trace in self.traces():
             trace.rest()
 
     def counters(self) -> dict[str, int]:
-        """Rows and bytes in its traces."""
+        """Return the number of rows and bytes in its traces."""
         traces = self.traces()
         return {
             "trace_rows": sum(trace.rows for trace in traces),
@@ -102,12 +102,14 @@ class OperatorVertex(Vertex):
         }
 
     def report(self) -> dict[str, object]:
-        """The arrangements that it keeps for others: their size, and who holds back what of them."""
-        found = [trace.report() for trace in self.traces() if isinstance(trace, SharedTrace)]
-        return {"arrangements": [one.to_plain(self.code.unpack) for one in found]} if found else {}
+        """Return the arrangements that it keeps for others: their size, and how far each reader has come."""
+        reports = [trace.report() for trace in self.traces() if isinstance(trace, SharedTrace)]
+        return {"arrangements": [report.to_plain(self.code.unpack) for report in reports]} if reports else {}
 
     def rebase(self, by: Rebase) -> None:
-        """What is held, and the traces that it writes; who keeps more says so himself."""
+        """Move the words that it holds, and the traces that it writes; a class that keeps more overrides
+        this.
+        """
         self._held = [by.word(word) for word in self._held]
         for trace in self.traces():
             trace.rebase(by)
@@ -116,20 +118,20 @@ class OperatorVertex(Vertex):
         """Hold the words `needed`, an antichain, and nothing else."""
         self.hold_words(needed.tolist())
 
-    def hold_words(self, wanted: list[int]) -> None:
-        """The same of words, ascending, of which some may be wide."""
+    def hold_words(self, needed: list[int]) -> None:
+        """Hold the words `needed`, ascending, and nothing else; some of them may be wide."""
         held = self._held
-        if wanted == held:
+        if needed == held:
             return
-        # Ascending, as both are. As sets only where there are many: for one or two words a list is as quick.
-        has, wants = (held, wanted) if len(held) + len(wanted) < FEW_WORDS_MAX else (set(held), set(wanted))
-        for word in wanted:
+        # Both are ascending. Sets pay only where there are many: for one or two words a list is as quick.
+        has, wants = (held, needed) if len(held) + len(needed) < FEW_WORDS_MAX else (set(held), set(needed))
+        for word in needed:
             if word not in has:
                 self.hold(word)
         for word in held:
             if word not in wants:
                 self.release(word)
-        self._held = wanted
+        self._held = needed
 
     def send_rows(self, words: Int64s) -> None:
         """Send rows, each under an envelope time at or before its own that this vertex may send at.
@@ -137,17 +139,17 @@ class OperatorVertex(Vertex):
         The envelopes are the minimal times of the rows: anything earlier would hold receivers back for
         nothing.
         """
-        if words.shape[1] == 1:  # most often, where little changes
+        if words.shape[1] == 1:  # Fast path: little has changed.
             self.send(0, UpdateBatch(words), int(words[-2, 0]))
             return
         for envelope, rows in self.parts_by_envelope(words):
             self.send(0, UpdateBatch(rows), envelope)
 
     def parts_by_envelope(self, words: Int64s) -> Iterator[tuple[int, Int64s]]:
-        """Rows in parts, each with one of the minimal times of all rows, which is ≤ those of the part; their
-        order is kept. Rows with one minimal time are one part, the array itself.
+        """Yield the rows in parts, each with one of the minimal times of all rows, which is ≤ the times of
+        the part. Rows keep their order. If there is one minimal time, the array itself is the only part.
         """
-        if words.shape[1] < 2:  # one row is what there is most often where little changes
+        if words.shape[1] < 2:  # Fast path: little has changed.
             if words.shape[1]:
                 yield int(words[-2, 0]), words
             return
@@ -155,7 +157,7 @@ class OperatorVertex(Vertex):
         if envelopes.shape[0] == 1:
             yield int(envelopes[0]), words
             return
-        # All rows of an envelope together, so that each is looked at once, however many envelopes there are.
+        # Group rows by envelope, so that each row is looked at once, however many envelopes there are.
         number = bound_of_rows(words, words.shape[0] - 2, envelopes, self.code.guards)
         order = np.argsort(number, kind="stable")
         rows = words[:, order]
@@ -165,15 +167,15 @@ class OperatorVertex(Vertex):
 
 
 def show_schema(schema: Schema | None) -> ShowRow:
-    """How messages show rows of these columns."""
+    """Return the function by which messages show rows of these columns."""
     return show_words if schema is None else row_shower(schema, SYMBOLS)
 
 
 class PassingVertex(OperatorVertex):
-    """A vertex that keeps nothing: each row passes at once, perhaps as another, or not at all.
+    """A vertex that keeps nothing: each row passes at once, perhaps changed, or goes no further.
 
-    A compiled loop asks it for the same (`passed`). Rows come in with `columns` columns, and have `words`
-    words when they have passed.
+    A compiled loop calls its method `passed`, too. Rows come in with `columns` columns, and go on with
+    `words` words.
     """
 
     def __init__(self, words_in: int, words: int) -> None:
@@ -182,24 +184,24 @@ class PassingVertex(OperatorVertex):
         self.words = words
 
     def passed(self, words: Int64s) -> Iterable[Int64s]:
-        """Return what becomes of rows, in one or more parts."""
+        """Return the rows that go on, in parts."""
         raise NotImplementedError
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Let all that came in pass at once."""
+        """Let all rows that came in pass at once."""
         for words in self.passed(joined_words(messages)):
             self.send_rows(words)
 
 
 class Components(NamedTuple):
-    """What rows must say of themselves: the word `at` is a component, below `number`."""
+    """What must be true of rows: their word `at` is the index of a component, below `number`."""
 
     number: int
     at: int
 
 
 class _Failures(Protocol):
-    """Makes rows of the groups that a machine has no answer for: `GroupFailures`."""
+    """`GroupFailures`: makes rows of the groups that a machine has no answer for."""
 
     def rows(self, failed: Sequence[FailedGroup], counters: int) -> Int64s:
         """Return a row for each; `counters`: the bits of a time below its epoch."""
@@ -207,10 +209,11 @@ class _Failures(Protocol):
 
 
 class MachineVertex(OperatorVertex):
-    """Drives one machine: hands it what comes in, sends what it makes, and holds the times that it needs.
+    """Drives one machine: hands it the rows that come in, sends those that it makes, and holds the times that
+    it needs.
 
     Output 0 has the rows of the machine. If others read these (`arrangement`), output 1 has them as batches
-    of an arrangement. The last output of one with `failures` has the groups without an answer.
+    of an arrangement. With `failures`, the last output has the groups without an answer.
     """
 
     wants_frontier: ClassVar[bool] = True
@@ -226,7 +229,7 @@ class MachineVertex(OperatorVertex):
         components: Components | None = None,
     ) -> None:
         """`make`: makes the machine when the vertex starts. `reads`: ports at which batches of an arrangement
-        come in; `ports`: how many there are. `components`: of rows that name a place in memory.
+        come in; `ports`: how many there are. `components`: for rows that name a place in an array.
         """
         super().__init__()
         self._make = make
@@ -236,7 +239,8 @@ class MachineVertex(OperatorVertex):
         self._reads = tuple(reads)
         self._ports = ports
         self._looks_on = bool(reads) or arrangement is not None
-        """Whether others merge what it asks about, and so want to know how far that is."""
+        """True if other stages merge the traces that it asks about, and so need to know how far it has
+        come."""
         self._failures = failures
         self.failures_output = -1 if failures is None else 1 + (arrangement is not None)
         """The output for failures; -1: sums that do not fit end the dataflow."""
@@ -251,8 +255,8 @@ class MachineVertex(OperatorVertex):
             self.machine.let_look(self._look)
 
     def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
-        """Refuse rows of a component that is not there: sums are kept in arrays, by component. The route has
-        found before that rows have as many words as here.
+        """Raise PeerError for rows of a component that does not exist: sums are kept in arrays, by component.
+        The route has checked before that rows have as many words as here.
         """
         components = self.components
         if components is None:
@@ -285,7 +289,7 @@ class MachineVertex(OperatorVertex):
             self._go_on()
             return
         machine, frontier = self.machine, self.frontier(0)
-        # An empty one comes last of all: nothing will be asked of the traces, which go then.
+        # An empty frontier is the last one: nobody asks the traces any more, and they are dropped.
         if frontier.shape[0] and self._is_early(frontier):
             if self._looks_on:
                 machine.set_since(frontier)
@@ -296,7 +300,7 @@ class MachineVertex(OperatorVertex):
         self.hold_words(machine.needs().tolist())
 
     def on_resume(self) -> None:
-        """Send the next piece; what other vertices made of the last one is done."""
+        """Send the next piece; other vertices have worked off the last one."""
         self._go_on()
 
     def _go_on(self) -> None:
@@ -311,16 +315,16 @@ class MachineVertex(OperatorVertex):
             self.resume()
 
     def _look(self) -> None:
-        """A merge begins: what is kept may be merged up to what rows may still ask about."""
+        """Called before a merge: times before the frontiers may merge, for no row will ask about them."""
         self.machine.set_since(*[self.frontier(port) for port in range(self._ports)])
 
     def first_asked(self) -> int | None:
-        """The epoch from which on times must be told apart."""
+        """Return the first epoch whose times must stay different from earlier ones; None if there is none."""
         word = self.machine.first_asked()
         return None if word is None else self.code.epoch_of(word)
 
     def _is_early(self, frontier: Int64s) -> bool:
-        """Whether no time that something waits for is complete: what is held is a lower bound of all of them.
+        """Return True if no time is complete that something waits for: held words are lower bounds of these.
 
         With several workers the frontier moves in many small steps, most of which complete nothing here.
         """
@@ -330,7 +334,7 @@ class MachineVertex(OperatorVertex):
         return few_are_beyond(self._held, frontier.tolist(), guards)
 
     def _send_all(self, rows: Int64s) -> None:
-        """Send rows to all who want them, and failures."""
+        """Send rows by each output that has them, and send failures."""
         shared = self.shared
         if shared is None:
             self.send_rows(rows)
@@ -353,24 +357,24 @@ class MachineVertex(OperatorVertex):
         return self._failures.rows(failed, (1 << self.code.layout.shifts[0]) - 1)
 
     def rebase(self, by: Rebase) -> None:
-        """What is held, what waits, and traces."""
+        """Move the words that it holds, its traces, and what waits in the machine."""
         super().rebase(by)
         self.machine.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """What the machine keeps, and what others read."""
+        """Show the words that the machine keeps, and those that others read."""
         self.machine.symbols(mark)
         if self.shared is not None:
             self.shared.symbols(mark)
 
     def traces(self) -> list[Trace]:
-        """Those that it writes: what it reads is merged, and counted, elsewhere."""
+        """Return the traces that it writes; those that it reads are merged, and counted, elsewhere."""
         traces, shared = self.machine.traces, self.shared
         return traces if shared is None or shared in traces else [*traces, shared]
 
 
 def _with_times_moved(batch: Batch, times: Sequence[int]) -> Int64s:
-    """Rows of a batch; words that are times count from where the batch does."""
+    """Return the rows of a batch, with the words that are times moved by as much as the batch was."""
     words = words_of(batch)
     moved = batch.moved if isinstance(batch, UpdateBatch | PackedBatch) else 0
     if moved:

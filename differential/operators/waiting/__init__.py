@@ -1,1 +1,1 @@
-"""What waits for times to be complete: many rows of one time, and times at which keys are looked at again."""
+"""Rows that wait until their times are complete, and times at which keys are to be looked at again."""

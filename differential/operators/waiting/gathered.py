@@ -1,11 +1,12 @@
 """Many rows that come to a join while their epoch is not complete, kept until it is.
 
-What is loaded comes to a worker in several messages: its own rows at once, those of others block by block.
-Taken up one by one each is a run of its own, which is looked up in the runs of the other side, and merged
-with those of its own. Taken up together they are one run, and all pairs are found in one pass through two.
+A load comes to a worker in several messages: its own rows at once, those of other workers block by block.
+Taken up one by one, each message is a run of its own, which is looked up in the runs of the other side, and
+merged with those of its own. Taken up together they are one run, and one pass through two runs makes all
+pairs.
 
-Parts wait as they came, mostly packed, up to `GATHERED_ROWS_MAX` rows and `GATHERED_BYTES_MAX` bytes: who has
-more is not to wait for all of it.
+Parts wait as they came, mostly packed, up to `GATHERED_ROWS_MAX` rows and `GATHERED_BYTES_MAX` bytes: a join
+that has more does not wait for the rest.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from timely.dictionaries import Mark
 __all__ = ["GATHERED_BYTES_MAX", "GATHERED_ROWS_MAX", "GATHERED_ROWS_MIN", "Gathered"]
 
 GATHERED_ROWS_MIN: Final = 1 << 16
-"""Fewer that come together are taken up at once: to wait for the end of their epoch would take longer."""
+"""Fewer rows that come together are taken up at once: waiting for the end of their epoch would take
+longer."""
 
 GATHERED_ROWS_MAX: Final = 1 << 21
-"""So many are taken up, however many are still to come."""
+"""When this many rows wait they are taken up, however many are still to come."""
 
 GATHERED_BYTES_MAX: Final = 1 << 26
-"""The same of their memory."""
+"""When the waiting rows take this many bytes they are taken up."""
 
 
 class Gathered:
@@ -40,29 +42,29 @@ class Gathered:
         self.rows = 0
         self.bytes = 0
         self.words: set[int] = set()
-        """Time words of the messages: no row is earlier than one of them."""
+        """Time words of the messages: every row is at or after one of them."""
 
     def __bool__(self) -> bool:
-        """Whether any wait."""
+        """True if rows wait."""
         return bool(self._parts)
 
     def add(self, port: int, parts: Sequence[Part]) -> None:
-        """Let rows wait; arrays are kept, and not changed."""
+        """Let rows wait. The arrays are kept, and not changed."""
         self._parts.setdefault(port, []).extend(parts)
         self.rows += rows_in(parts)
         self.bytes += sum(part.bytes if isinstance(part, Block) else part.nbytes for part in parts)
 
     @property
     def are_enough(self) -> bool:
-        """Whether no more are to wait."""
+        """True if so many rows wait that they are to be taken up."""
         return self.rows >= GATHERED_ROWS_MAX or self.bytes >= GATHERED_BYTES_MAX
 
     def sizes(self) -> dict[int, int]:
-        """How many rows wait at each port."""
+        """Return the number of rows that wait, by port."""
         return {port: rows_in(parts) for port, parts in self._parts.items()}
 
     def take(self, port: int) -> list[Part]:
-        """Those of a port, which wait no more."""
+        """Remove and return the rows of a port."""
         parts = self._parts.pop(port)
         if not self._parts:
             self.rows = self.bytes = 0

@@ -1,14 +1,15 @@
 """Rows of one time that wait, in as little memory as they allow.
 
-What waits for the end of an epoch may be all of a first load, and much of it may be the same: ten rows of
-each key are counted as one. So parts are kept as they come only while they are few; then they are packed,
-block by block, and when there are many more of these than are summed already, all are summed. Nowhere are all
-rows there as words before they are asked for.
+All of a first load may wait for the end of its epoch, and many of its rows may be equal: ten rows of each key
+become one with a count. So parts stay as they came only while they are few. Then they are packed, block by
+block, and when there are many more blocks than are summed already, all are summed. The rows are never all
+there as words before `take`.
 
-Sums are made by sorting anew, not by merging what is in order: of rows whose varying bits fit a word, as most
+Sums are made by sorting anew, not by merging sorted runs: if the varying bits of a row fit a word, as most
 do, a sort costs less than a merge of packed runs.
 
-Laws: what `take` gives adds up to what was added · a part that comes alone is given back as it is.
+Laws: the rows that `take` returns add up to those that were added · a part that comes alone is returned as
+it is.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from timely.dictionaries import Mark
 __all__ = ["LOOSE_ROWS_MAX", "SUMMED_ROWS_MIN", "Pile"]
 
 LOOSE_ROWS_MAX: Final = 1 << 17
-"""So many rows of several parts are kept as they come."""
+"""Up to this many rows of several parts stay as they came."""
 
 SUMMED_ROWS_MIN: Final = 1 << 18
-"""Fewer rows are summed once, when they are asked for."""
+"""Fewer rows than this are summed once, when they are taken."""
 
 _GROWTH: Final = 2
 _GROWTH_OF_DIFFERENT: Final = 8
-"""So many times as many rows as are summed come before all are summed; the latter where the last time hardly
-any were equal."""
+"""All rows are summed when this many times as many have come as are summed already; the second where hardly
+any were equal the last time."""
 
 
 class Pile:
@@ -48,18 +49,18 @@ class Pile:
         self._loose_rows = 0
         self._blocks: list[Block] = []
         self._rows = 0
-        """Of all blocks."""
+        """The number of rows in all blocks."""
         self._sum_at = SUMMED_ROWS_MIN
 
     @property
     def rows(self) -> int:
-        """How many rows there are; fewer than were added, if some were equal."""
+        """The number of rows; fewer than were added if some were equal."""
         return self._loose_rows + self._rows
 
     def add(self, part: Part, show: ShowRow) -> None:
-        """One part more; it is kept, and not changed. Cost: now and then that of a sort of all rows.
+        """Add a part, which is kept, and not changed. Cost: now and then that of a sort of all rows.
 
-        Raises MultiplicityOverflowError, with the row as `show` says it, if a sum leaves 64 bits.
+        Raises MultiplicityOverflowError, with the row in the form of `show`, if a sum leaves 64 bits.
         """
         if isinstance(part, Block):
             self._sum_if_due(show)
@@ -73,13 +74,13 @@ class Pile:
         self._loose_rows += part.shape[1]
 
     def take(self) -> list[Part]:
-        """All rows, as they wait; nothing is left."""
+        """Remove and return all rows, as they wait."""
         parts: list[Part] = [*self._blocks, *self._loose]
         self._blocks, self._rows, self._loose, self._loose_rows = [], 0, [], 0
         return parts
 
     def rebased(self, move: Callable[[Int64s], Int64s]) -> Pile:
-        """The same rows as `move` gives them, for words that count from a later epoch."""
+        """Return the same rows, moved by `move`, for words that count from a later epoch."""
         moved = Pile(self._columns)
         moved._loose, moved._loose_rows = list(map(move, self._loose)), self._loose_rows
         moved._blocks = [Block(move(block.words())) for block in self._blocks]
@@ -101,28 +102,30 @@ class Pile:
             assert part.shape[1] and (part[-2] == time).all(), time
 
     def _pack(self) -> None:
-        """Pack what is as it came."""
+        """Pack the parts that are as they came."""
         for part in self._loose:
             self._blocks += packed(part)
         self._rows += self._loose_rows
         self._loose, self._loose_rows = [], 0
 
     def _sum_if_due(self, show: ShowRow) -> None:
-        """More comes: sum all blocks, if there are many more than were summed, so that equal rows are one."""
+        """Sum all blocks before more rows come, if many more wait than were summed, so that equal rows are
+        one.
+        """
         if not self._blocks or self._rows < self._sum_at:
             return
         before, parts = self._rows, list[Part](self._blocks)
         self._blocks, self._rows = [], 0
         try:
-            found = in_order(parts)
+            summed = in_order(parts)
         except OverflowError:
             raise row_overflow(words_in(parts), show) from None
-        if isinstance(found, PackedRows):
-            self._rows = found.rows
-            self._blocks += list(map(Block, found.drained(PACKED_ROWS)))
+        if isinstance(summed, PackedRows):
+            self._rows = summed.rows
+            self._blocks += list(map(Block, summed.drained(PACKED_ROWS)))
         else:
-            self._rows = found.shape[1]
-            self._blocks += packed(found)
+            self._rows = summed.shape[1]
+            self._blocks += packed(summed)
         are_different = self._rows > before - before // 4
         growth = _GROWTH_OF_DIFFERENT if are_different else _GROWTH
         self._sum_at = max(SUMMED_ROWS_MIN, (1 + growth) * self._rows)

@@ -1,7 +1,9 @@
-"""What waits for its times to be complete: rows, and pairs of a key and a time at which to look again.
+"""Rows, and pairs of a key and a time, that wait until their times are complete.
 
-WaitingRows     rows, until their times are complete
-PendingTimes    pairs (key, time): there an answer may have to be corrected although nothing arrives
+    WaitingRows     rows, which leave when their times are complete
+    PendingTimes    pairs (key, time) at which an answer may have to be corrected although nothing arrives
+
+Both find the minimal times of what waits at no cost per row.
 """
 
 from __future__ import annotations
@@ -30,17 +32,20 @@ _NONE = np.empty(0, np.int64)
 _PARTS_MAX: Final = 32
 
 PILED_ROWS_MIN: Final = 4096
-"""A part of so many rows of one time goes to its time at once, where many are kept packed."""
+"""A part with at least this many rows, all of one time, goes to the pile of its time at once, where many rows
+are packed."""
 
 _LOOKS_MAX: Final = 32
-"""How often a part is looked through before it is cut by time. A loop takes this often from what one change
-has caused at its iterations; 100,000 epochs that wait in one part would be looked through 100,000 times."""
+"""How often a part is looked through before it is cut by time. A loop takes about this often from the
+rows that one change has caused at its iterations; 100,000 epochs in one part would be looked through
+100,000 times."""
 
 _NEAR_MAX: Final = 1024
-"""Pending pairs are near as long as they are fewer, or were looked through less often than `_LOOKS_MAX`."""
+"""Pending pairs are near as long as they are no more than this, or were looked through at most `_LOOKS_MAX`
+times."""
 
 _ROWS_FEW: Final = 64
-"""To look whether so many rows are ready takes no longer than to ask for their least times."""
+"""Up to this many rows, checking whether they are ready takes no longer than looking at their least times."""
 
 _PAIRS_MAX: Final = 64
 """Pairs of times up to which comparing them here is cheaper than calling a kernel."""
@@ -49,11 +54,12 @@ _PAIRS_MAX: Final = 64
 class WaitingRows:
     """Rows of `columns` columns (time and diff last) that wait for their times to be complete.
 
-    Rows come in parts, and the minimal times of each are found once: what is asked at every step (is anything
-    ready, what must be held) then costs nothing per row. A few parts are looked through at each step at which
-    something of them may be ready. Those that were looked through often, or are many, are cut *by time*: from
-    then on taking what is ready costs what is taken, whatever else waits. So are large parts of one time: of
-    those that are many rows together equal ones are summed before they are ready (`waiting/pile.py`).
+    Rows come in parts, and the minimal times of each part are found once. So the questions of every step (is
+    anything ready, what must be held) cost nothing per row. A few parts are looked through at each step at
+    which some of their rows may be ready. Parts that were looked through often, or are many, are cut *by
+    time*: from then on taking ready rows costs only those rows, whatever else waits. Large parts of one time
+    go to their time, too. If many rows are of one time, equal ones are summed before they are ready
+    (`waiting/pile.py`).
 
     Memory: that of the rows, less where many are of one time, and some 350 bytes for each different time once
     they are cut.
@@ -63,15 +69,15 @@ class WaitingRows:
         self.columns = columns
         self.guards = guards
         self._parts: list[tuple[Int64s, Int64s, int]] = []
-        """Rows, their minimal times, and how often they were looked through."""
+        """Of each part: its rows, their minimal times, and how often it was looked through."""
         self._by_time: dict[int, Pile] = {}
         self._times = OpenTimes(guards)
         self.rows = 0
-        """How many rows wait."""
+        """The number of rows that wait."""
         self.show: ShowRow = show_words
 
     def add(self, part: Part) -> None:
-        """Let rows wait; the part is kept, and not changed."""
+        """Let rows wait. The part is kept, and not changed."""
         if isinstance(part, Block):
             time = part.only(-2)
             if part.rows >= PILED_ROWS_MIN and time is not None:
@@ -92,7 +98,7 @@ class WaitingRows:
                 self._cut([part for part, _, _ in parts])
 
     def take_over(self, parts: list[Part]) -> None:
-        """Let rows wait; parts leave their list one by one, so that each is freed when it is summed."""
+        """Let rows wait. Parts leave their list one by one, so that each is freed when it is summed."""
         if len(parts) == 1:
             self.add(parts[0])
             return
@@ -103,16 +109,16 @@ class WaitingRows:
     def take_ready(self, frontier: Int64s) -> Int64s:
         """Remove and return the rows that are not beyond the frontier, sorted and consolidated.
 
-        Nobody may write to them: they may be those that came.
+        Do not write to them: they may be an array that was added.
         """
         part = self._only_part(frontier)
         if part is not None and is_consolidated(part):
             return part
-        found = self.take_in_order(frontier) if part is None else self._summed([part])
-        return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+        rows = self.take_in_order(frontier) if part is None else self._summed([part])
+        return rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
 
     def take_in_order(self, frontier: Int64s) -> PackedRows | Int64s:
-        """The same, still packed where they are many, and fit."""
+        """Do the same; if the rows are many, and fit, they stay packed."""
         only = self._only_part(frontier)
         if only is not None:
             return self._summed([only])
@@ -140,12 +146,12 @@ class WaitingRows:
         assert self.rows >= 0
         if not complete:
             return np.empty((self.columns, 0), np.int64)
-        # Together with what `in_order` drops, this frees the memory of the rows before more is taken.
+        # This, and what `in_order` drops, frees the memory of the rows before more is taken.
         part = ready = later = _NONE
         return self._summed(complete)
 
     def _only_part(self, frontier: Int64s) -> Int64s | None:
-        """Take the only part if it is small and all of it is ready, as small changes mostly are."""
+        """Fast path: take the only part, if it is small and all of it is ready. Return None otherwise."""
         if self.rows > _ROWS_FEW or len(self._parts) != 1 or self._by_time:
             return None
         part = self._parts[0][0]
@@ -155,18 +161,18 @@ class WaitingRows:
         return part
 
     def consolidate(self) -> None:
-        """Sum what waits, so that what cancels takes no memory."""
+        """Sum the rows that wait, so that rows that cancel take no memory."""
         if self.rows:
             waiting: list[Part] = [part for part, _, _ in self._parts]
             for pile in self._by_time.values():
                 waiting += pile.take()
             self._parts, self._by_time, self._times, self.rows = [], {}, OpenTimes(self.guards), 0
             if waiting:
-                found = self._summed(waiting)
-                self.add(found.unpack(0, found.rows) if isinstance(found, PackedRows) else found)
+                rows = self._summed(waiting)
+                self.add(rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows)
 
     def times(self, bounds: Int64s) -> Int64s:
-        """The minimal antichain of `bounds` and the waiting times, ascending."""
+        """Return the minimal antichain of `bounds` and the waiting times, ascending."""
         for _, bound, _ in self._parts:
             is_first = bounds.shape[0] == 0
             bounds = bound if is_first else lower_bounds(bound.reshape(1, -1), 0, bounds, self.guards)
@@ -175,7 +181,7 @@ class WaitingRows:
         return bounds
 
     def rebase(self, by: Rebase, *also: int) -> None:
-        """Words count from a later epoch, those of the columns `also`, too."""
+        """Count the words of times from a later epoch, and those of the columns `also`."""
 
         def moved(part: Int64s) -> Int64s:
             if not also:
@@ -197,7 +203,9 @@ class WaitingRows:
             pile.symbols(mark)
 
     def check_invariants(self) -> None:
-        """Assert that nothing is counted twice, and that what was cut is where its time says."""
+        """Assert that no row is counted twice, and that rows that were cut are in the piles of their
+        times.
+        """
         rows = sum(part.shape[1] for part, _, _ in self._parts)
         assert self.rows == rows + sum(pile.rows for pile in self._by_time.values())
         assert self._times.elements() == sorted(self._by_time)
@@ -208,7 +216,7 @@ class WaitingRows:
         self._parts.append((words, lower_bounds(words, self.columns - 2, _NONE, self.guards), looks))
 
     def _cut(self, parts: list[Int64s]) -> None:
-        """Put rows where their times say. Parts of one time each are kept as they are."""
+        """Put rows into the piles of their times. Parts of one time each stay as they are."""
         mixed: list[Int64s] = []
         for part in parts:
             time = int(part[-2, 0])
@@ -234,7 +242,7 @@ class WaitingRows:
         self.rows += pile.rows - before
 
     def _summed(self, parts: list[Part]) -> PackedRows | Int64s:
-        # What comes in one piece is mostly in order: the sums of a group are since they were made.
+        # Fast path: one part alone is mostly sorted already, such as the sums of a group.
         if len(parts) == 1 and not isinstance(parts[0], Block) and is_consolidated(parts[0]):
             return parts[0]
         try:
@@ -253,12 +261,12 @@ class PendingTimes:
     """A set of pairs (key, time) at which an answer may have to be corrected although nothing arrives there
     (see `reduce.py`).
 
-    A pair has `kw` key words and the time; tables of them are int64[kw + 1, n], sorted, without doubles.
-    Pairs are *near* at first, one sorted table that is looked through at each step. If many stay there for
+    A pair has `kw` key words and the time; a table of pairs is int64[kw + 1, n], sorted, without doubles.
+    Pairs are *near* at first, in one sorted table that is looked through at each step. If many stay there for
     long they go *far*, where they wait by time as rows do.
 
     Laws: take_ready(F) returns, and takes out, exactly the pairs whose time is not beyond F · times(B) are
-    the minimal ones of B and of all pairs
+    the minimal ones of B and of the times of all pairs
     """
 
     def __init__(self, kw: int, guards: int) -> None:
@@ -270,7 +278,7 @@ class PendingTimes:
         self._far_summed = 0
 
     def add(self, pairs: Int64s) -> None:
-        """Put pairs in; the table is kept, and not changed."""
+        """Put pairs in. The table is kept, and not changed."""
         assert pairs.shape[0] == self._kw + 1
         self._near = merge_pending(self._near, pairs) if self._near.shape[1] else pairs
 
@@ -285,19 +293,19 @@ class PendingTimes:
         elif self._looks > _LOOKS_MAX:
             self._move_far()
         if self._far.rows:
-            # What was put there twice was summed by consolidation: the count of a pair is not of interest.
+            # Drop the counts: consolidation has summed pairs that were put there twice.
             far = self._far.take_ready(frontier)[:-1]
             ready = merge_pending(ready, far) if ready.shape[1] else far
         return ready
 
     def times(self, bounds: Int64s) -> Int64s:
-        """The minimal antichain of `bounds` and the times of all pairs, ascending."""
+        """Return the minimal antichain of `bounds` and the times of all pairs, ascending."""
         if self._near.shape[1]:
             bounds = lower_bounds(self._near, self._kw, bounds, self._guards)
         return self._far.times(bounds) if self._far.rows else bounds
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch."""
+        """Count words from a later epoch."""
         near = self._near.copy()
         near[-1] = by.words(near[-1])
         self._near = near
@@ -309,7 +317,7 @@ class PendingTimes:
         self._far.symbols(mark)
 
     def check_invariants(self) -> None:
-        """Assert that what is near is sorted and different."""
+        """Assert that near pairs are sorted and different."""
         near = [tuple(row) for row in self._near.T.tolist()]
         assert near == sorted(set(near))
         self._far.check_invariants()

@@ -197,5 +197,5 @@ def test_refused_are_inserts_that_were_lost_or_come_twice(monkeypatch: pytest.Mo
     batches = [ArrangedBatch(words, left.add(words)) for _ in range(3)]
     machine.recv_arranged(LEFT, batches[:1])
     for wrong in (batches[:1], batches[2:]):
-        with pytest.raises(InternalError, match="was told of insert"):
+        with pytest.raises(InternalError, match="received insert"):
             machine.recv_arranged(LEFT, wrong)
