@@ -1,5 +1,5 @@
-"""Stages that let rows pass: one looks on, one passes them on later; and those at which rows and failures
-end.
+"""Stages that let rows pass: one calls a function for each, one delays them; and stages at which rows and
+failures end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["DelayVertex", "Epochs", "FailuresEndVertex", "InspectVertex", "Look"
 
 
 Look = Callable[[Row, tuple[int, ...], int], None]
-"""What a user does with an update: row, time, difference."""
+"""A user's function of an update: row, time, difference."""
 
 
 class InspectVertex(PassingVertex):
@@ -41,7 +41,7 @@ class InspectVertex(PassingVertex):
         self._function = function
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """In order of arrival, not of time; batches go on as they are."""
+        """Call the function in order of arrival, not of time; batches go on as they are."""
         del port
         for word, batch in messages:
             self.passed(words_of(batch))
@@ -56,7 +56,7 @@ class InspectVertex(PassingVertex):
         return (words,)
 
     def symbols(self, mark: Mark) -> None:
-        """None: it keeps nothing."""
+        """Show nothing: it keeps nothing."""
 
 
 _REMEMBERED_MAX = 1_024
@@ -64,9 +64,9 @@ _ROWS_SHOWN_MAX = 3
 
 
 class Epochs:
-    """To which epoch each goes: checked to be no earlier, and to keep their order.
+    """The epoch to which each epoch is delayed: checked to be no earlier, and to keep their order.
 
-    Remembers some thousand epochs, the latest: what a function says of these is compared.
+    It compares the answers of the function for the latest 1,024 epochs.
     """
 
     def __init__(self, function: Callable[[int], object], name: str) -> None:
@@ -76,27 +76,27 @@ class Epochs:
         self._order: list[int] = []
 
     def later(self, epoch: int) -> int:
-        """The epoch that `epoch` goes to; UserFunctionError if that breaks the law."""
+        """Return the epoch that `epoch` goes to; raise UserFunctionError if that breaks the law."""
         if epoch in self._known:
             return self._known[epoch]
-        found = self._function(epoch)
-        if type(found) is not int or found < epoch:
+        delayed = self._function(epoch)
+        if type(delayed) is not int or delayed < epoch:
             raise UserFunctionError(
-                f"{self._name}: epoch {epoch} goes to {found!r}; it must be a whole number, {epoch} or more"
+                f"{self._name}: epoch {epoch} goes to {delayed!r}; it must be a whole number, {epoch} or more"
             )
         place = bisect_left(self._order, epoch)
         before, after = self._order[:place][-1:], self._order[place:][:1]
         for other in (*before, *after):
-            if (self._known[other] - found) * (other - epoch) < 0:
+            if (self._known[other] - delayed) * (other - epoch) < 0:
                 raise UserFunctionError(
-                    f"{self._name}: epoch {epoch} goes to {found}, but epoch {other} to "
+                    f"{self._name}: epoch {epoch} goes to {delayed}, but epoch {other} to "
                     f"{self._known[other]}; later epochs may not come earlier"
                 )
-        self._known[epoch] = found
+        self._known[epoch] = delayed
         insort(self._order, epoch)
         if len(self._order) > _REMEMBERED_MAX:
             del self._known[self._order.pop(0)]
-        return found
+        return delayed
 
 
 class DelayVertex(LaterVertex):
@@ -107,7 +107,7 @@ class DelayVertex(LaterVertex):
         self._epochs = Epochs(function, name)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Rows go on at once, under envelopes as late as they are."""
+        """Send rows on at once, under envelopes as late as they are."""
         del port
         words = joined_words(messages).copy()
         shift = self.code.layout.shifts[0]
@@ -122,13 +122,13 @@ class DelayVertex(LaterVertex):
         return later
 
     def symbols(self, mark: Mark) -> None:
-        """Rows of far epochs."""
+        """Show the words of rows of far epochs."""
         super().symbols(mark)
 
 
 class FailuresEndVertex(Vertex):
     """Ends the dataflow at the first complete epoch at which something has failed; for dataflows without
-    outputs, of which nobody reads anything.
+    outputs, where nobody could read the failure.
     """
 
     word_times: ClassVar[bool] = True
@@ -138,41 +138,41 @@ class FailuresEndVertex(Vertex):
         self._failures = failures
 
     def on_start(self) -> None:
-        """The log learns the form of times."""
+        """Let the log learn the form of times."""
         self._failures.start(self.code)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Failures wait for the end of their epoch."""
+        """Let failures wait for the end of their epoch."""
         del port
         for _, batch in messages:
             self._failures.add(batch)
 
     def on_frontier(self) -> None:
-        """Epochs before the frontier are complete."""
+        """Tell the log that epochs before the frontier are complete."""
         frontier = self.frontier(0)
         self._failures.complete(self.code.epoch_of(int(frontier.min())) if len(frontier) else FOREVER)
 
     def rebase(self, by: Rebase) -> None:
-        """Those of failures that wait."""
+        """Move the times of failures that wait."""
         self._failures.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Those of failures."""
+        """Show the words of failures."""
         self._failures.symbols(mark)
 
 
 class RowsEndVertex(PassingVertex):
-    """Takes rows of `words` words that nobody reads: a claim is made of them."""
+    """Takes rows of `words` words that nobody reads: they are there only for a claim about them."""
 
     def __init__(self, words: int) -> None:
         super().__init__(words, 0)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Let go of them."""
+        """Drop the rows."""
 
     def passed(self, words: Int64s) -> Iterable[Int64s]:
         """Return nothing."""
         return ()
 
     def symbols(self, mark: Mark) -> None:
-        """It keeps nothing."""
+        """Show nothing: it keeps nothing."""

@@ -143,8 +143,7 @@ class FirstRows:
     """The first rows of a group by the order of their words: those from `offset` on, up to `limit` of them.
 
     rank      each answer has one word more, its number in the group, from 1 on: by rows, or equal for rows
-    with
-              equal first `ordered` words, counting rows or (dense) different such words
+              with equal first `ordered` words, counting rows or (dense) different such words
     symbols   (word, 1 or -1): words that are symbols, in the order of the values that they stand for, or the
               reverse; the words before one are its first bytes, so this matters only where those are equal
     rank_of   symbols (ascending) → ranks ≥ 0, in the order of the values that they stand for

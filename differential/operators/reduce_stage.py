@@ -1,4 +1,6 @@
-"""Reduce as a stage: of rows that come to it, or of an arrangement; answers may be one, too."""
+"""Reduce as a stage: of rows that come to it, or of an arrangement; its answers may be an arrangement,
+too.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ __all__ = ["DisplaySchemas", "ReduceStreams", "reduce_stage"]
 
 
 class ReduceStreams(NamedTuple):
-    """What a reduce gives: the changes of its answers, their arrangement, if it was to be one, and its
+    """The streams of a reduce: changes of its answers, their arrangement, if it shares them, and its
     failures, if there may be any.
     """
 
@@ -30,7 +32,7 @@ class ReduceStreams(NamedTuple):
 
 
 class DisplaySchemas(NamedTuple):
-    """What messages of a reduce need to know: the columns of keys, rows and answers, names of aggregates."""
+    """What messages of a reduce show: the columns of keys, rows and answers, and names of aggregates."""
 
     key: Schema
     row: Schema
@@ -48,11 +50,11 @@ def reduce_stage(
     name: str = "",
     detail: str = "",
 ) -> ReduceStreams:
-    """The answer of each group, kept right; `shares`: the answers are an arrangement, too.
+    """Add a stage that keeps the answer of each group; `shares`: the answers are an arrangement, too.
 
     source   an arrangement; or feeds to port 0 (rows key first, routed by key), which the reduce keeps itself
     widths   key words and value words of its rows
-    A `GroupFunction` says in `detail` what it does, so that workers can compare it.
+    For a `GroupFunction`, `detail` says what it does, so that workers can compare it.
 
     A distinct is a reduce whose key is the whole row, without aggregates.
     """

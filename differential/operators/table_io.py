@@ -51,10 +51,10 @@ __all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", 
 
 
 _ROWS_FEW: Final = 64
-"""So many rows of a batch are few."""
+"""A batch with at most this many rows has few."""
 
 _MODEST: Final = 1 << SMALL_BITS
-"""How often few rows are there, at most."""
+"""Bound of the multiplicities of few rows: their sums cannot leave 64 bits."""
 
 _FEW_ROWS_MAX: Final = 2048
 
@@ -71,19 +71,19 @@ class TableIn:
         self._words = PlainWords(schema, SYMBOLS)
 
     def describe(self) -> str:
-        """The columns."""
+        """Return the columns, as text."""
         return f"table ({self.schema})"
 
     def arrow_schema(self) -> pa.Schema:
-        """What clients must send."""
+        """Return the columns that clients must send."""
         return self.schema.to_arrow()
 
     def as_import(self) -> TableImport:
-        """The same rows, of a dataflow that exports them."""
+        """Return what reads the same rows from a dataflow that exports them."""
         return TableImport(self.schema)
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
-        """The rows of `table` at `epoch_word`, each `diff` times."""
+        """Return the rows of `table` at `epoch_word`, each `diff` times."""
         width = self.schema.width
         words = np.empty((width + 2, table.num_rows), dtype=np.int64)
         self.schema.encode_into(words, table, SYMBOLS, self.name)
@@ -92,39 +92,43 @@ class TableIn:
         return UpdateBatch(words, self.schema.symbol_words)
 
     def encode_epochs(
-        self, table: pa.Table, diff: int | Int64s, given: ByEpoch, words: Sequence[int]
+        self, table: pa.Table, diff: int | Int64s, epochs: ByEpoch, words: Sequence[int]
     ) -> list[UpdateBatch]:
-        """As `encode` of the rows of each of these epochs: values are encoded all together."""
-        return by_epochs(self.encode(table, diff, 0), given, words)
+        """Return what `encode` returns for the rows of each epoch of `epochs`, with all values encoded
+        at once.
+        """
+        return by_epochs(self.encode(table, diff, 0), epochs, words)
 
     def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
-        """Many rows, in pieces that enter one by one, and take less memory until then."""
+        """Return many rows in pieces, which take less memory until they enter one by one."""
         return list(folded(self.schema, table, diff, SYMBOLS, self.name))
 
     def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
-        """The plain rows that a client has sent; `MisuseError` if they are none."""
+        """Return the plain rows that a client has sent; raise `MisuseError` if they are not plain."""
         del diff
         return checked(self._plain, rows, self.name)
 
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
-        """As `encode` of a table of these checked rows, each as often as its diff says."""
+        """Return what `encode` returns for a table of these checked rows, each row with its own diff."""
         words = self._words.of(rows, [epoch_word] * len(rows), diffs)
         return UpdateBatch(words, self.schema.symbol_words)
 
 
-def checked(known: PlainRows, rows: object, name: str) -> list[PlainRow]:
-    """The plain rows that a client has sent to the input `name`; `MisuseError` if they are none."""
-    plain = known.of(rows)
-    if plain is None:
+def checked(form: PlainRows, rows: object, name: str) -> list[PlainRow]:
+    """Return the plain rows that a client has sent to the input `name`; raise `MisuseError` if they are not
+    plain.
+    """
+    plain_rows = form.of(rows)
+    if plain_rows is None:
         raise MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
-    return plain
+    return plain_rows
 
 
-def by_epochs(whole: UpdateBatch, given: ByEpoch, words: Sequence[int]) -> list[UpdateBatch]:
-    """The rows of each epoch at its word."""
-    rows = whole.words if given.order is None else whole.words[:, given.order]
+def by_epochs(whole: UpdateBatch, epochs: ByEpoch, words: Sequence[int]) -> list[UpdateBatch]:
+    """Return one batch for each epoch, its rows at the word of the epoch."""
+    rows = whole.words if epochs.order is None else whole.words[:, epochs.order]
     batches: list[UpdateBatch] = []
-    for (start, stop), word in zip(given.ranges(), words, strict=True):
+    for (start, stop), word in zip(epochs.ranges(), words, strict=True):
         part = np.ascontiguousarray(rows[:, start:stop])
         part[-2] = word
         batches.append(UpdateBatch(part, whole.symbol_words))
@@ -132,18 +136,18 @@ def by_epochs(whole: UpdateBatch, given: ByEpoch, words: Sequence[int]) -> list[
 
 
 class TableConstant:
-    """These rows, once each, from the first epoch on."""
+    """Rows that are there from the first epoch on, once each."""
 
     def __init__(self, schema: Schema, rows: Sequence[Row]) -> None:
         self._schema = schema
         self._rows = rows
 
     def describe(self) -> str:
-        """Columns and rows."""
+        """Return the columns and rows, as text."""
         return f"constant ({self._schema}) {list(self._rows)!r}"
 
     def batch(self, word: int) -> UpdateBatch:
-        """The rows at `word`."""
+        """Return the rows at `word`."""
         width = self._schema.width
         words = np.empty((width + 2, len(self._rows)), dtype=np.int64)
         words[:width] = encode_rows(self._schema, self._rows, SYMBOLS)
@@ -159,26 +163,26 @@ class TableOut:
         self.schema = schema
 
     def describe(self) -> str:
-        """The columns."""
+        """Return the columns, as text."""
         return f"table ({self.schema})"
 
     def arrow_schema(self) -> pa.Schema:
-        """What clients are sent, beside epoch and diff."""
+        """Return the columns that clients receive, beside epoch and diff."""
         return self.schema.to_arrow()
 
     def new_log(self) -> OutputLog:
-        """An empty log."""
+        """Return an empty log."""
         return TableLog(self.schema)
 
 
 class TableLog:
-    """What one output on one worker has put out."""
+    """The log of one output on one worker: changes by epoch, and all rows."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._open = WaitingRows(schema.width + 2, 0)
         self._few: list[Int64s] = []
-        """Few rows as they came, which are put in their order for who reads them."""
+        """Few rows, as they came; they are sorted when somebody reads."""
         self._few_rows = 0
         self._changes: dict[int, KeptChanges] = {}
         self._epochs: list[int] = []  # the keys of `_changes`, ascending
@@ -186,22 +190,22 @@ class TableLog:
         self._forgotten_before = 0
         self._complete = 0
         self._last = 0
-        """The epoch behind the last one that had changes."""
+        """The epoch behind the last one that has changes."""
         self._pieces = TablePieces(schema)
         self._code: TimeCode | None = None
         self._failures: FailureLog | None = None
         self._unanswered: list[tuple[int, KeptChanges]] = []
-        """Changes of epochs without an answer, by epoch: the next one with an answer has them all."""
+        """Changes of epochs without an answer, by epoch: the next epoch with an answer has them all."""
 
     def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
-        """Learn how epochs are packed into words, and which of them have no answer."""
+        """Learn how words pack epochs, and which epochs have no answer."""
         self._code, self._failures = code, failures
         self._open = WaitingRows(self._schema.width + 2, code.guards)
         self._rows = Collected(self._schema.width, code.guards)
         self._open.show = self._rows.show = row_shower(self._schema, SYMBOLS)
 
     def add(self, epoch: int, batch: Batch) -> None:
-        """Rows at or after `epoch`."""
+        """Take in rows at or after `epoch`."""
         del epoch
         if isinstance(batch, UpdateBatch) and not self._open.rows and self._few_rows <= _FEW_ROWS_MAX:
             words = batch.words
@@ -214,10 +218,11 @@ class TableLog:
             self._open.add(words)
 
     def complete(self, epoch: int) -> None:
-        """All rows before `epoch` are here: consolidate them into one block of changes per epoch.
+        """Learn that all rows before `epoch` are here, and consolidate them into one block of changes per
+        epoch.
 
-        Of few rows that is left to who reads, and done for many epochs together: nothing can go wrong with
-        them then, for they are too few, and there too few times, to leave 64 bits.
+        A reader does this later for few rows, for many epochs together. Nothing can go wrong then: there are
+        too few rows, with too small multiplicities, to leave 64 bits.
         """
         self._complete = epoch
         self.tidy()
@@ -230,23 +235,23 @@ class TableLog:
 
     @property
     def is_settled(self) -> bool:
-        """Whether only few rows wait, here and for snapshots."""
+        """True if only few rows wait, here and for snapshots."""
         is_few = self._few_rows <= _FEW_ROWS_MAX and not self._open.rows
         return is_few and (self._rows is None or not self._rows.has_many)
 
     def note_complete(self, epoch: int) -> None:
-        """All rows before `epoch` are here, and are few."""
+        """Learn that all rows before `epoch` are here, and are few."""
         self._complete = epoch
 
     def _gather(self) -> None:
-        """Let few rows wait as many do."""
+        """Move few rows to where many wait."""
         if self._few:
             few, self._few, self._few_rows = self._few, [], 0
             self._open.add(few[0] if len(few) == 1 else np.concatenate(few, axis=1))
 
     def settle(self) -> None:
-        """Somebody asks: all that is complete is put in order."""
-        if self._few or self._open.rows:  # which are of later epochs than they were, when somebody last asked
+        """Sort all complete rows, since somebody reads."""
+        if self._few or self._open.rows:  # more epochs may be complete than at the last read
             self._gather()
             self._put_in_order()
         if self._unanswered:
@@ -254,24 +259,24 @@ class TableLog:
 
     def _put_in_order(self) -> None:
         self._keep_complete()
-        if self._unanswered:  # also if nothing is left of what has come since
+        if self._unanswered:  # also if all rows that have come since cancel
             self._answer_again(self._complete)
 
     def _keep_complete(self) -> None:
-        """Keep what is complete, epoch by epoch."""
+        """Keep the changes of complete epochs, epoch by epoch."""
         epoch = self._complete
         assert self._code is not None and self._rows is not None
-        ends = not self._code.holds(epoch)  # it is after every row, then
+        ends = not self._code.holds(epoch)  # if so, the epoch is after every row
         bound = np.array([] if ends else [self._code.pack((epoch,))], dtype=np.int64)
-        found = self._open.take_in_order(bound)
-        if isinstance(found, PackedRows) and found.rows >= PACKED_ROWS_MIN:
-            run = Run.from_sorted(found, self._code.guards)
+        rows = self._open.take_in_order(bound)
+        if isinstance(rows, PackedRows) and rows.rows >= PACKED_ROWS_MIN:
+            run = Run.from_sorted(rows, self._code.guards)
             if (time := run.only_time) is not None:
                 self._keep(time, run)
                 self._rows.add_run(run, np.array([time]) if ends else bound)
                 return
-            found = run.words()  # of several times, which are kept apart
-        words = found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+            rows = run.words()  # of several times, which are kept separately
+        words = rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
         if words.shape[1] == 0:
             return
         for time, block in _by_time(words):
@@ -279,7 +284,7 @@ class TableLog:
             self._rows.add(block, np.array([time]) if ends else bound)
 
     def _keep(self, time: int, changes: Int64s | Run) -> None:
-        """Keep the changes at a time word for readers."""
+        """Keep, for readers, the changes at a time word."""
         assert self._code is not None
         done = self._code.epoch_of(time)
         if self._failures is not None:
@@ -293,8 +298,8 @@ class TableLog:
         self._keep_at(done, KeptChanges(changes))
 
     def _merge_unanswered(self) -> None:
-        """Sum up changes of epochs without an answer, which nobody tells apart: as many as are left of the
-        rows are kept, however long something fails. Cost: each row is sorted as often as they double.
+        """Sum up changes of epochs without an answer, which no reader tells apart. So however long something
+        fails, rows that cancel take no memory. Cost: each row is sorted once for each doubling of the rows.
         """
         while len(self._unanswered) > 1 and self._unanswered[-2][1].rows <= 2 * self._unanswered[-1][1].rows:
             (_, first), (epoch, second) = self._unanswered[-2:]
@@ -303,12 +308,12 @@ class TableLog:
             try:
                 summed = sort_parts([words])
             except OverflowError:
-                return  # not what is asked for: later changes may take it back
+                return  # no error: later changes may bring the sum back below 64 bits
             del self._unanswered[-2:]
             if summed.shape[1]:
                 self._unanswered.append((epoch, KeptChanges(summed)))
             elif self._unanswered:
-                self._unanswered[-1] = epoch, self._unanswered[-1][1]  # known to have no answer so far
+                self._unanswered[-1] = epoch, self._unanswered[-1][1]  # up to here there is no answer
 
     def _keep_at(self, done: int, changes: KeptChanges) -> None:
         """Keep the changes of an epoch that has an answer."""
@@ -318,11 +323,11 @@ class TableLog:
         self._last = done + 1
 
     def _answer_again(self, stop: int) -> None:
-        """If an epoch before `stop` has an answer again, it has all changes of those before that had none."""
+        """If an epoch before `stop` has an answer again, give it all changes of the earlier ones without."""
         if not self._unanswered:
             return
         assert self._failures is not None
-        # What held before has been forgotten, and with it that these epochs had no answer.
+        # The log of failures has forgotten earlier epochs, and so that these had no answer.
         last = max(self._unanswered[-1][0], self._forgotten_before)
         good = self._failures.good_from(last, stop)
         if good is None:
@@ -333,7 +338,7 @@ class TableLog:
             self._keep_at(good, KeptChanges(summed))
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """Columns, `epoch`, `diff`; epochs ascending."""
+        """Return the columns, `epoch` and `diff`; epochs ascending."""
         check_kept(start, self._forgotten_before)
         self.settle()
         epochs = self._epochs_of(start, stop)
@@ -345,9 +350,9 @@ class TableLog:
         return table.append_column(DIFF, int64_array(words[-1]))
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """The rows in the collection at `epoch`, with the column `diff` for their multiplicities.
+        """Return the rows of the collection at `epoch`, with the column `diff` for their multiplicities.
 
-        Cost: that of all rows, and of the changes after `epoch`, which are taken back.
+        Cost: that of all rows, and of the changes after `epoch`, which are subtracted.
         """
         check_kept(epoch + 1, self._forgotten_before)
         words = self._collected(epoch).all()
@@ -355,8 +360,10 @@ class TableLog:
         return table.append_column(DIFF, int64_array(words[-1]))
 
     def piece(self, wanted: Wanted) -> Cut:
-        """Some of the rows of `changes` or `snapshot`. Cost: of the first piece of a collection, that of a
-        snapshot; then that of the piece, and a little for each epoch.
+        """Return some of the rows of `changes` or `snapshot`.
+
+        Cost: for the first piece of a collection, that of a snapshot; otherwise that of the piece, and a
+        little for each epoch.
         """
         check_kept(wanted.stop if wanted.is_snapshot else wanted.start, self._forgotten_before)
         self.settle()
@@ -366,29 +373,31 @@ class TableLog:
         return self._pieces.of_changes(wanted, epochs, [self._changes[epoch] for epoch in epochs])
 
     def extent(self) -> tuple[int, int]:
-        """From what was forgotten to what has come."""
+        """Return the first epoch that is not forgotten, and the epoch behind the last one that has
+        changes.
+        """
         self.settle()
         return self._forgotten_before, self._last
 
     def _collected(self, epoch: int) -> Accumulated:
-        """The rows at `epoch`: all of them, and what came later taken back."""
+        """Return the rows at `epoch`: all of them, less later changes."""
         assert self._rows is not None
         self.settle()
         later = [self._changes[done] for done in self._epochs_of(epoch + 1, EPOCH_MAX + 1)]
-        later += [changes for _, changes in self._unanswered]  # each is behind the last that has an answer
+        later += [changes for _, changes in self._unanswered]  # each is later than all with an answer
         return self._rows.accumulated([_negated(changes.words()) for changes in later])
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
         self.settle()
-        gone = bisect_left(self._epochs, stop)
-        for epoch in self._epochs[:gone]:
+        count = bisect_left(self._epochs, stop)
+        for epoch in self._epochs[:count]:
             del self._changes[epoch]
-        del self._epochs[:gone]
+        del self._epochs[:count]
         self._forgotten_before = max(self._forgotten_before, stop)
 
     def tidy(self) -> None:
-        """Forget a collection that was laid out for readers who have not come back."""
+        """Drop a collection that was laid out for readers that have not come back."""
         self._pieces.tidy()
 
     def take_over(self, other: OutputLog, epoch: int) -> bool:
@@ -402,9 +411,9 @@ class TableLog:
         self.settle()
         other.settle()
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
-        taken = [_negated(changes.words()) for _, changes in other._unanswered]
-        before = other._rows.accumulated(taken).all()
-        # What has come here up to `epoch`, that included if it is complete already.
+        without_answer = [_negated(changes.words()) for _, changes in other._unanswered]
+        before = other._rows.accumulated(without_answer).all()
+        # Compare with all rows here up to `epoch`, and including it if it is complete already.
         unanswered = [each for each in self._unanswered if each[0] > epoch]
         behind = [
             *(self._changes[done] for done in self._epochs if done > epoch),
@@ -421,12 +430,12 @@ class TableLog:
         if difference.shape[1] and self._complete > epoch:
             if good is None:
                 self._unanswered = [(epoch, KeptChanges(difference)), *unanswered]
-            else:  # which is perhaps a later one, and has changes already
+            else:  # `good` may be a later epoch, and have changes already
                 parts = [later.pop(good).words(), difference] if good in later else [difference]
                 if (summed := sort_parts(_at_one_time(parts))).shape[1]:
                     later[good] = KeptChanges(summed)
         elif difference.shape[1]:
-            # What comes at `epoch` belongs to the same change; until then it is what it was there.
+            # Rows at `epoch` belong to the same change; until they come, the rows are those of `other`.
             self._open.add(difference)
             self._rows = Collected(self._schema.width, self._code.guards)
             self._rows.show = self._open.show
@@ -439,14 +448,14 @@ class TableLog:
         return True
 
     def rebase(self, by: Rebase) -> None:
-        """Rows of open epochs, and all rows; changes of complete epochs have these as whole numbers."""
+        """Move rows of open epochs, and all rows; changes of complete epochs have plain epoch numbers."""
         self._gather()
         self._open.rebase(by)
         if self._rows is not None:
             self._rows.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Rows of open epochs, changes that are kept, all rows, and those that are read in pieces."""
+        """Show the words of rows of open epochs, of changes, of all rows, and of rows read in pieces."""
         self._open.symbols(mark)
         for few in self._few:
             mark.words(few[:-2])
@@ -457,18 +466,18 @@ class TableLog:
             self._rows.symbols(mark)
 
     def _epochs_of(self, start: int, stop: int) -> list[int]:
-        """Epochs `start` ≤ epoch < `stop` that have changes and are complete."""
+        """Return the complete epochs `start` ≤ epoch < `stop` that have changes."""
         return self._epochs[bisect_left(self._epochs, start) : bisect_left(self._epochs, stop)]
 
 
 def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """The rows of each time, times ascending, rows in their order. Cost: one sort, however many times there
-    are.
+    """Yield the rows of each time, times ascending, rows in their order. Cost: one sort, however many times
+    there are.
     """
     times = words[-2]
-    # Of few rows Python sees it sooner than numpy begins.
-    known = len(set(times.tolist())) if times.shape[0] <= _ROWS_FEW else 0
-    if known == 1 or (known == 0 and (times == times[0]).all()):
+    # Fast path: for few rows Python is done before numpy begins.
+    different = len(set(times.tolist())) if times.shape[0] <= _ROWS_FEW else 0
+    if different == 1 or (different == 0 and (times == times[0]).all()):
         yield int(times[0]), words
         return
     order = np.argsort(times, kind="stable")
@@ -479,7 +488,7 @@ def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
 
 
 def _at_one_time(parts: Sequence[Int64s]) -> list[Int64s]:
-    """Copies of these rows, with the time of the last one: they are read as changes of one epoch."""
+    """Return copies of these rows with the time of the last one: they are read as changes of one epoch."""
     words = np.concatenate(parts, axis=1)
     words[-2] = words[-2, -1]
     return [words]

@@ -1,8 +1,8 @@
 """Import: a collection of another dataflow, from its present state on.
 
 The rows are copied. First comes the state as of the epoch at which all imports of a dataflow begin, on all
-workers, in pieces; then every insert as it is made. A row of before that epoch counts as one of it, so what
-is accumulated at any epoch from there on is what the owner has accumulated.
+workers, in pieces; then every insert as it is made. A row of an earlier epoch counts as one of that epoch. So
+the collection at any epoch from there on is the owner's collection.
 
 The columns are put into the order in which the importing dataflow has declared them, and times into its
 words: their layout depends on how deep its loops are.
@@ -31,7 +31,7 @@ from timely.wire.batch import Batch
 __all__ = ["CopiedImport", "TableImport"]
 
 _PIECE_ROWS: Final = 65_536
-"""Rows of the state that enter at once: others have their turn in between."""
+"""Rows of the state that enter at once; other vertices have their turn in between."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class TableImport:
     schema: Schema
 
     def describe(self) -> str:
-        """The columns."""
+        """Return the columns, as text."""
         return f"table ({self.schema})"
 
     def open(self, exported: Exported, reader: str) -> CopiedImport:
-        """Begin to read; SchemaError if the columns are others."""
+        """Begin to read; raise SchemaError if the columns differ."""
         return CopiedImport(self.schema, self.checked(exported, reader), reader)
 
     def checked(self, exported: Exported, reader: str) -> ExportVertex:
-        """What keeps the collection; SchemaError if its columns are others."""
+        """Return the vertex that keeps the collection; raise SchemaError if its columns differ."""
         vertex = exported.vertex
         if not isinstance(vertex, ExportVertex):
             raise MisuseError(f"{exported.title()} is no collection")
@@ -81,38 +81,41 @@ class CopiedImport:
         self._state: Int64s | None = None
         self._state_from = 0
         self._waiting: list[tuple[Int64s, int]] = []
-        """What was not taken yet, and from which epoch its words count, whatever the owner does since."""
+        """Rows that were not taken yet, and the epoch from which their words count: the owner's anchor
+        may move."""
 
     @property
     def since(self) -> int:
-        """The first epoch as of which one can read."""
+        """The first epoch as of which the import can read."""
         assert self._reader is not None
         (epoch,) = self._vertex.code.unpack(int(self._reader.hold[0]))
         return epoch
 
     @property
     def upper(self) -> int | None:
-        """The first epoch of which the owner may still bring something; None if it never will."""
+        """The first epoch for which the owner may still bring rows; None if it never will."""
         return self._vertex.upper
 
     def begin(self, code: TimeCode, epoch: int, news: Callable[[], None]) -> None:
-        """Read as of `epoch`; what came before is copied at the first `take`."""
+        """Read as of `epoch`; the first `take` copies the state."""
         assert self._reader is not None and epoch >= self.since
         self._code, self._epoch, self._news = code, epoch, news
         self._reader.set_hold(np.array([self._vertex.word_of(epoch)], np.int64))
 
     def on_insert(self, rows: Int64s) -> None:
-        """Keep what came in until it is taken."""
+        """Keep the rows until they are taken."""
         self._waiting.append((rows, self._vertex.code.anchor.epoch))
         self.on_frontier()
 
     def on_frontier(self) -> None:
-        """There may be something to take."""
+        """Report that there may be something to take."""
         assert self._news is not None
         self._news()
 
     def take(self, before: int) -> Taken:
-        """The next piece of the state; when there is none, all that came in since, up to an epoch."""
+        """Return the next piece of the state; behind the last one, all rows that came in since, of epochs
+        before `before`.
+        """
         if self._reader is not None:
             self._state, self._state_from = self._vertex.state(self._epoch), self._vertex.code.anchor.epoch
             self._vertex.listen(self)
@@ -122,13 +125,13 @@ class CopiedImport:
             piece, self._state = self._state[:, :_PIECE_ROWS], self._state[:, _PIECE_ROWS:]
             if self._state.shape[1] == 0:
                 self._state = None
-            taken = [(piece, self._state_from)] if piece.shape[1] else []
-            return self._taken(taken, None, False, before)
+            pieces = [(piece, self._state_from)] if piece.shape[1] else []
+            return self._taken(pieces, None, False, before)
         waiting, self._waiting = self._waiting, []
         return self._taken(waiting, self._vertex.upper, True, before)
 
     def symbols(self, mark: Mark) -> None:
-        """What is left of the state, and what came in since and was not taken."""
+        """Show the words of the rest of the state, and of rows that were not taken."""
         if self._state is not None:
             mark.words(self._state[:-2])
         for rows, _ in self._waiting:
@@ -149,7 +152,7 @@ class CopiedImport:
             self._reader = None
 
     def _taken(self, parts: list[tuple[Int64s, int]], upper: int | None, is_all: bool, before: int) -> Taken:
-        """Of these rows those of epochs before `before`; the others wait."""
+        """Return the rows of epochs before `before`; the others wait."""
         batches: list[tuple[int, Batch]] = []
         latest = self._epoch
         for rows, first in parts:
@@ -171,7 +174,7 @@ class CopiedImport:
         return Taken(batches, upper, is_all, latest)
 
     def _batch(self, rows: Int64s, epochs: Int64s) -> UpdateBatch:
-        """Rows of these epochs as the importing dataflow has them."""
+        """Return rows of these epochs with the columns and words of the importing dataflow."""
         assert self._code is not None
         words = np.ascontiguousarray(rows[self._order])
         np.left_shift(epochs - self._code.anchor.epoch, self._code.layout.shifts[0], out=words[-2])

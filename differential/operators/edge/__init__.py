@@ -1,1 +1,3 @@
-"""What readers outside of a dataflow are given of its outputs, beside `table_io.py`."""
+"""What `table_io.py` uses to serve inputs and outputs of a dataflow: kept rows, changes, pieces and
+failures.
+"""

@@ -1,9 +1,9 @@
-"""All rows of an output, for who reads them: how much work is it to keep them while they change?
+"""All rows of an output, for its readers, kept with little work while they change.
 
-They are in a trace, which is nearly always asked for its last state only. So changes of complete epochs wait
-beside it, as they came, until they are as many as pay: of a small change that is all there is to do, and of
-many changes together rows go through fewer merges. Who reads adds up what waits, which is one array then: it
-may be asked for after each change.
+They are in a trace, and readers nearly always want its last state only. So changes of complete epochs wait
+beside it, as they came, until there are enough to pay for an insert. A small change costs nothing more, and
+rows of many changes together go through fewer merges. A reader adds up the waiting changes, which are one
+array from then on: a reader may come after each change.
 
 They are also kept for readers of changes (`kept_changes.py`): the arrays are the same.
 """
@@ -28,24 +28,25 @@ from timely.dictionaries import Mark
 __all__ = ["PARTS_READ_MAX", "WAITING_ROWS_MAX", "WAITING_ROWS_MIN", "WAITING_SHARE", "Collected"]
 
 WAITING_ROWS_MIN: Final = 4096
-"""Fewer rows always wait: taking them in takes some 0.1 µs a row."""
+"""Fewer rows than this always wait: taking them in takes some 0.1 µs a row."""
 
 WAITING_SHARE: Final = 64
-"""So does less than this part of all rows, up to a bound in rows."""
+"""Less than this part of all rows waits, too, up to `WAITING_ROWS_MAX` rows."""
 
 WAITING_ROWS_MAX: Final = 1 << 17
 
 _MODEST: Final = 1 << SMALL_BITS
-"""How often a row is there, at most, that is taken in while somebody looks for what is in use."""
+"""Bound of the multiplicities of rows that are taken in while words in use are looked for."""
 
 PARTS_READ_MAX: Final = 8
-"""Who reads goes through so many arrays; to add up more of them first takes less by the next time."""
+"""A reader goes through up to this many arrays; it adds up more of them first, which saves time from the next
+read on."""
 
 
 class Collected:
     """The rows of an output with `width` words.
 
-    All that is added is complete: nobody asks what it was at an earlier time.
+    All rows that are added are complete: nobody asks for an earlier state.
     """
 
     def __init__(self, width: int, guards: int) -> None:
@@ -56,7 +57,7 @@ class Collected:
 
     @property
     def show(self) -> ShowRow:
-        """How errors say a row."""
+        """How errors show a row."""
         return self._trace.show
 
     @show.setter
@@ -65,17 +66,17 @@ class Collected:
 
     @property
     def rows(self) -> int:
-        """How many are held, those included that would cancel."""
+        """The number of rows that it holds, including rows that would cancel."""
         return self._trace.rows + self._rows_waiting
 
     def add(self, words: Int64s, since: Int64s) -> None:
-        """Sorted and consolidated rows, which nobody may write to any more; behind them times are `since`,
-        one word, or a later one.
+        """Add sorted and consolidated rows, which nobody writes to any more. All later rows are at `since`,
+        one word, or later.
         """
         rows = words.shape[1]
         if rows == 0:
             return
-        if self._is_enough(rows):  # they are in order, and not to be sorted with others
+        if self._is_enough(rows):  # they are sorted already, so do not sort them with others
             self.settle()
             self._since = since
             self._trace.set_since(since)
@@ -86,31 +87,31 @@ class Collected:
         self._rows_waiting += rows
 
     def settle_many(self) -> None:
-        """Take in what waits, if it is enough. Called where a row that leaves 64 bits ends the dataflow, and
-        not while somebody reads.
+        """Take in the rows that wait, if there are enough. Call it where a row that leaves 64 bits ends the
+        dataflow, not while somebody reads.
         """
         if self.has_many:
             self.settle()
 
     @property
     def has_many(self) -> bool:
-        """Whether so many wait that `settle_many` takes them in."""
+        """True if enough rows wait for `settle_many` to take them in."""
         return self._is_enough(self._rows_waiting)
 
     def _is_enough(self, rows: int) -> bool:
-        """Whether so many rows are worth taking in."""
+        """Return True if taking in this many rows pays."""
         if rows <= WAITING_ROWS_MIN:
             return False
         return rows > min(self._trace.rows // WAITING_SHARE, WAITING_ROWS_MAX)
 
     def add_run(self, run: Run, since: Int64s) -> None:
-        """The same of many rows, which are a run already, and of one time."""
+        """Add many rows that are a run already, all of one time."""
         self._since = since
         self._trace.set_since(since)
         self._trace.insert_run(run)
 
     def settle(self) -> None:
-        """Take in what waits."""
+        """Take in all rows that wait."""
         if not self._waiting:
             return
         waiting, self._waiting, self._rows_waiting = self._waiting, [], 0
@@ -122,43 +123,47 @@ class Collected:
         self._trace.insert(words)
 
     def _settle_modest(self) -> None:
-        """Take in what waits, unless multiplicities are so large that their sums could leave 64 bits."""
+        """Take in all rows that wait, unless multiplicities are so large that their sums could leave 64
+        bits.
+        """
         if self._waiting and are_modest(np.concatenate([words[-1] for words in self._waiting]), _MODEST):
             self.settle()
 
     def _sum(self, waiting: Sequence[Int64s]) -> Int64s:
-        """At one time, which nobody looks at, equal rows of several epochs are one."""
+        """Return all rows at one time, so that equal rows of several epochs are one; nobody reads that
+        time.
+        """
         together = [np.concatenate(waiting, axis=1)]
         together[0][-2] = self._since[0]
         return sort_parts(together)
 
     def compact(self) -> None:
-        """Take in what waits, and let all that cancels do so."""
+        """Take in all rows that wait, and sum up all rows."""
         self.settle()
         self._trace.compact()
 
     def accumulated(self, besides: Sequence[Int64s] = ()) -> Accumulated:
-        """All rows, and those of `besides`, as they add up. Cost: that of all rows."""
+        """Return the sum of all rows and those of `besides`. Cost: that of all rows."""
         if len(self._waiting) > PARTS_READ_MAX:
             try:
                 words = self._sum(self._waiting)
-            except OverflowError:  # all rows together may fit: nothing is wrong with what is read then
+            except OverflowError:  # no error: together with the rows in the trace the sums may fit
                 words = np.ascontiguousarray(np.concatenate(self._waiting, axis=1))
             self._waiting, self._rows_waiting = [words] if words.shape[1] else [], words.shape[1]
         return self._trace.accumulated([*self._waiting, *besides])
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch."""
+        """Count words from a later epoch."""
         self._since = by.early(self._since)
         self._trace.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of the rows, but those of rows that came last and cancel."""
+        """Show all words of the rows, except those of waiting rows that cancel."""
         self._settle_modest()
         self._trace.symbols(mark)
         for words in self._waiting:
             mark.words(words[:-2])
 
     def compared(self) -> object:
-        """All that decides what will be read of it."""
+        """Return all that decides what readers get."""
         return self.accumulated().all()

@@ -1,8 +1,8 @@
-"""The failures of an output: which epochs have no answer, and what is said of them?
+"""The failures of an output: which epochs have no answer, and the error that readers get.
 
 Failures come from the connectors on which chains run, in any order and with differences
-(`linear/failures/failing.py`). They are summed up epoch by epoch. While some failure is there a number of
-times other than 0, the output has no answer.
+(`linear/failures/failing.py`). They are summed up epoch by epoch. While the count of some failure is not 0,
+the output has no answer.
 
 Cost: a dictionary entry for each failure that is there, and a line for each epoch in which failures changed,
 until that epoch is forgotten.
@@ -34,8 +34,8 @@ from ...columns.update_batch import words_of
 __all__ = ["FailuresOut", "TableFailures"]
 
 _KEY: Final = [FAILURES.offset(name) for name in ("place", "iteration", "row", "kind", "expression")]
-"""What makes a failure. What is said of it does not: the text of a function may name the time, or how often
-something was tried, and be another one when the row is removed.
+"""The columns that identify a failure. The texts do not: the message of a function may name the time, or the
+number of attempts, and differ when the row is removed.
 """
 _ROW: Final = [FAILURES.offset(name) for name in ("row", "kind", "expression")]
 
@@ -45,14 +45,16 @@ _MEND: Final = {
     "UserFunctionError": "  Catch the exception in the function, or take such rows apart with attempt(...).",
     "SumOverflowError": "  Use larger units, smaller groups, or filter such rows out before.",
 }
-"""What else the user can write, by kind."""
+"""What the user can write, by kind of failure."""
 
 _COMING_MAX: Final = 256
-"""So many batches wait at most until somebody reads."""
+"""At most this many batches wait until somebody reads."""
 
 
 class _Standing(NamedTuple):
-    """From `epoch` on: how many rows fail, the words of one of them, and whose places these name."""
+    """The state from `epoch` on: how many rows fail, the words of one failure, and the output whose places
+    these words name.
+    """
 
     epoch: int
     rows: int
@@ -65,8 +67,8 @@ class FailuresOut:
     """Makes logs of failures.
 
     Args:
-        title: of what they are, as messages say it: "output 'totals'".
-        sites: for each place by the text of what failed where it was written.
+        title: of the output, as messages say it: "output 'totals'".
+        sites: for each place, by the text of an expression, where it was written.
         is_strict: an epoch without an answer ends the dataflow.
     """
 
@@ -75,48 +77,48 @@ class FailuresOut:
     is_strict: bool = False
 
     def describe(self) -> str:
-        """How many places there are, and what becomes of a failure."""
+        """Return the number of places, and what a failure leads to, as text."""
         return f"failures of {len(self.sites)} places{', strict' if self.is_strict else ''}"
 
     def new_log(self) -> FailureLog:
-        """An empty log."""
+        """Return an empty log."""
         return TableFailures(self)
 
 
 class TableFailures:
-    """What failed for one output, on one worker."""
+    """The failures of one output, on one worker."""
 
     def __init__(self, out: FailuresOut) -> None:
         self._out = out
         self._code: TimeCode | None = None
         self._coming: list[Int64s] = []
-        """Rows of `FAILURES`, of epochs that may not be complete."""
+        """Rows of `FAILURES`, perhaps of epochs that are not complete."""
         self._there: dict[bytes, int] = {}
-        """By the words that make a failure how often it is there; never 0."""
-        self._said: dict[bytes, bytes] = {}
-        """By these all words of the failure."""
+        """The count of each failure, by the words that identify it; never 0."""
+        self._samples: dict[bytes, bytes] = {}
+        """All words of each failure, by the words that identify it."""
         self._rows: dict[bytes, int] = {}
-        """By these without place and iteration, of how many of those failures they are."""
+        """The number of failures with the same row, kind and expression, by these words."""
         self._standing: list[_Standing] = []
-        """Epochs ascending: what holds from each on."""
+        """The state from each epoch on at which it changed, epochs ascending."""
         self._complete = 0
 
     def start(self, code: TimeCode) -> None:
-        """Learn how epochs are packed into words."""
+        """Learn how words pack epochs."""
         self._code = code
 
     def add(self, batch: Batch) -> None:
-        """Failures wait until their epoch is complete."""
+        """Let failures wait until their epoch is complete."""
         self._coming.append(words_of(batch))
 
     @property
     def is_settled(self) -> bool:
-        """Whether completing an epoch only notes it: who reads sums up what has come."""
+        """True if `complete` only notes the epoch: readers sum up the failures that have come."""
         return not (self._out.is_strict and self._coming)
 
     def complete(self, epoch: int) -> None:
-        """Note how far failures are known. A strict output raises the error of the first epoch without an
-        answer.
+        """Note that all failures before `epoch` have come. A strict output raises the error of the first
+        epoch without an answer.
         """
         self._complete = epoch
         if not self._out.is_strict:
@@ -124,12 +126,12 @@ class TableFailures:
                 self.settle()
         elif self._coming:
             self.settle()
-            found = next((each for each in self._standing if each.rows), None)
-            if found is not None:
-                raise self._error(found, found.epoch)
+            first = next((each for each in self._standing if each.rows), None)
+            if first is not None:
+                raise self._error(first, first.epoch)
 
     def settle(self) -> None:
-        """Sum up what has come for complete epochs."""
+        """Sum up the failures of complete epochs."""
         if not self._coming:
             return
         assert self._code is not None
@@ -141,7 +143,7 @@ class TableFailures:
             self._take_in(epoch, np.ascontiguousarray(words[:, epochs == epoch]))
 
     def _take_in(self, epoch: int, words: Int64s) -> None:
-        """The failures that changed in one epoch."""
+        """Take in the failures that changed in one epoch."""
         wholes, keys, rows = (_each(words[which]) for which in (slice(-2), _KEY, _ROW))
         gone: list[bytes] = []
         for whole, key, row, diff in zip(wholes, keys, rows, words[-1].tolist(), strict=True):
@@ -151,16 +153,16 @@ class TableFailures:
             else:
                 gone.append(key)
             self._note(row, bool(before + diff) - bool(before))
-            self._said[key] = min(whole, self._said.get(key, whole))  # the same on all workers
+            self._samples[key] = min(whole, self._samples.get(key, whole))  # the same on all workers
         for key in gone:
             if key not in self._there:
-                self._said.pop(key, None)
+                self._samples.pop(key, None)
         last = self._standing[-1] if self._standing else None
         sample = last.sample if last is not None else b""
         if sample and _key_of(sample) not in self._there:
             sample = b""
         if not sample and self._there:
-            sample = self._said[min(self._there)]  # the same on all workers
+            sample = self._samples[min(self._there)]  # the same on all workers
         if last is not None and last.epoch == epoch:
             self._standing.pop()
             last = self._standing[-1] if self._standing else None
@@ -176,11 +178,11 @@ class TableFailures:
             self._rows.pop(key, None)
 
     def _at(self, epoch: int) -> int:
-        """The index of what holds at an epoch; -1: before the first failure."""
+        """Return the index of the state at an epoch; -1: it is before the first failure."""
         return bisect_right(self._standing, epoch, key=lambda each: each.epoch) - 1
 
     def error_at(self, epoch: int) -> TimelyError | None:
-        """Why there is no answer at a complete epoch; None if there is one."""
+        """Return why there is no answer at a complete epoch; None if there is one."""
         self.settle()
         at = self._at(epoch)
         if at < 0 or not self._standing[at].rows:
@@ -188,7 +190,7 @@ class TableFailures:
         return self._error(self._standing[at], epoch)
 
     def good_from(self, epoch: int, stop: int) -> int | None:
-        """The first epoch from `epoch` on and before `stop` that has an answer; None if there is none."""
+        """Return the first epoch from `epoch` on and before `stop` that has an answer; None if none has."""
         self.settle()
         at = self._at(epoch)
         while epoch < stop:
@@ -201,16 +203,16 @@ class TableFailures:
         return None
 
     def without(self, start: int, stop: int) -> list[Without]:
-        """The complete epochs from `start` on and before `stop` that have no answer, in order."""
+        """Return the complete epochs from `start` on and before `stop` that have no answer, in order."""
         self.settle()
         stop = min(stop, self._complete)
-        found: list[Without] = []
+        spans: list[Without] = []
         ends = [each.epoch for each in self._standing[1:]] + [stop]
         for each, end in zip(self._standing, ends, strict=False):
             first, last = max(each.epoch, start), min(end, stop)
             if each.rows and first < last:
-                found.append(Without(first, last, self._error(each, first), each.epoch))
-        return found
+                spans.append(Without(first, last, self._error(each, first), each.epoch))
+        return spans
 
     def changed_before(self) -> int:
         """See `FailureLog`."""
@@ -218,19 +220,21 @@ class TableFailures:
         return self._standing[-1].epoch + 1 if self._standing else 0
 
     def forget(self, stop: int) -> None:
-        """Nobody asks for changes of epochs before `stop`; perhaps for a snapshot of the last of these."""
+        """Drop states that no reader needs: readers ask for no changes of epochs before `stop`, but perhaps
+        for a snapshot of the last of these.
+        """
         self.settle()
         del self._standing[: max(0, self._at(stop - 1))]
 
     def rebase(self, by: Rebase) -> None:
-        """Times of failures that wait; iterations do not change."""
-        coming = [words.copy() for words in self._coming]  # others may have the same arrays
+        """Move the times of failures that wait; iterations do not change."""
+        coming = [words.copy() for words in self._coming]  # others may hold the same arrays
         for words in coming:
             words[-2] = by.words(words[-2])
         self._coming = coming
 
     def take_over(self, other: FailureLog | None, epoch: int) -> None:
-        """Go on at `epoch` where `other` stops; None: everything had an answer there."""
+        """Go on at `epoch` where `other` stops. It is None if all epochs had an answer there."""
         assert other is None or isinstance(other, TableFailures)
         self.settle()
         if other is not None:
@@ -241,29 +245,29 @@ class TableFailures:
         self._standing = [*before, here, *self._standing[at + 1 :]]
 
     def end(self, epoch: int) -> None:
-        """From `epoch` on nothing fails any more, since a new version of the dataflow has taken over."""
+        """Note that nothing fails from `epoch` on, since a new version of the dataflow has taken over."""
         self.settle()
-        self._coming, self._there, self._said, self._rows = [], {}, {}, {}
+        self._coming, self._there, self._samples, self._rows = [], {}, {}, {}
         self._standing = [each for each in self._standing if each.epoch < epoch]
         self._standing.append(_Standing(epoch, 0, b"", self._out))
 
     def symbols(self, mark: Mark) -> None:
-        """Failures that wait, that are there, and that are told of an epoch."""
+        """Show the words of failures that wait, that are there, and that the error of an epoch shows."""
         for words in self._coming:
             mark.words(words[:-2])
-        keys = [*self._said.values(), *(each.sample for each in self._standing)]
-        mark.words(np.frombuffer(b"".join(keys), np.int64).reshape(-1, FAILURES.width).T.copy())
+        failures = [*self._samples.values(), *(each.sample for each in self._standing)]
+        mark.words(np.frombuffer(b"".join(failures), np.int64).reshape(-1, FAILURES.width).T.copy())
 
     def compared(self) -> object:
-        """All that decides what will be said."""
+        """Return all that decides what readers get."""
         return (
             sorted(self._there.items()),
-            sorted(self._said.items()),
+            sorted(self._samples.items()),
             [words.tolist() for words in self._coming],
         )
 
     def _error(self, standing: _Standing, epoch: int) -> TimelyError:
-        """The error that a reader of `epoch` gets, at which this holds."""
+        """Return the error that a reader of `epoch` gets while `standing` is the state."""
         out = standing.out
         words = np.zeros((FAILURES.width + 2, 1), np.int64)
         words[:-2, 0] = np.frombuffer(standing.sample, np.int64)
@@ -276,7 +280,7 @@ class TableFailures:
         text = _text(str(kind), expression, site, str(record), str(error), str(line))
         more = f" ({counted(standing.rows - 1, 'more row')} failed, too)" if standing.rows > 1 else ""
         when = f"at epoch {epoch}" + (f" since epoch {standing.epoch}" if epoch > standing.epoch else "")
-        if epoch > EPOCH_MAX:  # nothing can come any more
+        if epoch > EPOCH_MAX:  # no rows can come any more
             when = f"from epoch {standing.epoch} on"
         lines = [f"{out.title} has no answer {when}: {text}{more}"]
         if not out.is_strict:
@@ -290,18 +294,18 @@ class TableFailures:
 
 
 def _each(words: Int64s) -> list[bytes]:
-    """The words of each row."""
+    """Return the words of each row."""
     rows = np.ascontiguousarray(words.T)
     return [row.tobytes() for row in rows]
 
 
 def _key_of(whole: bytes) -> bytes:
-    """The words that make the failure of which these are all."""
+    """Return, of all words of a failure, those that identify it."""
     return np.frombuffer(whole, np.int64)[_KEY].tobytes()
 
 
 def _text(kind: str, expression: str, site: str, record: str, error: str, line: str) -> str:
-    """What failed, where, and on which row."""
+    """Return a sentence that says what failed, where, and on which row."""
     if kind == "NotEmptyError":
         return f"{site or expression} does not hold, for there is the row {record}."
     where = f" ({site})" if site else ""

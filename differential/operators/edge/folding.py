@@ -1,9 +1,9 @@
 """Rows that wait for their epoch, packed.
 
-A table that is inserted becomes pieces, each of which enters the dataflow as one batch. A piece is made block
-by block (`columns/packed/block.py`): a block's words are packed before the next ones take their place, so
-that the whole of a table never exists as words. Time and diff take nothing: the one is not known yet, and the
-other mostly the same in all rows.
+An inserted table becomes pieces, and each piece enters the dataflow as one batch. A piece is made block by
+block (`columns/packed/block.py`): a block's words are packed before the next ones take their place. So the
+whole table never exists as words. Time and diff take no memory: the time is not known yet, and the diff is
+mostly the same in all rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from timely.operators.inputs.folded import Folded
 __all__ = ["PIECE_WORDS", "FoldedRows", "folded"]
 
 PIECE_WORDS: Final = 1 << 23
-"""Words of a piece, 64 MiB, where somebody wants all of them at once: sorting them takes half as much again.
-Smaller ones cost more merging than they save."""
+"""Words of a piece, 64 MiB if a stage unpacks them all at once; sorting them takes half as much again.
+Smaller pieces cost more merging than they save."""
 
 
 class FoldedRows(Folded):
@@ -38,7 +38,7 @@ class FoldedRows(Folded):
     def __init__(
         self, blocks: Sequence[Block], width: int, diff: int | None, symbol_words: tuple[int, ...]
     ) -> None:
-        """`blocks`: rows without their time, and without their diff if that is `diff`."""
+        """`blocks`: rows without their time, and without their diff if `diff` is that of all rows."""
         self._blocks = tuple(blocks)
         self._width = width
         self._diff = diff
@@ -47,20 +47,22 @@ class FoldedRows(Folded):
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """The number of rows."""
         return self._rows
 
     @property
     def bytes(self) -> int:
-        """Memory that they take."""
+        """The memory that they take."""
         return sum(block.bytes for block in self._blocks)
 
     def unfolded(self, word: int) -> PackedBatch:
-        """The rows as they enter at the time `word`."""
+        """Return the rows as a batch at the time `word`."""
         return PackedBatch(self._blocks, self._width, word, self._diff, self._symbol_words)
 
     def with_next(self, other: Folded) -> FoldedRows | None:
-        """The rows of several parts of an insertion, mostly."""
+        """Return one piece with the rows of both, mostly parts of one insertion; None if it would be too
+        large, or their diffs differ.
+        """
         assert isinstance(other, FoldedRows) and other._width == self._width, "rows of one input"
         if (
             self._diff != other._diff
@@ -70,7 +72,7 @@ class FoldedRows(Folded):
         return FoldedRows((*self._blocks, *other._blocks), self._width, self._diff, self._symbol_words)
 
     def symbols(self, mark: Mark) -> None:
-        """All words of the columns that have symbols."""
+        """Show all words of the columns that have symbols."""
         for block in self._blocks:
             block.symbols(mark, self._symbol_words)
 
@@ -78,8 +80,8 @@ class FoldedRows(Folded):
 def folded(
     schema: Schema, table: pa.Table, diff: int | Int64s, symbols: SymbolTable, input_name: str
 ) -> Iterator[FoldedRows]:
-    """The rows of `table`, each `diff` times, in pieces. Raises SchemaError before the first of them, as
-    `Schema.conform`.
+    """Yield the rows of `table`, each `diff` times, in pieces. Raises SchemaError before the first of them,
+    as `Schema.conform` does.
     """
     width = schema.width
     parts = schema.in_parts(table, symbols, input_name)

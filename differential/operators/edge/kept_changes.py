@@ -1,6 +1,6 @@
 """The changes of one epoch, kept for readers: few as words, many packed (`columns/packed/block.py`).
 
-They are kept until readers have forgotten them, and of a first load they are the whole collection once more.
+They are kept until readers forget them. Those of a first load are the whole collection once more.
 """
 
 from __future__ import annotations
@@ -18,36 +18,37 @@ __all__ = ["KeptChanges"]
 
 
 class KeptChanges:
-    """Rows of words, time and diff last, in their order, at least one; the array is kept, and not changed.
-    Or those of a run, which holds them for the output's trace, too, until that has merged it with others.
+    """At least one row, time and diff last, in their order. The array is kept, and not changed.
+
+    The rows may be those of a run, which the output's trace holds, too, until it has merged it with others.
     """
 
     __slots__ = ("_blocks", "_columns", "_run", "_words", "rows")
 
-    def __init__(self, given: Int64s | Run) -> None:
+    def __init__(self, changes: Int64s | Run) -> None:
         self._words: Int64s | None = None
         self._run: Run | None = None
         self._blocks: list[Block] = []
-        if isinstance(given, Run):
-            self._columns, self.rows, self._run = given.ranges.shape[0], given.rows, given
+        if isinstance(changes, Run):
+            self._columns, self.rows, self._run = changes.ranges.shape[0], changes.rows, changes
             return
-        self._columns, self.rows = given.shape
+        self._columns, self.rows = changes.shape
         if self.rows < PACKED_ROWS_MIN:
-            self._words = given
+            self._words = changes
             return
         for start in range(0, self.rows, BLOCK_ROWS):
-            self._blocks.append(Block(np.ascontiguousarray(given[:, start : start + BLOCK_ROWS])))
+            self._blocks.append(Block(np.ascontiguousarray(changes[:, start : start + BLOCK_ROWS])))
 
     def __deepcopy__(self, memo: dict[int, object]) -> KeptChanges:
         """Itself: it never changes."""
         return self
 
     def words(self) -> Int64s:
-        """All rows; few of them as they came, not to be written to."""
+        """Return all rows. Do not write to them: few rows are the array that came."""
         return self.between(0, self.rows) if self._words is None else self._words
 
     def between(self, first: int, last: int) -> Int64s:
-        """The rows from `first` to `last`, in an array of their own."""
+        """Return the rows from `first` to `last`, in an array of their own."""
         if self._words is not None:
             return self._words[:, first:last].copy()
         if self._run is not None:

@@ -1,13 +1,13 @@
-"""Which rows does a piece of an output hold?
+"""Pieces of an output: which rows each of them holds.
 
-    of a collection   its rows at one epoch, sorted and consolidated: they are laid out once and kept while
-                      pieces are asked for, for at most `READING_SECONDS_MAX` after the last one; of
-                      `_EPOCHS_MAX` epochs, which may be read side by side
+    of a collection   its rows at one epoch, sorted and consolidated. They are laid out once, and kept while
+                      readers ask for pieces, for at most `READING_SECONDS_MAX` after the last one. Up to
+                      `_EPOCHS_MAX` epochs may be read side by side
     of changes        the blocks of the epochs one after another, each in its order
 
-Either order follows from the rows alone, so that piece by piece adds up to the whole whoever asks, and
-however often. A *share* is those rows whose hash says so: equal rows are in the same share on all workers,
-and a reader that takes one share of all workers can sum up what a row is there in all.
+Either order follows from the rows alone. So the pieces add up to the whole, whichever readers ask for them,
+and however often. A *share* is the rows with certain hashes: equal rows are in the same share on all workers,
+and a reader that takes one share from all workers can sum up the multiplicity of a row.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ EPOCH = "epoch"
 
 _BUCKETS = 1 << 12
 _LONG_TEXTS = 4
-"""A piece whose texts make it so many times as large as it may be is cut again."""
+"""A piece that is more than this many times as large as it may be, because of long texts, is cut again."""
 _EPOCHS_MAX = 2
-"""Of so many epochs a collection is kept laid out; each takes what the collection does."""
+"""The number of epochs whose collections stay laid out; each takes the memory of the collection."""
 
 
 @dataclass
 class _LaidOut:
-    """The rows at one epoch. `is_read`: the last piece was given."""
+    """The rows at one epoch. `is_read`: a reader has got the last piece."""
 
     collection: Accumulated
     is_negative: bool
@@ -73,20 +73,20 @@ class TablePieces:
         self._laid_out: dict[int, _LaidOut] = {}
 
     def of_collection(self, wanted: Wanted, collect: Callable[[int], Accumulated]) -> Cut:
-        """A piece of the collection as of `wanted.stop` - 1, which `collect` gives."""
+        """Return a piece of the collection as of `wanted.stop` - 1, which `collect` returns."""
         epoch = wanted.stop - 1
         if epoch not in self._laid_out:
             self._make_room()  # before the next one takes as much
             collection = collect(epoch)
             self._laid_out[epoch] = _LaidOut(collection, collection.has_negative(), 0.0)
-        found = self._laid_out[epoch]
-        rows = found.collection.rows
-        cut = self._cut(wanted, rows, found.collection.between, found.is_negative)
-        found.used, found.is_read = self._clock(), wanted.first < rows == cut.next
+        laid_out = self._laid_out[epoch]
+        rows = laid_out.collection.rows
+        cut = self._cut(wanted, rows, laid_out.collection.between, laid_out.is_negative)
+        laid_out.used, laid_out.is_read = self._clock(), wanted.first < rows == cut.next
         return cut
 
     def of_changes(self, wanted: Wanted, epochs: Sequence[int], blocks: Sequence[KeptChanges]) -> Cut:
-        """A piece of the changes of `epochs`, one block for each."""
+        """Return a piece of the changes of `epochs`, one block for each."""
         ends = np.cumsum([block.rows for block in blocks], dtype=np.int64)
         rows = int(ends[-1]) if len(ends) else 0
 
@@ -105,24 +105,26 @@ class TablePieces:
         return self._cut(wanted, rows, between)
 
     def tidy(self) -> None:
-        """Let go of what nobody has asked for lately."""
+        """Drop collections that no reader has asked for lately."""
         if not self._laid_out:
             return
         now = self._clock()
         self._keep([epoch for epoch, one in self._laid_out.items() if now - one.used <= READING_SECONDS_MAX])
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that are laid out for who asks next."""
+        """Show the words of rows that are laid out for the next reader."""
         for one in self._laid_out.values():
             for words in one.collection.blocks():
                 mark.words(words[:-2])
 
     def compared(self) -> object:
-        """Nothing: what is laid out follows from the rows."""
+        """Return None: what is laid out follows from the rows."""
         return None
 
     def _make_room(self) -> None:
-        """Keep what somebody is reading, but for the one that has been silent longest."""
+        """Make room for one more: drop collections that were read to the end, and of the others the ones that
+        were not read for longest.
+        """
         reading = [epoch for epoch, one in self._laid_out.items() if not one.is_read]
         reading.sort(key=lambda epoch: self._laid_out[epoch].used)
         self._keep(reading[max(0, len(reading) - _EPOCHS_MAX + 1) :])
@@ -137,7 +139,7 @@ class TablePieces:
         between: Callable[[int, int], Int64s],
         is_negative: bool = False,
     ) -> Cut:
-        """Rows from `wanted.first` on: fewer than the words allow if their texts are long."""
+        """Return the rows from `wanted.first` on: fewer than the words allow if their texts are long."""
         first = min(max(0, wanted.first), rows)
         length = rows_of_a_piece(self._bytes_max, self._schema.width + 2)
         while True:
@@ -148,20 +150,20 @@ class TablePieces:
             length = max(1, (last - first) // 2)
 
     def _table(self, words: Int64s, wanted: Wanted) -> pa.Table:
-        """The columns that are wanted, of the rows in the share that is wanted."""
+        """Return the columns that `wanted` names, of the rows in its share."""
         if wanted.parts > 1:
             words = share_of(words, self._schema.width, wanted.part, wanted.parts)
         names = [name for name in wanted.columns if name not in (EPOCH, DIFF)]
         decoded = self._schema.decode(words, SYMBOLS, names)
-        found = {name: (decoded.schema.field(name), decoded.column(name)) for name in names}
+        columns_by_name = {name: (decoded.schema.field(name), decoded.column(name)) for name in names}
         for name, row in ((EPOCH, -2), (DIFF, -1)):
-            found[name] = pa.field(name, pa.int64()), pa.chunked_array([int64_array(words[row])])
-        fields, columns = zip(*(found[name] for name in wanted.columns), strict=True)
+            columns_by_name[name] = pa.field(name, pa.int64()), pa.chunked_array([int64_array(words[row])])
+        fields, columns = zip(*(columns_by_name[name] for name in wanted.columns), strict=True)
         return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
 
 
 def share_of(words: Int64s, width: int, part: int, parts: int) -> Int64s:
-    """The rows whose first `width` words hash to share `part` of `parts`, in their order."""
+    """Return the rows whose first `width` words hash to share `part` of `parts`, in their order."""
     starts = np.array([np.iinfo(np.int64).min], dtype=np.int64)
     owners = (np.arange(_BUCKETS, dtype=np.int64) * parts // _BUCKETS).reshape(1, _BUCKETS)
     grouped, bounds = partition_by_key_hash(np.ascontiguousarray(words), width, parts, starts, owners)

@@ -1,1 +1,1 @@
-"""What loops have of their own: rows that come in by priority, what is said of one without end."""
+"""What only loops need: rows that come in by priority, and the error text of a loop without end."""

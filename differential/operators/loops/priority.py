@@ -1,13 +1,13 @@
 """Rows that come into a loop one after another, by their priority, instead of all at once.
 
 A row of priority p comes in at iteration `spacing` × the number of bits of p: priority 0 at the first, 1 at
-`spacing`, 2 and 3 at twice that, 4 to 7 at three times. Each class is twice as large as the one before, which
-suits what most often decides: the smallest labels win, and those that come later find them there and go no
-further. Between two classes are iterations enough for most loops to come to rest, and those in which nothing
-happens cost nothing. If a class is not done when the next one comes, they mix: times say what comes first,
-and so the result is right all the same.
+`spacing`, 2 and 3 at twice that, 4 to 7 at three times. Each class is twice as large as the one before.
+That suits the most frequent case: the smallest labels win, and labels that come later meet them and go no
+further. Between two classes there are enough iterations for most loops to come to rest, and iterations in
+which nothing happens cost nothing. If a class is not done when the next one comes, they mix; times decide
+the order, so the result is right all the same.
 
-Whatever comes in keeps its place in time: (t, 0) becomes (t, i). Later times of the loop see it.
+A row keeps its epoch: (t, 0) becomes (t, i). Later times of the loop see it.
 """
 
 from __future__ import annotations
@@ -30,45 +30,49 @@ CLASSES: Final = 64
 _SPACING_MAX: Final = 256
 
 ITERATIONS_TO_COME_IN: Final = CLASSES * _SPACING_MAX
-"""After so many iterations, at the latest, everything has come in."""
+"""The number of iterations after which all rows have come in, at the latest."""
 
 _MANY_ROWS: Final = 1_000
-"""From so many rows on those of one time are sent together."""
+"""From this many rows on, the rows of each time are sent together."""
 
 _TIMES_MAX: Final = 4 * CLASSES
-"""Of more different times than these rows are sent as they are: each time is a message."""
+"""Rows of more different times than this are sent as they are, since each time would be a message."""
 
 
 def spacing_of(bits: int) -> int:
-    """Iterations from one class to the next, where counters have so many bits: all classes fit half of it."""
+    """Return the iterations from one class to the next for a counter of `bits` bits: all classes fit
+    half of it.
+    """
     return max(1, min(_SPACING_MAX, (1 << bits) // (2 * CLASSES)))
 
 
 class PriorityVertex(PassingVertex):
-    """Rows that have their priority as first word, without it, at the iteration of their class."""
+    """Takes rows whose first word is their priority; sends them without it, at the iteration of their
+    class.
+    """
 
     def __init__(self, words: int) -> None:
         """`words`: of a row without its priority."""
         super().__init__(words + 1, words)
 
     def on_start(self) -> None:
-        """Where the loop's counter stands, and how far it goes."""
+        """Learn the bits of the loop's counter in a time word."""
         shift, bits = self.code.fields[-1]
         self._turns = (shift, spacing_of(bits), (1 << bits) // 2)
 
     def passed(self, words: Int64s) -> Iterator[Int64s]:
-        """Return rows without their priority, when it is their turn."""
+        """Return rows without their priority, at the iterations of their classes."""
         return by_time(take_turns(words, *self._turns))
 
     def symbols(self, mark: Mark) -> None:
-        """None: it keeps nothing."""
+        """Show nothing: it keeps nothing."""
 
 
 def by_time(words: Int64s) -> Iterator[Int64s]:
-    """Many rows in parts of one time each, in the order of times; few as they are.
+    """Yield many rows in parts of one time each, in the order of times; few rows as they are.
 
-    Most rows of a load wait long for their turn. What waits in a part of one time is not looked through when
-    another time is ready.
+    Most rows of a load wait long for their iteration. Rows that wait in a part of one time are not looked
+    through when another time is ready.
     """
     if words.shape[1] < _MANY_ROWS:
         yield words

@@ -1,7 +1,7 @@
-"""What do errors say of the last rounds of a loop that does not end? Rows that come and go.
+"""The text of the error about a loop that does not end: rows that came and went in its last rounds.
 
-A loop without an end mostly has rows that are there in one round and not in the next, or grows for ever. Of
-what went round last those rows are shown that changed most often, with their changes.
+A loop without end mostly has rows that are there in one round and not in the next, or grows for ever. The
+text shows, of the rows that went round last, those that changed most often, with their changes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["last_rounds"]
 _ROWS_SHOWN: Final = 3
 _CHANGES_SHOWN: Final = 4
 _ROWS_READ: Final = 2_000
-"""Of each batch: what is wrong shows in a few, and the dataflow ends here anyway."""
+"""Rows of each batch that it looks at: few rows show what is wrong, and the dataflow ends here anyway."""
 
 
 def last_rounds(schema: Schema) -> Callable[[Sequence[tuple[int, Batch]]], str]:
-    """Says of batches of rows with these columns, each with the iteration that it went on to, which rows came
-    and went.
+    """Return a function that makes the text. Its argument is batches of rows with these columns, each with
+    the iteration to which it went on.
     """
     show = show_schema(schema)
 

@@ -1,16 +1,16 @@
-"""How is a row laid out so that the order of words is the order that a user asks for?
+"""A layout of rows in which the order of words is the order that a user asks for.
 
 Columns of a keyed collection: keys, then those of the order, then all others. Between keys and others the
 words of each column of the order are replaced:
 
-    flag    of a nullable column: as it is (null first), or turned round (null last)
-    begin   of text and bytes only: the first bytes, and the place behind them, see `symbol_order.py`
-    word    itself; a symbol says only which of those with one beginning it is
+    flag    of a nullable column: as it is (null first), or inverted (null last)
+    begin   of text and bytes only: the first bytes, and the position behind them, see `symbol_order.py`
+    word    itself; a symbol only tells apart values with one beginning
 
-*Turned round* is every bit the other way, which turns the order of signed words round: what is ordered
-descendingly is. Symbols are not turned: they have no order of their own.
+*Inverted* means with every bit flipped, which reverses the order of signed words: words of a descending
+column are. Symbols are not inverted: they have no order of their own.
 
-    laws   decode(encode(rows)) == rows, sorted · rows that differ are different in order
+    laws   decode(encode(rows)) == rows, sorted · rows that differ have different layouts
 """
 
 from __future__ import annotations
@@ -42,24 +42,25 @@ class SortDirection:
 
 @dataclass(frozen=True)
 class _Word:
-    """A word of the layout: which word of the row it is, or (`begins` ≥ 0) which word of its beginning.
+    """A word of the layout: the word `source` of the row, or (`begins` ≥ 0) a word of its beginning.
 
-    symbol   1, or -1 in a descending order, if it is one that takes part in the order; else 0
+    inverted   every bit is flipped, for a descending order
+    symbol     1, or -1 in a descending order, if the word is a symbol that takes part in the order; else 0
     """
 
     source: int
-    turned: bool = False
+    inverted: bool = False
     begins: int = -1
     symbol: int = 0
 
 
 @dataclass(frozen=True)
 class InOrder:
-    """The rows of a group from place `offset` on, up to `limit`, by the columns `order` of `schema`.
+    """The rows of a group from number `offset` on, up to `limit` rows, in the order of some columns.
 
     schema   keys, then the columns of the order, then all others
-    turns    one for each column of the order
-    rank     which number each row gets behind its other words, if any
+    turns    one direction for each column of the order
+    rank     the kind of number that each row gets behind its other words, if any
     """
 
     schema: Schema
@@ -71,64 +72,64 @@ class InOrder:
 
     @property
     def words(self) -> int:
-        """Value words of an answer."""
+        """The number of value words of an answer."""
         return self.schema.width - self.key_words + (self.rank is not None)
 
     @cached_property
     def key_words(self) -> int:
-        """Words of the keys."""
+        """The number of words of the keys."""
         return sum(column.words for column in self.schema.columns[: self.keys])
 
     def first_rows(self) -> FirstRows:
-        """What the machine is to do with rows in this layout."""
-        places = self._places
-        ordered = len(places) - (self.schema.width - self._order_end)
-        symbols = tuple((at, place.symbol) for at, place in enumerate(places) if place.symbol)
-        return FirstRows(len(places), self.limit, self.offset, self.rank, ordered, symbols, _ranks)
+        """Return what the machine does with rows in this layout."""
+        layout = self._layout
+        ordered = len(layout) - (self.schema.width - self._order_end)
+        symbols = tuple((at, word.symbol) for at, word in enumerate(layout) if word.symbol)
+        return FirstRows(len(layout), self.limit, self.offset, self.rank, ordered, symbols, _ranks)
 
     def encode(self, words: Int64s, table: SymbolTable = SYMBOLS) -> Int64s:
-        """Rows in this layout: a new array, unless it is the one that they have."""
+        """Return rows in this layout: a new array, unless they are in this layout already."""
         if self._is_plain:
             return words
-        kw, places = self.key_words, self._places
-        out = np.empty((kw + len(places) + 2, words.shape[1]), np.int64)
+        kw, layout = self.key_words, self._layout
+        out = np.empty((kw + len(layout) + 2, words.shape[1]), np.int64)
         out[:kw] = words[:kw]
-        for number, place in enumerate(places):
-            if place.begins < 0:
-                out[kw + number] = words[place.source]
-            elif place.begins == 0:
+        for number, word in enumerate(layout):
+            if word.begins < 0:
+                out[kw + number] = words[word.source]
+            elif word.begins == 0:
                 stop = kw + number + BEGINNING_WORDS
-                out[kw + number : stop] = beginnings(words[place.source], table)
-        for number, place in enumerate(places):
-            if place.turned:
+                out[kw + number : stop] = beginnings(words[word.source], table)
+        for number, word in enumerate(layout):
+            if word.inverted:
                 np.invert(out[kw + number], out[kw + number])
         out[-2:] = words[-2:]
         return out
 
     def decode(self, words: Int64s) -> Int64s:
-        """Rows as they were, perhaps with a rank behind their words, sorted and consolidated."""
+        """Return rows as they were, perhaps with a rank behind their words, sorted and consolidated."""
         if self._is_plain:
             return words
         kw = self.key_words
         out = np.empty((kw + self.words + 2, words.shape[1]), np.int64)
         out[:kw] = words[:kw]
-        for number, place in enumerate(self._places):
-            if place.begins < 0:
-                out[place.source] = ~words[kw + number] if place.turned else words[kw + number]
+        for number, word in enumerate(self._layout):
+            if word.begins < 0:
+                out[word.source] = ~words[kw + number] if word.inverted else words[kw + number]
         rest = 2 + (self.rank is not None)
         out[-rest:] = words[-rest:]
         return sort_consolidate(out)
 
     def plain_row(self, words: Sequence[int]) -> list[int]:
-        """The words of one row as it was."""
+        """Return the words of one row as it was."""
         row = [*words[: self.key_words], *[0] * (self.schema.width - self.key_words)]
-        for word, place in zip(words[self.key_words :], self._places, strict=True):
-            if place.begins < 0:
-                row[place.source] = ~word if place.turned else word
+        for value, word in zip(words[self.key_words :], self._layout, strict=True):
+            if word.begins < 0:
+                row[word.source] = ~value if word.inverted else value
         return row
 
     def describe(self) -> str:
-        """A stable text for fingerprints."""
+        """Return a stable text for fingerprints."""
         turns = [(turn.descending, turn.nulls_last) for turn in self.turns]
         return f"({self.schema}) {self.keys} keys, order {turns}, {self.limit} from {self.offset} {self.rank}"
 
@@ -138,27 +139,27 @@ class InOrder:
         return sum(column.words for column in columns)
 
     @cached_property
-    def _places(self) -> tuple[_Word, ...]:
-        found: list[_Word] = []
+    def _layout(self) -> tuple[_Word, ...]:
+        layout: list[_Word] = []
         ordered = self.schema.columns[self.keys : self.keys + len(self.turns)]
         for column, turn in zip(ordered, self.turns, strict=True):
             where = self.schema.words_of(column.name)
             if column.type.nullable:
-                found.append(_Word(where[0], turn.nulls_last))
+                layout.append(_Word(where[0], turn.nulls_last))
             if column.type.is_symbol:
-                found += [_Word(where[-1], turn.descending, begins) for begins in range(BEGINNING_WORDS)]
-                found.append(_Word(where[-1], symbol=-1 if turn.descending else 1))
+                layout += [_Word(where[-1], turn.descending, begins) for begins in range(BEGINNING_WORDS)]
+                layout.append(_Word(where[-1], symbol=-1 if turn.descending else 1))
             else:
-                found.append(_Word(where[-1], turn.descending))
-        found += [_Word(source) for source in range(self._order_end, self.schema.width)]
-        return tuple(found)
+                layout.append(_Word(where[-1], turn.descending))
+        layout += [_Word(source) for source in range(self._order_end, self.schema.width)]
+        return tuple(layout)
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether the layout is that of the row."""
+        """True if the layout is that of the row."""
         kw = self.key_words
         plain = tuple(_Word(source) for source in range(kw, self.schema.width))
-        return self._places == plain
+        return self._layout == plain
 
 
 def _ranks(symbols: Int64s) -> Int64s:

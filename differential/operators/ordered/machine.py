@@ -1,7 +1,7 @@
-"""The first rows of each group: rows are kept in order, and answers leave as they came.
+"""The first rows of each group: the machine keeps rows in the layout of the order, and returns plain rows.
 
-What the machine keeps is in order (`layout.py`): its input trace, which nobody else could read, and its own
-answers. If others read the answers, the driver keeps them once more, as rows.
+Its input trace, which nobody else could read, and its own answers are in that layout (`layout.py`). If others
+read the answers, the driver keeps them once more, as plain rows.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class FirstMachine(Machine):
         first = order.first_rows()
         self.order = order
         self.columns = order.schema.width + 2
-        """Of rows that come in, time and difference included."""
+        """The columns of rows that come in, time and difference included."""
         self.words = order.key_words + order.words
-        """Of an answer."""
+        """The words of an answer."""
         self.rows_in_order = ReduceMachine(order.key_words, first.width, guards, first)
         self.rows_in_order.show_rows(show_schema(None), _shown_in(order), show_schema(None))
 
     def recv(self, port: int, parts: list[Part]) -> None:
-        """Let rows wait, in order."""
+        """Let rows wait, in the layout of the order."""
         self.rows_in_order.recv(port, [self.order.encode(words) for words in each_in(parts)])
 
     def advance(self, *frontiers: Int64s) -> None:
@@ -44,7 +44,7 @@ class FirstMachine(Machine):
         self.rows_in_order.advance(*frontiers)
 
     def work(self) -> Int64s | None:
-        """Return corrections as rows, sorted and consolidated; of very many epochs in portions."""
+        """Return corrections as rows, sorted and consolidated; those of very many epochs in portions."""
         corrections = self.rows_in_order.work()
         return None if corrections is None else self.order.decode(corrections)
 
@@ -54,11 +54,11 @@ class FirstMachine(Machine):
 
     @property
     def traces(self) -> list[Trace]:
-        """Rows and answers, in order."""
+        """The traces of rows and answers, in the layout of the order."""
         return self.rows_in_order.traces
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Ask about no time any more that is not at or after one of the frontier."""
+        """Promise to ask, from now on, only about times at or after one of the frontier."""
         self.rows_in_order.set_since(*frontiers)
 
     def let_look(self, look: Callable[[], None]) -> None:
@@ -70,11 +70,11 @@ class FirstMachine(Machine):
         self.rows_in_order.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show rows in order, in which symbols stand as they are."""
+        """Show the words of rows in the layout of the order, which has symbols unchanged."""
         self.rows_in_order.symbols(mark)
 
 
 def _shown_in(order: InOrder) -> ShowRow:
-    """How messages show rows that are laid out in order."""
+    """Return the function by which messages show rows in the layout of the order."""
     show = show_schema(order.schema)
     return lambda words: show(order.plain_row(words))

@@ -1,17 +1,17 @@
-"""Which place has a long value among those that begin as it does?
+"""The position of a long value among the values that begin as it does.
 
-Values whose first bytes are all alike, as addresses and paths often are, need a word more that has their
-order. Each gets a *place* when it is first asked for, a number between those of its neighbours, which it
+Values whose first bytes are all equal, as addresses and paths often are, need one word more that has their
+order. A value gets a *place* when it is first looked up: a number between those of its neighbours, which it
 keeps until the value is forgotten.
 
     values   of one kind (text or bytes) and one beginning, sorted, each once
-    places   ascending with them, 1 to 2^62 - 1; those of neighbours may be equal where no number was left
-             between them, so that only they need be compared themselves
+    places   ascending with them, 1 to 2^62 - 1. Neighbours have equal places if no number was left between
+             them; only such values have to be compared themselves
 
-The first values of a beginning share the middle half of the numbers evenly. What comes behind the last of
-them, as dates and counters do, goes a fixed step further; what comes between two halves the gap, which goes
-well some dozens of times in the worst case, a value always just before the last one. Numbering them anew then
-would help, but rows with the old numbers are in traces.
+The first values of a beginning share the middle half of the numbers evenly. A value behind the last one, as
+dates and counters are, goes a fixed step further. A value between two others halves the gap; in the worst
+case, a value always just before the last one, that works some dozens of times. New numbers for all would help
+then, but rows with the old numbers are in traces.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ T = TypeVar("T")
 
 _TOP: Final = 1 << 62
 _STEP: Final = 1 << 36
-"""Between one value and the next behind the last: there is room for 16 million of these."""
+"""The step from the last value to a new one behind it: there is room for 16 million of these."""
 
 _GAPS_FEW: Final = 32
-"""Up to here new values are put between the others gap by gap, which moves all behind each time."""
+"""Up to this many gaps, new values are inserted gap by gap, each of which moves all values behind it."""
 
 
 class Places:
     """The places of long values of one symbol table.
 
-    Memory: some 150 bytes for each value asked for, beside the value; they are forgotten with it: rows that
-    have the place of a value have its symbol, too.
+    Memory: some 150 bytes for each value that was looked up, beside the value. A place is forgotten with its
+    value: rows that have the place of a value have its symbol, too.
     """
 
     def __init__(self) -> None:
@@ -48,10 +48,10 @@ class Places:
         self._lock = threading.Lock()  # workers in several threads of a process share the table
 
     def of(self, symbols: Sequence[int], values: Sequence[str | bytes], begins: Sequence[bytes]) -> list[int]:
-        """The places of long values, with their symbols and beginnings.
+        """Return the places of long values, whose symbols and beginnings are `symbols` and `begins`.
 
-        Cost: a look into a dictionary for those asked for before; else a binary search, and in the list of
-        those that begin alike everything behind moves.
+        Cost: a look into a dictionary for a value that has a place; for a new one a binary search, and all
+        values behind it with its beginning move in their list.
         """
         with self._lock:
             new: dict[tuple[type, bytes], dict[str | bytes, int]] = {}
@@ -66,9 +66,9 @@ class Places:
             return [self._known[symbol] for symbol in symbols]
 
     def forget(self, words: Sequence[int], values: Sequence[str | bytes]) -> None:
-        """Values that are in use nowhere, with their symbols; if they come again they get another place.
+        """Drop values that are in use nowhere, with their symbols; if they come again they get new places.
 
-        Cost: a look for each, and a pass over all values that have places if some of these have.
+        Cost: a look for each, and a pass over all values with places if any of these has one.
         """
         with self._lock:
             gone = {value for word, value in zip(words, values, strict=True) if self._known.pop(word, 0) != 0}
@@ -88,35 +88,35 @@ class _Siblings:
         self.places: list[int] = []
 
     def add(self, new: list[str | bytes]) -> list[int]:
-        """Give places to values that are not here, ascending; at least one."""
-        gaps: list[tuple[int, int]] = []  # where in `values`, and how many of the new ones come there
+        """Add at least one value, ascending, none of which is here yet. Return their places."""
+        gaps: list[tuple[int, int]] = []  # an index into `values`, and the number of new values before it
         for value in new:
             at = bisect_left(self.values, value)
             if gaps and gaps[-1][0] == at:
                 gaps[-1] = (at, gaps[-1][1] + 1)
             else:
                 gaps.append((at, 1))
-        given = [place for at, count in gaps for place in self._between(at, count)]
+        places = [place for at, count in gaps for place in self._between(at, count)]
         if len(gaps) <= _GAPS_FEW:
             taken = len(new)
             for at, count in reversed(gaps):
                 self.values[at:at] = new[taken - count : taken]
-                self.places[at:at] = given[taken - count : taken]
+                self.places[at:at] = places[taken - count : taken]
                 taken -= count
         else:
             self.values = _woven(self.values, new, gaps)
-            self.places = _woven(self.places, given, gaps)
-        return given
+            self.places = _woven(self.places, places, gaps)
+        return places
 
     def drop(self, gone: Set[str | bytes]) -> None:
-        """Let go of values; those that stay keep their places."""
-        kept = [number for number, value in enumerate(self.values) if value not in gone]
-        if len(kept) < len(self.values):
-            self.places = [self.places[number] for number in kept]
-            self.values = [self.values[number] for number in kept]
+        """Drop values; those that stay keep their places."""
+        staying = [number for number, value in enumerate(self.values) if value not in gone]
+        if len(staying) < len(self.values):
+            self.places = [self.places[number] for number in staying]
+            self.values = [self.values[number] for number in staying]
 
     def _between(self, at: int, count: int) -> list[int]:
-        """Places for `count` values in front of number `at`."""
+        """Return places for `count` values in front of number `at`."""
         places = self.places
         if not places:
             low, high = _TOP // 4, 3 * (_TOP // 4)
@@ -128,25 +128,25 @@ class _Siblings:
             low = max(high - (count + 1) * _STEP, 0)
         else:
             low, high = places[at - 1], places[at]
-        # Without room the places are those of the neighbour before, or 1, which is nobody's beginning.
+        # Without room the values get the place of the neighbour before, or 1.
         return [max(1, low + (high - low) * number // (count + 1)) for number in range(1, count + 1)]
 
 
 def _woven(old: list[T], new: list[T], gaps: list[tuple[int, int]]) -> list[T]:
-    """`old` with the new ones in its gaps."""
-    made: list[T] = []
+    """Return `old` with the new values in its gaps."""
+    woven: list[T] = []
     start = taken = 0
     for at, count in gaps:
-        made += old[start:at]
-        made += new[taken : taken + count]
+        woven += old[start:at]
+        woven += new[taken : taken + count]
         start, taken = at, taken + count
-    return made + old[start:]
+    return woven + old[start:]
 
 
 def places_of(table: SymbolTable) -> Places:
-    """The places of the values of a table."""
-    found = table.beside.get(Places)
-    if found is None:
-        found = table.beside.setdefault(Places, Places())
-    assert isinstance(found, Places)
-    return found
+    """Return the places of the values of a table."""
+    places = table.beside.get(Places)
+    if places is None:
+        places = table.beside.setdefault(Places, Places())
+    assert isinstance(places, Places)
+    return places

@@ -1,14 +1,14 @@
-"""In which order are symbols, whose words are hashes?
+"""Words with the order of symbols, whose own words are hashes.
 
-In that of the values: text by code points (as Python compares it), bytes by bytes. Both are the order of
-bytes, since UTF-8 keeps that of code points. So the first bytes of a value, as words, have the order of
-values as far as they go:
+Symbols are ordered as their values: text by code points (as Python compares it), bytes by bytes. Both are the
+order of bytes, since UTF-8 keeps that of code points. So the first bytes of a value, as words, have the order
+of values as far as they go:
 
     beginning   the first 32 bytes, zeros behind shorter ones, big-endian, each word with its highest bit
-                turned, so that signed words have the order of bytes; then a word for the place among longer
-                values that begin alike (`places.py`), 0 for those that are not longer
+                flipped, so that signed words have the order of bytes; then a word for the place among longer
+                values that begin alike (`places.py`), 0 for a value that is not longer
 
-Two values with one beginning, which are rare, are compared themselves where somebody needs to know: `ranks`.
+Two values with equal beginnings, which are rare, are compared themselves if their order matters: `ranks`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ BEGINNING_WORDS: Final = _BYTES // 8 + 1
 
 _HIGHEST: Final = np.uint64(1 << 63)
 _FEW_ROWS: Final = 64
-"""Up to here looking for those that are the same costs more than taking each by itself."""
+"""Up to this many rows, finding equal symbols costs more than encoding each."""
 
 
 def beginnings(symbols: Int64s, table: SymbolTable) -> Int64s:
-    """The beginnings of the values of some words: int64[BEGINNING_WORDS, n]; zeros for null, which is 0.
+    """Return the beginnings of the values of symbols: int64[BEGINNING_WORDS, n]; zeros for null, which is 0.
 
-    Cost: about 0.5 µs for each different one; longer ones seen for the first time a few µs.
+    Cost: about 0.5 µs for each different symbol; a few µs for a longer value that is seen for the first time.
     """
     if symbols.shape[0] > _FEW_ROWS:
         different, places = np.unique(symbols, return_inverse=True)
@@ -43,32 +43,32 @@ def beginnings(symbols: Int64s, table: SymbolTable) -> Int64s:
 
 
 def _of_each(symbols: Int64s, table: SymbolTable) -> Int64s:
-    """The same, one by one."""
+    """Return what `beginnings` returns, one symbol at a time."""
     present = symbols != 0
     values = [_comparable(value) for value in table.lookup(symbols[present])]
     encoded = [_as_bytes(value) for value in values]
     words = np.frombuffer(b"".join(each[:_BYTES].ljust(_BYTES, b"\0") for each in encoded), ">u8")
-    found = np.zeros((BEGINNING_WORDS, symbols.shape[0]), np.int64)
-    found[:-1, present] = (words.astype(np.uint64) ^ _HIGHEST).view(np.int64).reshape(-1, _BYTES // 8).T
+    out = np.zeros((BEGINNING_WORDS, symbols.shape[0]), np.int64)
+    out[:-1, present] = (words.astype(np.uint64) ^ _HIGHEST).view(np.int64).reshape(-1, _BYTES // 8).T
     long = [index for index, each in enumerate(encoded) if len(each) > _BYTES]
     if long:
         where = np.flatnonzero(present)[long]
         begins = [encoded[index][:_BYTES] for index in long]
-        found[-1, where] = places_of(table).of(
+        out[-1, where] = places_of(table).of(
             symbols[where].tolist(), [values[index] for index in long], begins
         )
-    return found
+    return out
 
 
 def ranks(symbols: Int64s, table: SymbolTable) -> Int64s:
-    """Numbers ≥ 0 in the order of the values; those of text and of bytes are not to be compared.
+    """Return a number ≥ 0 for each symbol, in the order of the values. Text and bytes do not compare.
 
-    Cost: about 1 µs each.
+    Cost: about 1 µs for each symbol.
     """
     values = [_as_bytes(_comparable(value)) for value in table.lookup(symbols)]
-    found = np.empty(len(values), np.int64)
-    found[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
-    return found
+    numbers = np.empty(len(values), np.int64)
+    numbers[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
+    return numbers
 
 
 def _comparable(value: object) -> str | bytes:

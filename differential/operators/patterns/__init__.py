@@ -1,1 +1,1 @@
-"""Joins of many: rows look up what other collections had before them. Read `lookups.py` first."""
+"""Joins of many collections: rows look up the earlier updates of the others. Read `lookups.py` first."""

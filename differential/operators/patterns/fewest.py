@@ -1,15 +1,15 @@
-"""Which of several arrangements has the fewest rows for a row? The others need only be asked about those.
+"""Find which of several arrangements has the fewest rows for a row, so that it proposes and the others check.
 
-    propose     the one with the fewest rows for what is known of a row says how it may go on
-    intersect   the others are asked, for each of these, whether they have it, too
+    propose     the arrangement with the fewest rows for the known words of a row extends it by each of them
+    intersect   each of the others checks, for each extended row, that it has the row, too
 
-so that a row costs the least of what the arrangements have for it, and not what the first one has. Without
-that a join of three or more may cost more than any of its results can be large: along the triangles of a
-graph, all neighbours of a node with very many of them, for each of its neighbours.
+So a row costs the number of rows in the smallest arrangement, not in the first one. Otherwise a join of three
+or more may cost more than the size of any possible result: for the triangles of a graph, all neighbours of a
+node with very many of them, for each of its neighbours.
 
-Rows go by all arrangements, one after another, and have two words in which the fewest rows so far, and the
-number of the arrangement that has them, are noted. It is an estimate (what was removed, or comes too late to
-be met, may count), and need not be more: whoever proposes, the result is the same.
+Rows pass all arrangements, one after another, and note in two words the fewest rows so far, and the number
+of the arrangement that has them. The count is an estimate: rows that were removed, or come too late to be
+met, may count. It need not be exact: whichever arrangement proposes, the result is the same.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ __all__ = ["FewestMachine"]
 
 
 class FewestMachine(LookupMachine):
-    """Rows as they come, without those that meet nothing, and a note where this arrangement has the fewest.
+    """Returns rows as they came, without those that meet nothing, and notes if this arrangement has the
+    fewest.
 
-    words    how many words rows have
-    column   the word with the fewest rows so far, less than 0 where nobody was asked; the one behind it is
-             the number of the arrangement that has them
-    number   that of this arrangement
+    words    the number of words of a row
+    column   the word with the fewest rows so far, less than 0 if the row has passed no arrangement yet; the
+             word behind it is the number of the arrangement that has them
+    number   the number of this arrangement
     """
 
     def __init__(
@@ -42,11 +43,11 @@ class FewestMachine(LookupMachine):
 
     @property
     def gives_times(self) -> tuple[int, ...]:
-        """As of the rows that come in."""
+        """The same words as of the rows that come in."""
         return self.times
 
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
-        """All at once: it makes no more rows than there are."""
+        """Return all rows at once: there are no more than came in."""
         rows = work.delta.copy()
         note_fewest(rows, table, self.lookup.words, self._column, self._number)
         some = rows[self._column] != 0

@@ -1,4 +1,4 @@
-"""Half-join: each row makes one row for every update that it meets. Who meets whom: `lookups.py`."""
+"""Half-join: each row makes one row for every update that it meets; `lookups.py` says which these are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from differential.kernels.history.match_before import match_before
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
 from differential.operators.join import MATCHED_ROWS_MAX
-from differential.operators.patterns.lookups import Looked, Lookup, LookupMachine, Work
+from differential.operators.patterns.lookups import Lookup, LookupMachine, LookupSource, Work
 from progress.compiled.arrays import Int64s
 
 __all__ = ["HalfJoinMachine"]
@@ -21,27 +21,34 @@ __all__ = ["HalfJoinMachine"]
 class HalfJoinMachine(LookupMachine):
     """Pairs of rows and the updates that they meet, at the lub of the two times.
 
-    projection   for each word of a pair (FROM_DELTA, which word of the row), (FROM_TRACE, which word of what
-                 it meets), or (CONSTANT, value). The word behind the last value is the time, in both.
+    projection   for each word of a pair (FROM_DELTA, index of a word of the row), (FROM_TRACE, index of a
+                 word of the update), or (CONSTANT, value). The word behind the last value is the time, in
+                 both.
     """
 
     def __init__(
-        self, lookup: Lookup, source: Looked, projection: Sequence[tuple[int, int]], guards: int, epoch: int
+        self,
+        lookup: Lookup,
+        source: LookupSource,
+        projection: Sequence[tuple[int, int]],
+        guards: int,
+        epoch: int,
     ) -> None:
         super().__init__(lookup, source, len(projection), guards, epoch)
         self._projection = np.array(projection, np.int64).reshape(-1, 2).T.copy()
         self._with_times = self._projection
-        """In a compiled loop: behind the words of a pair the time of what the row meets, and its origin."""
+        """In a compiled loop: also the time of the update, and the origin of the row, behind the words
+        of a pair."""
 
     @property
     def gives_times(self) -> tuple[int, ...]:
-        """The words of a pair that are times, too: origins."""
+        """The words of a pair that are times, too: its origins."""
         origin = self.columns - 2 if self.lookup.origin is None else self.lookup.origin
         is_origin = (self._projection[0] == FROM_DELTA) & (self._projection[1] == origin)
         return tuple(np.flatnonzero(is_origin).tolist())
 
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
-        """A piece of the pairs."""
+        """Return a piece of the pairs."""
         words, projection, limit = self.lookup.words, self._projection, MATCHED_ROWS_MAX
         span = self.wide_span
         if span is not None:
@@ -65,7 +72,9 @@ class HalfJoinMachine(LookupMachine):
         return self._with_times
 
     def _in_order(self, pairs: Int64s, span: tuple[int, int]) -> Int64s:
-        """Return the pairs with what is before in the order of a compiled loop, without the two times."""
+        """Return the pairs whose update is before the row in the order of a compiled loop, without the
+        two times.
+        """
         met, origins = pairs[-4], pairs[-3]
         counters = (1 << self.epoch) - 1
         iterations, own = met & counters, origins & counters

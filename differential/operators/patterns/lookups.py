@@ -1,11 +1,12 @@
-"""Looking up: the changes of one collection ask what another one, which was arranged for it, had before.
+"""Lookups: the changes of one collection look up the earlier updates of another one, which is arranged.
 
-A join of n collections is computed by n *ways*, one for the changes of each collection, which look up the
-others one after another. Nothing is kept but the arrangements that are looked up. Each combination of n
-updates must come out of one way only, so there is a rule which of them that is. Let
+A join of n collections is computed by n *ways*. Each way takes the changes of one collection, which look up
+the others one after another. It keeps only the arrangements that are looked up. Each combination of n updates
+must come out of exactly one way, so a rule decides which. Let
 
-    origin   the time of the change that a way began with; a combination's own time is the lub of all of its
-    before   (time, number of the collection), compared as integers and then as numbers: one order of all
+    origin   the time of the change that a way began with; a combination's own time is the lub of all its
+    times before   (time, number of the collection), compared as integers and then as numbers: one order of
+    all
              updates of all collections, the same for all ways, in which later times never come first
 
 A row on the way of collection i with origin t meets an update of collection j at time s iff (s, j) is before
@@ -16,17 +17,17 @@ and of no other.
              origin, as integers, are complete in the arrangement. The integers extend the order of times, so
              the least integer of a frontier is the least time that can still come.
     kept     the arrangement may be compacted up to the beginning of the epoch *before* the first that rows
-             may still come from. Then what is from that epoch or later has the times that it came with, and
-             what is from before stays before it, whichever way its times are advanced. (Up to the frontier
+             may still come from. Then updates of that epoch or later have the times that they came with, and
+             earlier updates stay before it, whichever way their times are advanced. (Up to the frontier
              itself would be too far: (0, 5) seen from (1, 0) on is (1, 5), and no longer before (1, 0).)
-    epochs   the lub of t and an s before t has the epoch of t; so the frontier of rows, which speaks of their
+    epochs   the lub of t and an s before t has the epoch of t; so the frontier of rows, which is about their
              times, tells the epochs of their origins
 
-Decision 0013 has the argument at length. What is put off, as it is too much for one activation, reads the
-arrangement anew: what has come in since is not before it, and what it may see is kept.
+Decision 0013 has the argument at length. Rows that are too many for one activation are put off, and read the
+arrangement anew: updates that have come in since are not before them, and those that they may see are kept.
 
-This is the logic alone: words and frontiers in, words out. What a row makes of what it finds is said by
-`half_join.py` and `fewest.py`.
+This is the logic alone: words and frontiers in, words out. `half_join.py` and `fewest.py` say what a row
+makes of the updates that it meets.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
-__all__ = ["ARRANGED", "ROWS", "Looked", "Lookup", "LookupMachine", "WaitingByOrigin", "Work"]
+__all__ = ["ARRANGED", "ROWS", "Lookup", "LookupMachine", "LookupSource", "WaitingByOrigin", "Work"]
 
 ROWS: Final = 0
 ARRANGED: Final = 1
@@ -59,16 +60,16 @@ ARRANGED: Final = 1
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _TIME: Final = -2
-"""Where rows have their time."""
+"""The index of the time among the words of a row."""
 
 
 @dataclass(frozen=True)
 class Lookup:
     """How rows look up an arrangement.
 
-    words      how many of their first words are equal to the first words of what they meet
-    origin     which of their words is the time that their way began at; None: it is their own time
-    strictly   whether updates of the time of their origin are not before them
+    words      the number of their first words that equal the first words of an update that they meet
+    origin     the index of the word that is the time at which their way began; None: it is their own time
+    strictly   True if updates at the time of their origin are not before them
     flags      first words that are 0 where a key is null; such rows meet nothing
     """
 
@@ -79,7 +80,7 @@ class Lookup:
 
 
 class WaitingByOrigin:
-    """Rows that wait until everything before their origins is complete; first origins first."""
+    """Rows that wait until all times before their origins are complete; first origins first."""
 
     def __init__(self, origin: int | None, guards: int) -> None:
         self._origin = _TIME if origin is None else origin
@@ -89,11 +90,11 @@ class WaitingByOrigin:
         self._times: dict[int, Int64s] = {}
 
     def __len__(self) -> int:
-        """How many different origins the rows have."""
+        """Return the number of different origins of the rows."""
         return len(self._order)
 
     def add(self, words: Int64s) -> None:
-        """Let rows wait, at least one; the array is kept."""
+        """Let rows wait, at least one. The array is kept."""
         origins = words[self._origin]
         first = int(origins[0])
         if words.shape[1] == 1 or (origins == first).all():
@@ -116,16 +117,16 @@ class WaitingByOrigin:
             self._times[origin] = lower_bounds(words, column, self._times[origin], self._guards)
 
     def take(self, bound: int | None) -> list[Int64s]:
-        """Take out the rows whose origin, as an integer, is less than `bound`; None: all."""
-        found: list[Int64s] = []
+        """Remove and return the rows whose origin, as an integer, is less than `bound`; None: all rows."""
+        parts: list[Int64s] = []
         while self._order and (bound is None or self._order[0] < bound):
             origin = heappop(self._order)
-            found += self._parts.pop(origin)
+            parts += self._parts.pop(origin)
             del self._times[origin]
-        return found
+        return parts
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch, those of origins, too: an origin is of the epoch of its rows."""
+        """Count words from a later epoch, those of origins, too: an origin is of the epoch of its rows."""
         parts = [part for parts in self._parts.values() for part in parts]
         self._parts, self._order, self._times = {}, [], {}
         for part in parts:
@@ -138,18 +139,18 @@ class WaitingByOrigin:
                 mark.words(part[:-2])
 
     def first(self) -> int:
-        """The first origin. Requires: some rows wait."""
+        """Return the first origin. Requires: some rows wait."""
         return self._order[0]
 
     def times(self) -> Int64s:
-        """The minimal times of all rows, ascending. Cost: a step for each origin."""
+        """Return the minimal times of all rows, ascending. Cost: a step for each origin."""
         if len(self._times) < 2:
             return next(iter(self._times.values()), _NO_TIMES)
         return minimal_times(np.concatenate(list(self._times.values())), self._guards)
 
 
 def _moved_with_origin(rows: Int64s, by: Rebase, origin: int) -> Int64s:
-    """Rows for words that count from a later epoch; `origin`: the word with their origin, or the time."""
+    """Return rows whose words count from a later epoch; `origin`: the word with their origin, or the time."""
     moved = by.rows(rows)
     if origin != _TIME:
         moved = moved.copy()
@@ -158,7 +159,9 @@ def _moved_with_origin(rows: Int64s, by: Rebase, origin: int) -> Int64s:
 
 
 class Work:
-    """Rows that may look up now, sorted: row i what has times before until[i]. Those before `start` have."""
+    """Rows that may look up now, sorted. Row i meets updates with times before until[i]. Rows before
+    `start` are done.
+    """
 
     __slots__ = ("delta", "start", "until")
 
@@ -168,35 +171,35 @@ class Work:
         self.start = 0
 
 
-class Looked(Protocol):
-    """What is looked up: an arrangement that is read, or rows that are kept for this alone."""
+class LookupSource(Protocol):
+    """The updates that rows look up: an arrangement, or rows that are kept only for these lookups."""
 
     @property
     def table(self) -> Int64s:
-        """Lines of what is seen."""
+        """The lines of all updates."""
         ...
 
     def set_hold(self, hold: Int64s) -> None:
-        """No row will ask about times that are not ≥ one of these."""
+        """Learn that rows will ask only about times ≥ one of these."""
         ...
 
 
 class LookupMachine(Machine):
-    """Rows look up what `source` reads, once all that they should meet is there; see above.
+    """Rows look up the updates of `source`, once all updates that they should meet are there; see above.
 
-    words    how many words the rows have that come of it, time and diff aside
-    epoch    position of the lowest bit of the epoch in a time
+    words    the number of words of the rows that it sends, without time and diff
+    epoch    the position of the lowest bit of the epoch in a time
 
     Rows come in at port 0; only the frontier of port 1, which is that of the arrangement, matters.
 
-    A compiled loop works off all closed epochs together, iteration by iteration, so there another order of
-    all updates holds: first those of before the loop's epoch span, then by iteration, then by epoch. It is
-    the same for all ways, and later times never come first in it. `begin_span` says that it holds.
+    A compiled loop works off all closed epochs together, iteration by iteration. So another order of all
+    updates holds there: first those from before the loop's epoch span, then by iteration, then by epoch. It
+    is the same for all ways, and later times never come first in it. From `begin_span` on it holds.
     """
 
     pauses: ClassVar[bool] = True
 
-    def __init__(self, lookup: Lookup, source: Looked, words: int, guards: int, epoch: int) -> None:
+    def __init__(self, lookup: Lookup, source: LookupSource, words: int, guards: int, epoch: int) -> None:
         self.lookup = lookup
         self.guards = guards
         self._source = source
@@ -204,35 +207,35 @@ class LookupMachine(Machine):
         self._waiting = WaitingByOrigin(lookup.origin, guards)
         self._work: deque[Work] = deque()
         self._span: tuple[int, int] | None = None
-        """In a compiled loop the words of its epoch span: the first one, and the one behind it."""
+        """In a compiled loop, the first word of its epoch span, and the word behind the span."""
         self._first_start = 0
         """No span begins before this word."""
         self._is_in_span = False
         self._closed: WaitingRows | None = None
         """Rows that wait in a compiled loop, by their times."""
         self._has_ended = False
-        """Whether no row will ask any more."""
+        """True if no row will look up any more."""
         self.times: tuple[int, ...] = () if lookup.origin is None else (lookup.origin,)
         self.words = words
         self.columns = 0
-        """Of rows that come in, time and difference included; 0: not known."""
+        """The columns of rows that come in, time and difference included; 0: not known."""
         self.nothing: Int64s = np.empty((words + 2, 0), np.int64)
         self.show: ShowRow = show_words
         """How messages show the rows that come in."""
 
     @property
     def gives_times(self) -> tuple[int, ...]:
-        """The words of what it sends that are times, too."""
+        """The indexes of the words of rows it sends that are times, too."""
         raise NotImplementedError
 
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
-        """What the rows from work.start on make of the arrangement that `table` describes, and where to go
-        on: at the end, or behind about MATCHED_ROWS_MAX rows of work.
+        """Return the rows that those from work.start on make of the updates that `table` describes, and the
+        row to go on with: the end, or behind about MATCHED_ROWS_MAX rows of work.
         """
         raise NotImplementedError
 
     def recv(self, port: int, parts: list[Part]) -> None:
-        """Let rows wait that have no null among their keys."""
+        """Let rows wait; drop those with a null among their keys."""
         if port == ARRANGED:
             return
         for words in each_in(parts):
@@ -256,8 +259,8 @@ class LookupMachine(Machine):
         return self._closed
 
     def advance(self, *frontiers: Int64s) -> None:
-        """Let rows look up that meet nothing of what can still come in: by the frontier of the arrangement,
-        or, in a compiled loop, by that of their barrier.
+        """Let rows look up that will meet no update that can still come in, by the frontier of the
+        arrangement, or, in a compiled loop, by that of their barrier.
         """
         if self._span is not None:
             self._take_closed(frontiers[-1])
@@ -267,12 +270,14 @@ class LookupMachine(Machine):
             self.hold_back(frontiers[0])
 
     def _take_closed(self, frontier: Int64s) -> None:
-        """Let rows look up whose times are complete: of what they meet nothing comes any more either."""
+        """Let rows look up whose times are complete: no update that they meet can come in any more,
+        either.
+        """
         if self._closed is None or self._span is None:
             return
         delta = self._closed.take_ready(frontier)
         if delta.shape[1]:
-            # Of one epoch the integers are in the order of iterations.
+            # In a span of one epoch the integers are in the order of iterations.
             span = self.wide_span
             until = self._until(delta) if span is None else np.full(delta.shape[1], span[1])
             self._work.append(Work(delta, until))
@@ -292,19 +297,19 @@ class LookupMachine(Machine):
         self._is_in_span = False
 
     def first_asked(self) -> int | None:
-        """The first word of the span: what is from before it must be told from what is in it."""
+        """Return the first word of the span: earlier times must stay different from those in it."""
         return self._span[0] if self._is_in_span and self._span is not None else None
 
     def take_complete(self, frontier: Int64s) -> Int64s | None:
-        """Take the rows that meet nothing of what can still come in; `frontier`: of the arrangement.
+        """Let rows look up that will meet no update that can still come in; `frontier`: of the arrangement.
 
-        Returns these rows, sorted and summed; None if there are none.
+        Return these rows, sorted and summed; None if there are none.
         """
         if not len(self._waiting):
             return None
         bound: int | None = None
         if frontier.shape[0]:
-            # Nothing comes strictly before an origin any more if that is the least that can come.
+            # If the least time that can come is an origin, nothing comes strictly before that origin.
             bound = int(frontier.min()) + self.lookup.strictly
         parts = self._waiting.take(bound)
         if not parts:
@@ -319,37 +324,37 @@ class LookupMachine(Machine):
         return delta
 
     def _until(self, delta: Int64s) -> Int64s:
-        """Up to which integer each row meets what is there."""
+        """Return, for each row, the integer before which it meets updates."""
         origins = delta[_TIME if self.lookup.origin is None else self.lookup.origin]
         until: Int64s = origins + (0 if self.lookup.strictly else 1)
         return until
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing that `work` could do."""
+        """True if there is nothing for `work` to do."""
         return not self._work
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is here."""
+        """True if it has no rows."""
         return not self._work and not len(self._waiting) and (self._closed is None or not self._closed.rows)
 
     def work(self) -> Int64s | None:
-        """Return a piece of what can be made now, or all: int64[words + 2, m], neither sorted nor
+        """Return a piece of the rows that can be made now, or all: int64[words + 2, m], neither sorted nor
         consolidated.
         """
         if not self._work:
             return None
         pieces: list[Int64s] = []
-        made = 0
+        done = 0
         table = self._source.table
-        while self._work and made < MATCHED_ROWS_MAX:
+        while self._work and done < MATCHED_ROWS_MAX:
             work = self._work[0]
             rows, work.start = self.answers(work, table)
             is_done = work.start == work.delta.shape[1]
             if is_done:
                 self._work.popleft()
-            made += rows.shape[1] if is_done else MATCHED_ROWS_MAX
+            done += rows.shape[1] if is_done else MATCHED_ROWS_MAX
             if rows.shape[1]:
                 pieces.append(rows)
         if len(pieces) < 2:
@@ -357,13 +362,13 @@ class LookupMachine(Machine):
         return np.ascontiguousarray(np.concatenate(pieces, axis=1))
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch. What the arrangement has of before is before every origin, as it
-        was: these are of epochs after the anchor's.
+        """Count words from a later epoch. Earlier updates of the arrangement stay before every origin, since
+        origins are of epochs after the anchor's.
         """
         self._waiting.rebase(by)
         if self._closed is not None:
             self._closed.rebase(by, *self.times)
-        # What is past is of the anchor's epoch now, and nothing that is still to come is.
+        # Past updates are of the anchor's epoch now, and none that is still to come is.
         self._first_start = 1 << self.epoch
         if self._span is not None:
             start, bound = self._span
@@ -383,7 +388,7 @@ class LookupMachine(Machine):
             mark.words(work.delta[:-2])
 
     def needs(self) -> Int64s:
-        """Return the minimal times at which something may still be sent before more comes in, ascending."""
+        """Return the minimal times at which it may still send rows before more come in, ascending."""
         bounds = self._waiting.times()
         if self._closed is not None:
             bounds = self._closed.times(bounds)
@@ -393,14 +398,16 @@ class LookupMachine(Machine):
         return bounds
 
     def earliest(self) -> list[int]:
-        """Times of rows that are here, as integers, the least of them among them; none if there are none."""
+        """Return some times of its rows, as integers, including the least; none if it has no rows."""
         first = [int(work.delta[_TIME, work.start :].min()) for work in self._work]
         if self._closed is not None and self._closed.rows:
             first.append(int(self._closed.times(_NO_TIMES).min()))
         return [*first, self._waiting.first()] if len(self._waiting) else first
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Let the arrangement forget what no row will ask about; the first frontier is that of the rows."""
+        """Let the arrangement forget updates that no row will ask about; the first frontier is that of
+        the rows.
+        """
         self.hold_back(frontiers[0])
 
     def let_look(self, look: Callable[[], None]) -> None:
@@ -409,7 +416,9 @@ class LookupMachine(Machine):
             self._source.look = look
 
     def hold_back(self, frontier: Int64s) -> None:
-        """Let the arrangement forget what no row will ask about. `frontier`: of the rows that come in."""
+        """Let the arrangement forget updates that no row will ask about. `frontier`: of the rows that
+        come in.
+        """
         first = [int(frontier.min())] if frontier.shape[0] else []
         first += self.earliest()
         if not first:

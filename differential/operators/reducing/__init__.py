@@ -1,1 +1,1 @@
-"""What reduces need beside their machine: functions of groups, groups whose sums do not fit."""
+"""Parts of reduces beside their machine: functions of groups, and groups whose sums do not fit."""

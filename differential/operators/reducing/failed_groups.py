@@ -1,4 +1,4 @@
-"""What do readers learn of groups whose sums do not fit? One row of `FAILURES` for each such group."""
+"""Failures for groups whose sums do not fit: one row of `FAILURES` for each such group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class GroupFailures(NamedTuple):
     """How failures name groups and aggregates.
 
     asked   for each word of an answer what it is: see `Accumulation`
-    key     the columns of keys; names: of the aggregates
+    key     the columns of keys
+    names   of the aggregates
     """
 
     asked: Sequence[tuple[int, int, int, int, int]]

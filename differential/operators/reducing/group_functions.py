@@ -25,9 +25,9 @@ from timely.failure import text_of
 __all__ = ["UserGroupFunction", "on_words"]
 
 UserGroupFunction = Callable[[Row, list[tuple[Row, int]]], Iterable[object]]
-"""From a key and its group, as (row without the key columns, multiplicity), to the rows that it gives.
+"""From a key and its group, as (row without the key columns, multiplicity), to the rows of the answer.
 
-A row that is given is a tuple, or a bare value if one column is declared.
+A row of the answer is a tuple, or a bare value if one column is declared.
 """
 
 _Words = tuple[int, ...]
@@ -38,25 +38,26 @@ def on_words(
     function: UserGroupFunction,
     keys: Schema,
     rest: Schema,
-    given: Schema,
+    result: Schema,
     site: str,
     stage: str | None = None,
 ) -> GroupFunction:
-    """`function` of groups with the columns `keys` and `rest`, giving the columns `given`, as a function of
-    words.
+    """Return `function` as a function of words. Groups have the columns `keys` and `rest`, its answers the
+    columns `result`.
 
-    `stage`: errors are answers, too. Five texts follow each answer: empty, or record, stage, line, error and
-    traceback of a group on which the function fails.
+    With `stage`, errors are answers, too: five texts follow each answer. They are empty, or the record,
+    stage, line, error and traceback of a group on which the function fails.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__)
 
     def answer(key: Row, group: list[tuple[Row, int]]) -> Sequence[_Words]:
         try:
-            answers = [_as_row(each, given) for each in function(key, group)]
-            return _encoded(given, answers, name)
+            answers = [_as_row(each, result) for each in function(key, group)]
+            return _encoded(result, answers, name)
         except SchemaError as error:
             raise UserFunctionError(
-                f"reduce({name}) ({site}) on the group {shown(key)}: its result does not fit {given}: {error}"
+                f"reduce({name}) ({site}) on the group {shown(key)}: its result does not fit {result}: "
+                f"{error}"
             ) from error
         except Exception as error:
             raise UserFunctionError(
@@ -73,14 +74,16 @@ def on_words(
         try:
             return [(*words, *_no_error()) for words in answer(key, group)]
         except UserFunctionError as error:
-            said = [(record_text(f"{key}: {group}"), stage, *error_texts(error))]
-            return [(*_encoded(given, [_zeros(given)], name)[0], *_encoded(_ERRORS, said, name)[0])]
+            texts = [(record_text(f"{key}: {group}"), stage, *error_texts(error))]
+            return [(*_encoded(result, [_zeros(result)], name)[0], *_encoded(_ERRORS, texts, name)[0])]
 
-    return GroupFunction(call, given.width + (0 if stage is None else _ERRORS.width))
+    return GroupFunction(call, result.width + (0 if stage is None else _ERRORS.width))
 
 
 def _by_place(error: Exception) -> str:
-    """What to write for who took a key or a row for a record, as `map` gives them."""
+    """Return a hint if the function took a key or a row for a record, which `map` gets; else an empty
+    text.
+    """
     if isinstance(error, AttributeError) and type(error.obj) is tuple:
         return (
             "\n  Keys and rows of a group are tuples, without names: "
@@ -96,8 +99,8 @@ def _no_error() -> _Words:
     return _encoded(_ERRORS, [("",) * len(_ERRORS)], "no error")[0]
 
 
-def _zeros(given: Schema) -> Row:
-    """Some values of these columns."""
+def _zeros(result: Schema) -> Row:
+    """Return some values of these columns."""
     zeros: dict[str, object] = {
         "float": 0.0,
         "bool": False,
@@ -107,7 +110,7 @@ def _zeros(given: Schema) -> Row:
         "timestamp": _EPOCH,
     }
     zeros |= {"date": _EPOCH.date(), "decimal": Decimal(0)}
-    return tuple(None if column.type.nullable else zeros.get(column.type.kind, 0) for column in given)
+    return tuple(None if column.type.nullable else zeros.get(column.type.kind, 0) for column in result)
 
 
 def _encoded(schema: Schema, rows: Sequence[Row], name: str) -> list[_Words]:
@@ -122,9 +125,11 @@ def _decoded(schema: Schema, rows: list[_Words]) -> list[Row]:
     return decode_rows(schema, np.ascontiguousarray(words), SYMBOLS)
 
 
-def _as_row(answer: object, given: Schema) -> Row:
+def _as_row(answer: object, result: Schema) -> Row:
     if isinstance(answer, tuple | list):
         return tuple(answer)
-    if len(given) == 1:
+    if len(result) == 1:
         return (answer,)
-    raise SchemaError(f"a row of ({given}) is a tuple of {counted(len(given), 'value')}, not {shown(answer)}")
+    raise SchemaError(
+        f"a row of ({result}) is a tuple of {counted(len(result), 'value')}, not {shown(answer)}"
+    )

@@ -1,10 +1,10 @@
-"""Groups whose sums do not fit their columns: which are they, and what is said of the others?
+"""Groups whose sums do not fit their columns: which they are, and the corrections for all other groups.
 
-A kernel that finds such a group notes it, and its result is dropped. Then its keys are divided until the
-groups that fit are by themselves; they are reduced as ever. Of the others the same kernel is asked for the
-sums as they are kept, as components that always fit. What it says of these is what has to be said of the
-answers, row for row, for an answer is a function of the components: the rows for which the function has no
-value are failures, each with its time and its difference.
+A kernel that finds such a group notes it, and its result is dropped. Then the keys are divided until groups
+that fit are by themselves; these are reduced as usual. For the others the same kernel computes the sums as
+they are kept, as components, which always fit. An answer is a function of the components. So the corrections
+of components are, row for row, corrections of answers; the rows for which the function has no value are
+failures, each with its time and its difference.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from progress.compiled.arrays import Bools, Int64s
 __all__ = ["FailedGroup", "Reduced", "reduce_apart"]
 
 _KEYS_MIN: Final = 16
-"""So few keys are not divided any more."""
+"""Up to this many keys are not divided any more."""
 
 _Reduce = Callable[[Int64s, Int64s], tuple[Int64s, Int64s]]
-"""From ready rows and pending pairs to corrections and what stays pending."""
+"""From ready rows and pending pairs to corrections and the pairs that stay pending."""
 
 
 class FailedGroup(NamedTuple):
-    """A change of a group without an answer: key words, which word of the answer does not fit, time and
+    """A change of a group without an answer: key words, the word of the answer that does not fit, time and
     difference.
     """
 
@@ -40,7 +40,7 @@ class FailedGroup(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """What is said of ready rows: corrections, what stays pending, and the groups without an answer."""
+    """The result for ready rows: corrections, pairs that stay pending, and groups without an answer."""
 
     corrections: Int64s
     pended: Int64s
@@ -50,11 +50,11 @@ class Reduced(NamedTuple):
 def reduce_apart(
     ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, asked: Int64s
 ) -> Reduced:
-    """As `reduce_sums`, with groups that do not fit apart. Raises OverflowError only if a multiplicity leaves
-    64 bits.
+    """Reduce as `reduce_sums` does, and return groups that do not fit separately. Raises OverflowError only
+    if a multiplicity leaves 64 bits.
     """
     kw = int(shape[0])
-    said: list[Int64s] = []
+    corrected: list[Int64s] = []
     pended: list[Int64s] = []
     failed: list[FailedGroup] = []
     waiting = [(ready, pending)]
@@ -72,24 +72,24 @@ def reduce_apart(
                 continue
         else:
             corrections, left = _by_components(rows, pairs, table, frontier, shape, asked, failed)
-        said.append(corrections)
+        corrected.append(corrections)
         pended.append(left)
     return Reduced(
-        sort_consolidate(np.concatenate(said, axis=1)),
+        sort_consolidate(np.concatenate(corrected, axis=1)),
         np.ascontiguousarray(np.concatenate(pended, axis=1)),
         failed,
     )
 
 
 def _part(rows: Int64s, pairs: Int64s, key: Int64s, kw: int, before: bool) -> tuple[Int64s, Int64s]:
-    """Rows and pairs with keys before `key`, or with all others."""
+    """Return the rows and pairs with keys before `key`, or all others."""
     return tuple(  # type: ignore[return-value]  # of two
         np.ascontiguousarray(words[:, _is_before(words[:kw], key) == before]) for words in (rows, pairs)
     )
 
 
 def _is_before(keys: Int64s, key: Int64s) -> Bools:
-    """Which columns of `keys` are less than `key`, word by word."""
+    """Return, for each column of `keys`, whether it is less than `key`, word by word."""
     less = np.zeros(keys.shape[1], np.bool_)
     same = np.ones(keys.shape[1], np.bool_)
     for word in range(keys.shape[0]):
@@ -107,7 +107,9 @@ def _by_components(
     asked: Int64s,
     failed: list[FailedGroup],
 ) -> tuple[Int64s, Int64s]:
-    """Corrections and what stays pending of few keys; groups without an answer are added to `failed`."""
+    """Return corrections and pairs that stay pending, for few keys. Add groups without an answer to
+    `failed`.
+    """
     kw, words = int(shape[0]), asked.shape[1]
     components, needed = int(asked[5, 0]), int(asked[6, 0])
     columns = [(COUNT, component, -1, 0, 0, components, needed) for component in range(components)]
@@ -115,7 +117,7 @@ def _by_components(
     other = shape.copy()
     other[3] = components
     raw, pended = reduce_sums(ready, pending, table, frontier, other, of_components)
-    made: list[Sequence[int]] = []
+    corrections: list[Sequence[int]] = []
     for row in raw.T:
         key: tuple[int, ...] = tuple(row[:kw].tolist())
         time, diff = int(row[-2]), int(row[-1])
@@ -128,5 +130,5 @@ def _by_components(
                 failed.append(FailedGroup(key, column, time, diff))
                 break
         else:
-            made.append((*key, *answer, time, diff))
-    return np.array(made, np.int64).reshape(-1, kw + words + 2).T.copy(), pended
+            corrections.append((*key, *answer, time, diff))
+    return np.array(corrections, np.int64).reshape(-1, kw + words + 2).T.copy(), pended

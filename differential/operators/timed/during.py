@@ -1,17 +1,17 @@
-"""When is a row there, by epochs that the row itself names? No state, mostly: what is to leave is sent with
-the epoch at which it leaves (`later.py`).
+"""Rows that are there between two epochs that they name themselves. The vertex keeps hardly any state: it
+sends a removal at once, with the epoch at which the row leaves (`later.py`).
 
-A row's time may be later than that of the message it comes in. So an update d of a row at time t becomes
+A row's time may be later than that of its message. So an update d of a row at time t becomes
 
     + d   at t, or at the row's first epoch if that is later
     - d   at t, or at the epoch from which on it is gone, if that is later
 
-and nothing at all if the two are the same. At the time T these count together d once if t ≤ T and T's epoch
-lies between the two, and nothing otherwise; loop counters stay what they are, so this holds in loops, too.
-An epoch after `EPOCH_MAX` never comes.
+and nothing at all if the two are the same. At the time T these add up to d if t ≤ T and T's epoch is from the
+first of the two on and before the second, and to 0 otherwise. Loop counters do not change, so this holds in
+loops, too. An epoch after `EPOCH_MAX` never comes.
 
-Whoever waits for complete times keeps what is to leave until then: a row that leaves in a million epochs
-takes its memory as long.
+A stage that waits for complete times keeps removals until then: a row that leaves in a million epochs takes
+memory until then.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ _FOREVER: Final = EPOCH_MAX + 1
 def during_rows(
     words: Int64s, epoch_field: tuple[int, int], bounds: tuple[int, int]
 ) -> tuple[Int64s, Int64s]:
-    """Rows without their bounds, with times that have no epoch, and the epochs at which they come and leave.
+    """Return rows without their bounds, with times that have no epoch, and the epochs at which they come
+    and leave.
 
     words         int64[width + bound words + 2, n]
-    epoch_field   where a time word has its epoch, and from which one it counts: (shift, anchor)
-    bounds        words of the two bounds, at the end of a row: 2 for one that may be null, else 1
+    epoch_field   the position of the epoch in a time word, and the epoch that it counts from: (shift, anchor)
+    bounds        the number of words of the two bounds, at the end of a row: 2 for one that may be null,
+                  else 1
     """
     shift, anchor = epoch_field
     at = words.shape[0] - 2
@@ -63,7 +65,9 @@ def during_rows(
 
 
 def on_time_rows(words: Int64s, epoch_field: tuple[int, int], bound: int, late: bool) -> Int64s:
-    """Rows without their deadline that come at an epoch up to it, or (`late`) after it; null: never late."""
+    """Return, without their deadline, the rows that come at an epoch up to it, or (`late`) after it. A row
+    whose deadline is null is never late.
+    """
     shift, anchor = epoch_field
     at = words.shape[0] - 2
     epochs = (words[at] >> shift) + anchor
@@ -72,12 +76,12 @@ def on_time_rows(words: Int64s, epoch_field: tuple[int, int], bound: int, late: 
 
 
 def _bound(words: Int64s, stop: int, size: int, instead: int) -> Int64s:
-    """The column of `size` words that ends before the word `stop`; `instead` where it is null."""
+    """Return the column of `size` words that ends before the word `stop`; `instead` where it is null."""
     return words[stop - 1] if size == 1 else np.where(words[stop - 2] != 0, words[stop - 1], instead)
 
 
 def _moved(words: Int64s, width: int, chosen: Bools, times: Int64s) -> Int64s:
-    """The first `width` words of the chosen rows, at these times."""
+    """Return the first `width` words of the chosen rows, at these times."""
     rows = np.flatnonzero(chosen)
     out = np.empty((width + 2, rows.size), dtype=np.int64)
     out[:width] = words[:width].take(rows, 1)
@@ -87,39 +91,41 @@ def _moved(words: Int64s, width: int, chosen: Bools, times: Int64s) -> Int64s:
 
 
 def _field(code: TimeCode) -> tuple[int, int]:
-    """Where words have their epoch, and from which one it counts."""
+    """Return the position of the epoch in a time word, and the epoch that it counts from."""
     return code.layout.shifts[0], code.anchor.epoch
 
 
 class DuringVertex(LaterVertex):
-    """Rows that end in two bounds (of so many words each): each from its first epoch to before its second."""
+    """Takes rows that end in two bounds (of `bounds` words): each is there from the first to before the
+    second.
+    """
 
     def __init__(self, bounds: tuple[int, int]) -> None:
         super().__init__()
         self._bounds = bounds
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Send on at once what came in, under the times at which it came in."""
+        """Send the rows on at once, under the times of their messages."""
         for word, batch in messages:
             rows, epochs = during_rows(words_of(batch), _field(self.code), self._bounds)
             self.send_later(rows, epochs, word)
 
     def symbols(self, mark: Mark) -> None:
-        """Rows of far epochs."""
+        """Show the words of rows of far epochs."""
         super().symbols(mark)
 
 
 class OnTimeVertex(PassingVertex):
-    """Rows that end in a deadline (of so many words): those that meet it, or the others."""
+    """Takes rows that end in a deadline (of `bound` words), and passes those that meet it, or the others."""
 
     def __init__(self, bound: int, late: bool, words: int) -> None:
-        """`words`: of a row with its deadline."""
+        """`words`: the number of words of a row with its deadline."""
         super().__init__(words, words - bound)
         self._deadline_words = bound
         self._late = late
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Send on at once what came in, under the times at which it came in."""
+        """Send the rows on at once, under the times of their messages."""
         for word, batch in messages:
             for rows in self.passed(words_of(batch)):
                 self.send(0, UpdateBatch(rows), word)
@@ -129,4 +135,4 @@ class OnTimeVertex(PassingVertex):
         return (on_time_rows(words, _field(self.code), self._deadline_words, self._late),)
 
     def symbols(self, mark: Mark) -> None:
-        """None: it keeps nothing."""
+        """Show nothing: it keeps nothing."""

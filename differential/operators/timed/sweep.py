@@ -2,12 +2,12 @@
 
     answers of a group = function(its rows)        at every time at which the group may have changed
 
-What is put out is the answers less what was put out for the key before. A key with changes at several
-times is looked at in rounds, one time each, for what is put out at one counts at later ones.
+The output of a key is its answers less its earlier output. A key with changes at several times is worked on
+in rounds, one time each, since the output at one time counts at later ones.
 
-Where little has changed, only the spans of time around it are gone through, as if each were a group
+If little has changed, only the spans around the changes are swept, as if each were a group
 (`kernels/sweeps/near.py`): a change of a large group costs what is around it. Pending times are those of a
-whole key, which is gone through then; they come up in loops alone.
+whole key, which is swept as a whole then; they come up in loops only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _RULES: Final[Mapping[Rule, int]] = {"sessions": SESSIONS, "nearest": NEAREST}
 
 @dataclass(frozen=True)
 class SweepFunction:
-    """What a group's rows, sorted, become: `words` words each. See `kernels/sweeps/sweep.py`."""
+    """A function from a group's rows, sorted, to answers of `words` words. See `kernels/sweeps/sweep.py`."""
 
     rule: Rule
     options: tuple[int, ...]
@@ -53,9 +53,9 @@ def swept_near(
     function: SweepFunction,
     layout: tuple[int, int, int],
 ) -> tuple[Int64s, Int64s]:
-    """Corrections, and (key, time) pairs that are pending from now on, where nothing was pending.
+    """Return corrections, and the pairs (key, time) that are pending from now on. Requires: none are pending.
 
-    Arguments as those of `collect_groups`; layout: kw, vw, guards.
+    The arguments are those of `collect_groups`; layout: kw, vw, guards.
     """
     kw, vw, guards = layout
     forward = function.options[1] if function.rule == "nearest" else 0
@@ -65,29 +65,29 @@ def swept_near(
     nothing = np.empty((kw + 2, 0), np.int64)
     lines = _line_of(rows, guards), _line_of(before, guards)
     groups, members, history, pended = collect_groups(changed, nothing, *lines, frontier, one_more)
-    found = swept(groups, members, history, function, (kw + 1, guards))
-    corrections = sort_consolidate(np.delete(found, kw, axis=0))
+    swept_rows = swept(groups, members, history, function, (kw + 1, guards))
+    corrections = sort_consolidate(np.delete(swept_rows, kw, axis=0))
     return corrections, np.ascontiguousarray(np.unique(np.delete(pended, kw, axis=0), axis=1))
 
 
 def _line_of(words: Int64s, guards: int) -> Int64s:
-    """The run table of rows that are nowhere else; they must outlive it."""
+    """Return a run table of these rows, which must outlive it."""
     line = np.zeros((1, HEADER + 3 * words.shape[0]), np.int64)
     describe_words(words, words.shape[1], line, 0)
-    line[0, LUB] = ~guards & ((1 << 63) - 1)  # which no time is later than
+    line[0, LUB] = ~guards & ((1 << 63) - 1)  # no time is later than this
     return line
 
 
 def swept(
     groups: Int64s, rows: Int64s, history: Int64s, function: SweepFunction, layout: tuple[int, int]
 ) -> Int64s:
-    """Corrections, sorted and consolidated, for what `collect_groups` has found; layout: kw, guards."""
+    """Return corrections, sorted and consolidated, for the groups of `collect_groups`; layout: kw, guards."""
     kw, guards = layout
     words = function.words
     if groups.shape[1] == 0:
         return np.empty((kw + words + 2, 0), np.int64)
     options = np.array(function.options, np.int64)
-    made = _KERNELS[function.rule](rows, np.ascontiguousarray(groups[kw + 1 : kw + 3]), options)
+    answers = _KERNELS[function.rule](rows, np.ascontiguousarray(groups[kw + 1 : kw + 3]), options)
     # A key's groups are neighbours, times ascending; they have one history.
     firsts = np.flatnonzero(_new_key(groups, kw))
     number = np.zeros(groups.shape[1], np.int64)
@@ -101,7 +101,7 @@ def swept(
         now = np.flatnonzero(rounds == turn)
         at = np.full(firsts.size, -1, np.int64)
         at[key_of[now]] = now
-        change = _round(groups, made, (pool, pool_key, at), kw, guards)
+        change = _round(groups, answers, (pool, pool_key, at), kw, guards)
         out.append(change[1:])
         if turn < int(rounds.max()):
             pool = np.concatenate([pool, change[1 + kw :]], axis=1)
@@ -110,14 +110,14 @@ def swept(
 
 
 def _round(
-    groups: Int64s, made: Int64s, before: tuple[Int64s, Int64s, Int64s], kw: int, guards: int
+    groups: Int64s, answers: Int64s, before: tuple[Int64s, Int64s, Int64s], kw: int, guards: int
 ) -> Int64s:
-    """Number of the group, key, answer, time and diff of what makes the groups of one round right."""
+    """Return the corrections of the groups of one round: number of the group, key, answer, time and diff."""
     pool, pool_key, at = before
-    words = made.shape[0] - 2
+    words = answers.shape[0] - 2
     is_now = np.zeros(groups.shape[1], np.bool_)
     is_now[at[at >= 0]] = True
-    new = made[:, is_now[made[-1]]]
+    new = answers[:, is_now[answers[-1]]]
     group = at[pool_key]
     counts: Bools = group >= 0
     counts &= ((groups[kw, group] | guards) - pool[-2]) & guards == guards
@@ -138,7 +138,7 @@ def _round(
 
 
 def _new_key(groups: Int64s, kw: int) -> Bools:
-    """Where another key begins; the first is one."""
+    """Return, for each group, whether a new key begins with it, as with the first."""
     is_new = np.zeros(groups.shape[1], np.bool_)
     is_new[0] = True
     for column in range(kw):
@@ -147,7 +147,7 @@ def _new_key(groups: Int64s, kw: int) -> Bools:
 
 
 def _ranges(starts: Int64s, sizes: Int64s) -> Int64s:
-    """The whole numbers from each start on, as many as its size, one after another."""
+    """Return the whole numbers from each start on, as many as its size, one after another."""
     before: Int64s = np.cumsum(sizes, dtype=np.int64) - sizes
-    found: Int64s = np.arange(int(sizes.sum()), dtype=np.int64) + (starts - before).repeat(sizes)
-    return found
+    numbers: Int64s = np.arange(int(sizes.sum()), dtype=np.int64) + (starts - before).repeat(sizes)
+    return numbers

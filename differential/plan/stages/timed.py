@@ -11,7 +11,7 @@ from ...columns.schema import Schema
 from ...expressions.expression import col
 from ...operators.table_io import TableIn
 from ...operators.timed.during import DuringVertex, OnTimeVertex
-from ...operators.timed.keyed_io import KeyedTableIn, said_schema
+from ...operators.timed.keyed_io import KeyedTableIn, entry_schema
 from ...operators.timed.latest import CheckedMachine, LatestMachine
 from ...operators.vertices import MachineVertex, show_schema
 from ..facts import moves_columns
@@ -89,7 +89,7 @@ def input_stage(node: Input) -> InputStage | None:
             machine.show_rows(show_schema(ordered))
             return machine
 
-        return InputStage(said_schema(node.columns), node.keys, lambda: MachineVertex(latest), ordered)
+        return InputStage(entry_schema(node.columns), node.keys, lambda: MachineVertex(latest), ordered)
     if node.mode == "checked":
         rows = Schema(node.columns.columns[:-1])
 

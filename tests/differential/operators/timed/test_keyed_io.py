@@ -12,7 +12,7 @@ from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
 from differential.columns.update_batch import words_of
 from differential.errors import SchemaError
-from differential.operators.timed.keyed_io import KeyedTableIn, said_schema
+from differential.operators.timed.keyed_io import KeyedTableIn, entry_schema
 from differential.operators.timed.latest import INHERITED
 from timely.errors import MisuseError
 from timely.running.core import Worker
@@ -32,7 +32,7 @@ def _words(codec: KeyedTableIn, rows: list[tuple[object, ...]], diff: object = 1
 
 
 def test_values_deletions_and_the_order_are_words_behind_the_columns() -> None:
-    assert said_schema(SCHEMA).width == 7
+    assert entry_schema(SCHEMA).width == 7
     #                                     id n note  value order place time diff
     assert _words(CODEC, [(1, 5, None)]) == [(1, 5, 0, 0, 1, 0, 0, 7, 1)]
     assert _words(CODEC, [(1,)], -1) == [(1, 0, 0, 0, 0, 0, 0, 7, 1)]
