@@ -1,1 +1,1 @@
-"""What a vertex is, and those at the rim of every dataflow: inputs, captured outputs, probes."""
+"""The class of vertices, and the vertices at the rim of every dataflow: inputs, captured outputs, probes."""

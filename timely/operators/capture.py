@@ -1,7 +1,7 @@
-"""Outputs: what a dataflow produced, by epoch, readable once the epoch is complete.
+"""Outputs: the rows that a dataflow produced, by epoch, readable once the epoch is complete.
 
-A `CaptureVertex` puts what comes in into an `OutputLog`; frontier news tell the log which epochs are
-complete. The log knows the form of the rows; records are here, collections bring their own.
+A `CaptureVertex` puts the rows that come in into an `OutputLog`; frontier news tell the log which epochs are
+complete. The log knows the form of the rows; the one for records is here, collections bring their own.
 """
 
 from __future__ import annotations
@@ -32,71 +32,71 @@ class OutputLog(Protocol):
     """Keeps the batches of one output on one worker."""
 
     def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
-        """Called once, before anything is added: how times are packed into words, and which epochs have no
-        answer; None: all have one.
+        """Learn how words pack times, and which epochs have no answer; None: all have one. Called once,
+        before anything is added.
         """
         ...
 
     def add(self, epoch: int, batch: Batch) -> None:
-        """A batch whose rows are at or after `epoch`."""
+        """Take in a batch whose rows are at or after `epoch`."""
         ...
 
     def complete(self, epoch: int) -> None:
-        """All epochs before `epoch` are complete. What goes wrong here ends the dataflow."""
+        """Learn that all epochs before `epoch` are complete. An error here ends the dataflow."""
         ...
 
     def note_complete(self, epoch: int) -> None:
-        """The same if `is_settled`: nothing is done now, and nothing goes wrong."""
+        """Learn the same, if `is_settled`: this does nothing else, and raises nothing."""
         ...
 
     @property
     def is_settled(self) -> bool:
-        """Whether to complete epochs is not more than to note it: what there is to do is left to readers."""
+        """True if completing an epoch is no more than noting it: readers do the rest."""
         ...
 
     def settle(self) -> None:
-        """Do what was put off for who reads: called before words count from a later epoch."""
+        """Do what was put off until somebody reads. Called before words count from a later epoch."""
         ...
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """Rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
-        collections, `diff`. What changed in epochs without an answer is a change of the next one that has
-        one.
+        """Return rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
+        collections, `diff`. Changes of an epoch without an answer are changes of the next epoch that has one.
         """
         ...
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """The collection accumulated up to `epoch`, which is complete and has an answer, with the column
-        `diff`.
+        """Return the collection accumulated up to `epoch`, which is complete and has an answer, with the
+        column `diff`.
         """
         ...
 
     def piece(self, wanted: Wanted) -> Cut:
-        """Some of the rows that `changes` or `snapshot` would give; the order of all is always the same."""
+        """Return some of the rows of `changes` or `snapshot`; the order of all rows is always the same."""
         ...
 
     def extent(self) -> tuple[int, int]:
-        """The first epoch whose changes are kept, and the epoch behind the last complete one that had any."""
-        ...
-
-    def forget(self, stop: int) -> None:
-        """Changes of epochs before `stop` will not be asked for again; asking all the same is a
-        `ForgottenError`.
+        """Return the first epoch whose changes are kept, and the one behind the last complete one with
+        changes.
         """
         ...
 
+    def forget(self, stop: int) -> None:
+        """Drop changes of epochs before `stop`; asking for them from now on raises `ForgottenError`."""
+        ...
+
     def tidy(self) -> None:
-        """Let go of what was made for readers who have not come back."""
+        """Drop what was made for readers that have not come back."""
         ...
 
     def take_over(self, other: OutputLog, epoch: int) -> bool:
-        """Go on at `epoch` where `other` stops: its changes before, then what is different here, then what
-        comes here. Both have all before `epoch`. False: there is nothing that would add up.
+        """Go on at `epoch` where `other` stops: with its earlier changes, then the difference between the
+        two, then the rows that come here. Both have all rows before `epoch`. Return False if rows have no
+        differences that would add up.
         """
         ...
 
     def rebase(self, by: Rebase) -> None:
-        """Time words count from a later epoch: see `Vertex.rebase`."""
+        """Count time words from a later epoch: see `Vertex.rebase`."""
         ...
 
     def symbols(self, mark: Mark) -> None:
@@ -108,11 +108,11 @@ class OutputCodec(Protocol):
     """Makes logs; its description is part of the fingerprint."""
 
     def new_log(self) -> OutputLog:
-        """A log for one worker."""
+        """Return a log for one worker."""
         ...
 
     def describe(self) -> str:
-        """Stable text."""
+        """Return a stable text."""
         ...
 
 
@@ -127,7 +127,7 @@ class RecordLog:
         self._forgotten_before = 0
 
     def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
-        """Records carry no time words; those of epochs without an answer are handed out in no other epoch."""
+        """Do nothing: records have no time words; those of epochs without an answer go to no other epoch."""
         del code, failures
 
     def add(self, epoch: int, batch: Batch) -> None:
@@ -141,7 +141,7 @@ class RecordLog:
 
     @property
     def is_settled(self) -> bool:
-        """Always: what is complete is only listed."""
+        """True: completing an epoch only lists it."""
         return True
 
     def note_complete(self, epoch: int) -> None:
@@ -149,17 +149,17 @@ class RecordLog:
         self.complete(epoch)
 
     def complete(self, epoch: int) -> None:
-        """Remember how far it is complete."""
+        """Remember that all epochs before `epoch` are complete."""
         assert epoch >= self._complete
         self._complete = epoch
         while self._open and self._open[0] < epoch:
             self._done.append(heapq.heappop(self._open))
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: nothing is put off."""
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """Columns `epoch` (int64) and `record` (msgpack)."""
+        """Return the columns `epoch` (int64) and `record` (msgpack)."""
         check_kept(start, self._forgotten_before)
         epochs: list[int] = []
         packed: list[bytes] = []
@@ -169,45 +169,47 @@ class RecordLog:
         return pa.Table.from_arrays([int64_array(epochs), binary_array(packed)], ["epoch", "record"])
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """Refused: records have no differences to accumulate."""
+        """Raise MisuseError: records have no differences to accumulate."""
         del epoch
         raise MisuseError("this output carries records, which accumulate to nothing: read changes()")
 
     def piece(self, wanted: Wanted) -> Cut:
-        """Refused: records have no columns."""
+        """Raise MisuseError: records have no columns."""
         del wanted
         raise MisuseError("this output carries records, which have no columns: read changes()")
 
     def extent(self) -> tuple[int, int]:
-        """From what was forgotten to what has come."""
+        """Return the first epoch that is not forgotten, and the one behind the last complete one with
+        records.
+        """
         return self._forgotten_before, self._done[-1] + 1 if self._done else self._forgotten_before
 
     def forget(self, stop: int) -> None:
-        """Drop old records."""
-        gone = bisect_left(self._done, stop)
-        for epoch in self._done[:gone]:
+        """Drop records of epochs before `stop`."""
+        count = bisect_left(self._done, stop)
+        for epoch in self._done[:count]:
             del self._records[epoch]
-        del self._done[:gone]
+        del self._done[:count]
         self._forgotten_before = max(self._forgotten_before, min(stop, self._complete))
 
     def tidy(self) -> None:
-        """Nothing is made for readers."""
+        """Do nothing: nothing is made for readers."""
 
     def take_over(self, other: OutputLog, epoch: int) -> bool:
-        """Refused: records have no differences."""
+        """Return False: records have no differences."""
         del other, epoch
         return False
 
     def rebase(self, by: Rebase) -> None:
-        """Records carry no time words."""
+        """Do nothing: records have no time words."""
 
     def symbols(self, mark: Mark) -> None:
-        """Records hold values, not words."""
+        """Show nothing: records hold values, not words."""
 
 
 def check_kept(start: int, forgotten_before: int) -> None:
-    """Raise `ForgottenError` if changes from `start` on are asked for and some of them are gone, and
-    `MisuseError` for epochs that never were.
+    """Raise `ForgottenError` if some changes from `start` on are forgotten, and `MisuseError` if `start` is
+    no epoch.
     """
     if start < 0:
         raise MisuseError(
@@ -238,19 +240,19 @@ class RecordsOut:
     """Outputs of Python records."""
 
     def new_log(self) -> OutputLog:
-        """An empty log."""
+        """Return an empty log."""
         return RecordLog()
 
     def describe(self) -> str:
-        """Its name."""
+        """Return the name of the form of rows."""
         return "records"
 
 
 class CaptureVertex(Vertex):
-    """Puts all that comes in into a log.
+    """Puts all rows that come in into a log.
 
-    Few rows are put in order by who reads them, and then nothing is to be done when their epoch is complete:
-    the vertex has no turn for that, and looks at its frontier when somebody asks.
+    Readers sort few rows. Then there is nothing to do when an epoch is complete: the vertex gets no turn for
+    that, and looks at its frontier when somebody asks.
     """
 
     word_times: ClassVar[bool] = True
@@ -261,18 +263,18 @@ class CaptureVertex(Vertex):
         self._log = log
         self._ports = 1 if failures is None else 2
         self.failures = failures
-        """Which epochs have no answer, and why; None: all have one."""
+        """The log that knows which epochs have no answer, and why; None: all have one."""
         self.places = ReaderPositions()
         self._complete_before = 0
 
     def on_start(self) -> None:
-        """The log learns the form of times."""
+        """Let the logs learn the form of times."""
         if self.failures is not None:
             self.failures.start(self.code)
         self._log.start(self.code, self.failures)
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Into the log, by epoch."""
+        """Put batches into the log, by epoch."""
         runner, log = self._runner, self._log
         if port == FAILURES_PORT:
             assert self.failures is not None
@@ -286,22 +288,22 @@ class CaptureVertex(Vertex):
 
     @property
     def _is_settled(self) -> bool:
-        """Whether completing an epoch is no more than noting it."""
+        """True if completing an epoch is no more than noting it."""
         return self._log.is_settled and (self.failures is None or self.failures.is_settled)
 
     def on_frontier(self) -> None:
-        """Epochs before the frontier are complete; with an empty frontier all are."""
+        """Tell the logs that epochs before the frontier are complete; all are, if the frontier is empty."""
         epoch = self._frontier_epoch()
         if epoch > self._complete_before:
             if self.failures is not None:
                 self.failures.complete(epoch)
             self._log.complete(epoch)
-            self._complete_before = epoch  # not before: what the log fails to complete nobody may read
+            self._complete_before = epoch  # last: nobody may read an epoch that the log fails to complete
         self._runner.wants_frontier = not self._is_settled
 
     @property
     def log(self) -> OutputLog:
-        """What has come in; it knows how far that is complete."""
+        """The log; it has been told of all epochs that are complete."""
         assert self.complete_before >= 0
         return self._log
 
@@ -309,9 +311,9 @@ class CaptureVertex(Vertex):
     def complete_before(self) -> int:
         """The first epoch that is not complete, in this worker's view.
 
-        Nobody sees an epoch as complete before all who have heard of that have had their turn: one of them
-        may end the dataflow, since something does not hold in it. As long as somebody is to have his, this
-        has one, too.
+        Law: nobody sees an epoch as complete before every vertex here that has heard so has had its turn. One
+        of them may end the dataflow, because a claim does not hold in that epoch. As long as some vertex is
+        still to have its turn, this vertex asks for one, too.
         """
         runner = self._bound
         if runner is not None and runner.has_frontier_news and not runner.wants_frontier:
@@ -340,8 +342,8 @@ class CaptureVertex(Vertex):
         return FOREVER if first is None else runner.code.epoch_of(first)
 
     def changes(self, start: int, stop: int) -> pa.Table:
-        """See `OutputLog.changes`. Raises why the last of these epochs has no answer; of records, which one
-        epoch cannot make up for another, why the first that has none does not.
+        """See `OutputLog.changes`. Raises the error of the last of these epochs, if it has no answer. For
+        records, which no later epoch makes up for, raises the error of the first epoch without an answer.
         """
         if self.failures is not None and start < stop:
             error = self.failures.error_at(stop - 1)
@@ -352,30 +354,32 @@ class CaptureVertex(Vertex):
         return self._log.changes(start, stop)
 
     def snapshot(self, epoch: int) -> pa.Table:
-        """See `OutputLog.snapshot`. Raises why that epoch has no answer."""
+        """See `OutputLog.snapshot`. Raises the error of that epoch, if it has no answer."""
         self.check_answer(epoch)
         return self._log.snapshot(epoch)
 
     def check_answer(self, epoch: int) -> None:
-        """Raise why this complete epoch has no answer, if it has none."""
+        """Raise the error of this complete epoch, if it has no answer."""
         if self.failures is not None and epoch >= 0:
             error = self.failures.error_at(epoch)
             if error is not None:
                 raise error
 
     def extent(self) -> tuple[int, int]:
-        """See `OutputLog.extent`; an epoch at which something failed is one that had changes."""
-        kept, last = self.log.extent()
-        return kept, last if self.failures is None else max(last, self.failures.changed_before())
+        """See `OutputLog.extent`; an epoch at which failures changed counts as one with changes."""
+        first, last = self.log.extent()
+        return first, last if self.failures is None else max(last, self.failures.changed_before())
 
     def forget(self, stop: int) -> None:
-        """Changes of epochs before `stop` will not be asked for again."""
+        """Drop changes of epochs before `stop`."""
         self._log.forget(stop)
         if self.failures is not None:
             self.failures.forget(stop)
 
     def catch_up(self) -> None:
-        """Words of complete epochs become ordinary epochs while it is known which these are."""
+        """Turn words of complete epochs into epoch numbers, while the words still count from the old
+        anchor.
+        """
         if not self._runner.wants_frontier:
             self._note_complete()
         if self.failures is not None:
@@ -395,17 +399,17 @@ class CaptureVertex(Vertex):
         return True
 
     def rebase(self, by: Rebase) -> None:
-        """The log's times."""
+        """Move the times of the logs."""
         self._log.rebase(by)
         if self.failures is not None:
             self.failures.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Those of the log."""
+        """Show the words of the logs."""
         if self.failures is not None:
             self.failures.symbols(mark)
         mark.holder(self._log, f"{self!r}, whose log is a {type(self._log).__name__}")
 
 
 FOREVER = 2**62
-"""An epoch after all others: where the frontier of a closed dataflow is."""
+"""An epoch after all others: the frontier of a closed dataflow."""

@@ -1,14 +1,14 @@
-"""A compiled loop: all stages of a loop, run together by whoever knows their vertices better than a worker
+"""A compiled loop: all stages of a loop, run together by code that knows their vertices better than a worker
 does.
 
 To progress tracking a compiled loop is one stage, which holds the first epoch in which anything of it is
-outstanding: what goes on in the loop has times of its own, which nobody outside sees. So a compiled loop may
-do as it likes inside, as long as
+outstanding: rows in the loop have times of their own, which nobody outside sees. So a compiled loop may do as
+it likes inside, as long as
 
-    what it sends is at or after the epoch that its runner holds (`CompiledLoop.first`)
-    its runner holds an epoch until all that it will send there is sent
+    every row that it sends is at or after the epoch that its runner holds (`CompiledLoop.first`)
+    its runner holds an epoch until all rows that it will send there are sent
 
-and it is only asked to finish epochs for which nothing more will come.
+and its runner asks it only to finish epochs for which no more rows will come.
 
 Closed epochs are done in *spans*: all epochs that are closed when one begins, together. With several workers
 each runs its share of the loop, and they go in step, in *rounds*: `running/stages/compiled_loop.py` says how.
@@ -63,23 +63,23 @@ class LinkUse(Protocol):
     messages_sent: int
 
     def carry(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
-        """What becomes of a batch on its way: it and its word as they arrive, or None for no rows."""
+        """Return a batch and its word as they arrive, or None if no rows do."""
         ...
 
     def divided(self, batch: Batch, word: int) -> list[Batch | None]:
-        """The rows of each worker, by index, of a batch as it arrives; None where there are none."""
+        """Return the rows of an arriving batch for each worker, by index; None where there are none."""
         ...
 
     def send(self, batch: Batch, word: int) -> None:
-        """Send a batch to where it belongs, outside of the loop."""
+        """Send a batch to its targets outside of the loop."""
         ...
 
     def send_made(self, batch: Batch, word: int) -> None:
-        """The same of a batch that the connector's transform has been applied to already."""
+        """Send a batch in the same way, without the connector's transform, which was applied already."""
         ...
 
     def count_round(self, word: int, rows: int) -> None:
-        """Count rows that have gone round, for whoever asks how a loop went."""
+        """Count rows that have gone round, for reports about the loop."""
         ...
 
 
@@ -98,7 +98,7 @@ class Link(NamedTuple):
     is_round: bool
     use: LinkUse
     route: object | None
-    """Which worker gets which rows; None: they stay."""
+    """The route that decides which worker gets which rows; None: they stay."""
 
 
 class LoopSite(NamedTuple):
@@ -108,27 +108,27 @@ class LoopSite(NamedTuple):
     links: Sequence[Link]
     layout: TimeLayout
     fed: Sequence[tuple[int, int]]
-    """The stages and ports at which something comes in from outside."""
+    """The stages and ports at which rows come in from outside."""
     worker: int
     workers: int
-    """Index of this worker, and how many there are."""
+    """The index of this worker, and the number of workers."""
     routing: Routing
-    """Which of them has which keys, in the loop."""
+    """The routing in the loop: which worker has which keys."""
 
 
 class Vote(NamedTuple):
-    """What one worker says of a loop to all others in one round. Epochs are counted from 0.
+    """What one worker tells all others about a loop in one round. Epochs are counted from 0.
 
     worker   the worker that votes
     number   of the round; rounds are counted from 0 on, without end
     bound    the first epoch that is not closed yet, as far as this worker knows, or has heard
     first    the first epoch before it in which anything is outstanding with this worker, or has left with
              this vote; `bound` if nothing is
-    barrier  the barrier that opens next for what is outstanding so; -1: nothing waits at any
+    barrier  the barrier that opens next for outstanding rows; -1: no rows wait at any barrier
     counters the iteration for which it opens, as the bits of a time word below its epoch
-    passes   whether rows have left with it that must be passed on before another barrier opens
-    is_empty whether nothing at all is kept, of whichever epoch
-    ended    where nothing is kept: a byte for each port, 1 if nothing will come in there any more
+    passes   True if rows have left with the vote that must be passed on before another barrier opens
+    is_empty True if this worker keeps nothing at all, of whichever epoch
+    ended    if nothing is kept: a byte for each port, 1 if no rows will come in there any more
     """
 
     worker: int
@@ -145,13 +145,13 @@ class Vote(NamedTuple):
 class RoundInput(NamedTuple):
     """What a compiled loop needs to go from round to round by itself.
 
-    lent     where round messages are written and read
+    lent     the memory where round messages are written and read
     vote     the last vote of this worker; if a span `begins`: the one before its first, with its bound
     header   of a round message with rows
     word     the time word of such a message, which is also in the header
     anchor   the epoch from which words count
-    ended    a byte for each port, 1 if nothing will come in there any more
-    begins   whether a span begins, whose epochs have been closed: the loop passes on all rows, and votes
+    ended    a byte for each port, 1 if no rows will come in there any more
+    begins   True if a span begins, whose epochs have been closed: the loop passes on all rows, and votes
     """
 
     lent: Lent
@@ -169,7 +169,7 @@ class Stop(Enum):
     WAITS = 0
     """It waits for other workers, or for a turn."""
     AGAIN = 1
-    """It may be asked at once to go on, when what was lent has been taken back."""
+    """Its runner may call it again at once, when it has taken back the memory that it lent."""
     VOTES = 2
     """Its runner has to send the next vote."""
     ENDS = 3
@@ -182,8 +182,8 @@ class RoundResult(NamedTuple):
     stop     why it does not go on
     vote     the last vote of this worker
     rounds   the number of rounds in which it has taken up the messages of all others
-    first    the first epoch in which anything is outstanding with any worker, as of the last of these
-    is_alike whether in that round no worker kept anything, and all said the same of what has ended
+    first    the first epoch in which anything is outstanding with any worker, as of the last of these rounds
+    is_alike True if in that round no worker kept anything, and all votes had the same `ended`
     """
 
     stop: Stop
@@ -202,28 +202,29 @@ class CompiledLoop(Protocol):
     """
 
     at: int | None
-    """The stage that it is at, which errors name; None: it is at none in particular."""
+    """The stage that it is working on, which errors name; None: it is no single stage."""
 
     message_kind: int
     """`KIND` of round messages."""
 
     def take(self, stage: int, port: int, batch: Batch) -> None:
-        """Keep a batch that has come in at a port of a stage, or do at once what may be done."""
+        """Keep a batch that has come in at a port of a stage, or work on it at once as far as possible."""
         ...
 
     def rests(self) -> bool:
-        """Whether rows that wait, at no barrier, may do so until there is something else to do."""
+        """Return True if rows that wait, but at no barrier, may do so until there is something else to do."""
         ...
 
     def close(self, start: int, bound: int) -> bool:
-        """Note that the epochs before the word `bound` are closed, and those before `start` are done; return
-        whether there may be anything to do in them, here or, with peers, for rows that come from them.
+        """Note that the epochs before the word `bound` are closed, and those before `start` are done.
+        Return True if there may be anything to do in them, here or, with peers, for rows that come from the
+        peers.
         """
         ...
 
     def run(self) -> bool:
-        """Do what is outstanding in closed epochs, with nobody else, and send what leaves; return whether all
-        of it is done: if not, the runner calls again, after others have had their turn.
+        """Do what is outstanding in closed epochs, without peers, and send the rows that leave. Return True
+        if all of it is done; if not, the runner calls again, after others have had their turn.
         """
         ...
 
@@ -232,19 +233,17 @@ class CompiledLoop(Protocol):
         ...
 
     def on_ended(self) -> None:
-        """Nothing will come any more at some ports at which that was not so: the frontiers of vertices say at
-        which.
-        """
+        """Called when no rows will come any more at some ports; the frontiers of vertices say at which."""
         ...
 
     def report(self) -> dict[int, int]:
-        """Count at connectors all that went by them and round loops; return how often Python gave each stage
-        a turn since the last call.
+        """Count at connectors all rows that passed them and went round loops. Return how often Python gave
+        each stage a turn since the last call.
         """
         ...
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch. Vertices are told by themselves."""
+        """Count words from a later epoch. The runner calls `rebase` of vertices, too."""
         ...
 
     def symbols(self, mark: Mark) -> None:
@@ -252,11 +251,11 @@ class CompiledLoop(Protocol):
         ...
 
     def pass_on(self) -> None:
-        """Do all for which no barrier must open."""
+        """Do all work for which no barrier must open."""
         ...
 
     def send(self) -> None:
-        """Send all that is to leave the loop."""
+        """Send all rows that are to leave the loop."""
         ...
 
     def waiting(self) -> tuple[int, int, bool]:
@@ -264,7 +263,7 @@ class CompiledLoop(Protocol):
         ...
 
     def message(self, vote: Vote, peer: int) -> Batch:
-        """Return a vote with all rows for a worker, which do not wait here any more."""
+        """Return a round message: a vote with all rows for a worker, which do not wait here any more."""
         ...
 
     def vote_in(self, message: Batch) -> Vote:

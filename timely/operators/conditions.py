@@ -1,12 +1,12 @@
-"""Which rows fulfil what a reader hands down?
+"""Filters that a reader of an output hands down.
 
-A condition is a list [column, what, value], as it travels. What is not true of a row, because its value is
-null, too, leaves it out, as in SQL; `not` in front of another word turns true and false around, and leaves
-null null. NaN is greater than any number, as it is to Spark.
+A condition is a list [column, what, value], as it travels. A row stays only if the condition is true of it;
+if the result is null, because the value is, the row goes, as in SQL. `not` in front of another word swaps
+true and false, and leaves null null. NaN is greater than any number, as in Spark.
 
     =  <=>  >  >=  <  <=      value: a number, text, bytes or bool; times in microseconds, dates in days
     in                        value: a list of such
-    null, set                 whether there is no value, or one; value: None
+    null, set                 there is no value, or there is one; value: None
     begins, ends, holds       of texts; value: text
 """
 
@@ -36,20 +36,22 @@ CONDITIONS: Final = (*_COMPARISONS, "<=>", "in", "null", "set", *_OF_TEXTS)
 
 
 def columns_of(conditions: Sequence[object]) -> list[str]:
-    """The columns that they ask about; `RequestError` for what is no condition."""
+    """Return the columns of the conditions; raise `RequestError` for one that is malformed."""
     return [_parts(condition)[0] for condition in conditions]
 
 
 def fulfilling(table: pa.Table, conditions: Sequence[object]) -> pa.Table:
-    """The rows of `table` of which all of them are true; `RequestError` for one that cannot be asked."""
+    """Return the rows of `table` for which all conditions are true; raise `RequestError` for one that does
+    not fit its column.
+    """
     mask = None
     for condition in conditions:
         name, what, value = _parts(condition)
         try:
-            found = _found(table.column(name), what, value)
+            is_true = _is_true(table.column(name), what, value)
         except (pa.ArrowException, KeyError, TypeError, ValueError, OverflowError) as error:
             raise RequestError(f"the condition {shown(condition)} cannot be asked: {error}") from error
-        mask = found if mask is None else pc.and_kleene(mask, found)
+        mask = is_true if mask is None else pc.and_kleene(mask, is_true)
     return table if mask is None else table.filter(mask)
 
 
@@ -61,9 +63,9 @@ def _parts(condition: object) -> tuple[str, str, object]:
             raise RequestError(f"a condition is [column, what, value], not {shown(condition)}")
 
 
-def _found(column: pa.ChunkedArray, what: str, value: object) -> pa.ChunkedArray:
+def _is_true(column: pa.ChunkedArray, what: str, value: object) -> pa.ChunkedArray:
     if what.startswith("not "):
-        return pc.invert(_found(column, what.removeprefix("not "), value))
+        return pc.invert(_is_true(column, what.removeprefix("not "), value))
     if what == "null":
         return pc.is_null(column)
     if what == "set":
@@ -74,23 +76,23 @@ def _found(column: pa.ChunkedArray, what: str, value: object) -> pa.ChunkedArray
         if not isinstance(value, list):
             raise TypeError("its value is no list")
         if pa.types.is_floating(column.type):
-            # -0.0 is 0.0, but for `is_in`, which compares bits.
+            # `is_in` compares bits, so make -0.0 0.0.
             column = pc.add(column, 0.0)
             value = [each + 0.0 if isinstance(each, float) else each for each in value]
-        known = pc.is_in(column, value_set=pa.concat_arrays([_as_array(each, column.type) for each in value]))
-        return pc.if_else(pc.is_valid(column), known, pa.scalar(None, pa.bool_()))
+        is_in = pc.is_in(column, value_set=pa.concat_arrays([_as_array(each, column.type) for each in value]))
+        return pc.if_else(pc.is_valid(column), is_in, pa.scalar(None, pa.bool_()))
     if what == "<=>":
         if value is None:
             return pc.is_null(column)
         return pc.fill_null(pc.equal(column, _as_array(value, column.type)[0]), False)
-    found = _COMPARISONS[what](column, _as_array(value, column.type)[0])
+    is_true = _COMPARISONS[what](column, _as_array(value, column.type)[0])
     if what in (">", ">=") and pa.types.is_floating(column.type):
-        return pc.or_(found, pc.is_nan(column))
-    return found
+        return pc.or_(is_true, pc.is_nan(column))
+    return is_true
 
 
 def _as_array(value: object, kind: pa.DataType) -> pa.Array:
-    """One value of a condition, in the type of the column."""
+    """Return one value of a condition as an array, in the type of the column."""
     array = pa.array([value])
     if pa.types.is_timestamp(kind):
         return array.cast(pa.int64()).view(pa.timestamp("us")).cast(kind)

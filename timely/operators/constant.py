@@ -1,8 +1,8 @@
 """Constants: rows that are there from the first epoch on and never change.
 
 In its dataflow a constant is an input: open on every worker at the first epoch. Worker 0 lets its rows enter
-there, and then every worker closes its share. So it holds nothing up, and who begins later (a dataflow that
-imports) has it from its own first epoch on.
+there, and then every worker closes its share. So it holds nothing up, and a dataflow that begins later (one
+that imports) has it from its own first epoch on.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["ConstantCodec", "ConstantHandle"]
 
 
 class ConstantCodec(Protocol):
-    """What the rows are."""
+    """Knows the rows."""
 
     def batch(self, word: int) -> Batch:
-        """The rows, at the time `word`."""
+        """Return the rows, at the time `word`."""
         ...
 
     def describe(self) -> str:
-        """Stable text for the fingerprint."""
+        """Return a stable text for the fingerprint."""
         ...
 
 
@@ -33,7 +33,7 @@ class _ConstantStage(Protocol):
 
     @property
     def code(self) -> TimeCode:
-        """How epochs are packed into words."""
+        """How words pack epochs."""
         ...
 
     def wake(self) -> None:
@@ -41,11 +41,11 @@ class _ConstantStage(Protocol):
         ...
 
     def let_in(self, batch: Batch, word: int) -> None:
-        """Rows enter."""
+        """Let rows enter."""
         ...
 
     def advance(self, old: int, new: int | None) -> None:
-        """The open epoch moves on; `None`: nothing will come any more."""
+        """Move the open epoch on; `None`: no rows will come any more."""
         ...
 
 
@@ -70,7 +70,7 @@ class ConstantHandle:
         self._entry.wake()
 
     def release(self) -> None:
-        """Let the rows in: the activation of the stage."""
+        """Let the rows enter: the activation of the stage."""
         if self.is_complete:
             return
         self.is_complete = True

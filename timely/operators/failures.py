@@ -1,9 +1,9 @@
-"""What an output is told beside its rows: failures, for which there is no answer.
+"""Failures that an output receives beside its rows: while there are some it has no answer.
 
-An output of a dataflow in which something can fail has a second port. What comes there accumulates like a
-collection. While it is not empty at a complete epoch, the output has no answer at that epoch: who reads it
-gets an error instead. All workers are told the same failures, so that each knows by itself which epochs have
-no answer.
+An output of a dataflow in which something can fail has a second port. The failures that come in there
+accumulate like a collection. While it is not empty at a complete epoch, the output has no answer at that
+epoch: a reader gets an error instead. All workers receive the same failures, so each knows by itself which
+epochs have no answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..wire.batch import Batch
 __all__ = ["EXPORTED_BESIDE", "FAILURES_PORT", "FailureLog", "FailureLogs", "Without"]
 
 EXPORTED_BESIDE = " (failures)"
-"""Behind the name of an export: that of the export with what fails in it, which users do not see."""
+"""Appended to the name of an export: the name of the export of its failures, which users do not see."""
 
 FAILURES_PORT = 1
 """The port of an output at which failures come in."""
@@ -29,7 +29,7 @@ FAILURES_PORT = 1
 class Without(NamedTuple):
     """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`.
 
-    `since`: from which epoch on it holds. That is before `start` if somebody asks about later epochs.
+    `since`: the epoch from which on it holds; before `start` if somebody asks about later epochs only.
     """
 
     start: int
@@ -42,42 +42,42 @@ class FailureLog(Protocol):
     """The failures of one output on one worker."""
 
     def start(self, code: TimeCode) -> None:
-        """Called once, before anything is added: how times are packed into words."""
+        """Learn how words pack times. Called once, before anything is added."""
         ...
 
     def add(self, batch: Batch) -> None:
-        """Failures, with times of their own."""
+        """Take in failures, which have times of their own."""
         ...
 
     @property
     def is_settled(self) -> bool:
-        """Whether completing an epoch is no more than noting it: nothing can end the dataflow then."""
+        """True if completing an epoch is no more than noting it; then it cannot end the dataflow."""
         ...
 
     def complete(self, epoch: int) -> None:
-        """All epochs before `epoch` are complete. Of a strict output this raises if one of them has no
+        """Learn that all epochs before `epoch` are complete. A strict output raises if one of them has no
         answer.
         """
         ...
 
     def settle(self) -> None:
-        """Take in all that came in for complete epochs: called before words count from a later epoch."""
+        """Sum up all failures of complete epochs. Called before words count from a later epoch."""
         ...
 
     def error_at(self, epoch: int) -> TimelyError | None:
-        """Why the output has no answer at this complete epoch; None if it has one."""
+        """Return why the output has no answer at this complete epoch; None if it has one."""
         ...
 
     def good_from(self, epoch: int, stop: int) -> int | None:
-        """The first epoch from `epoch` on and before `stop` that has an answer; None if there is none."""
+        """Return the first epoch from `epoch` on and before `stop` that has an answer; None if none has."""
         ...
 
     def without(self, start: int, stop: int) -> list[Without]:
-        """The complete epochs from `start` on and before `stop` that have no answer, in order."""
+        """Return the complete epochs from `start` on and before `stop` that have no answer, in order."""
         ...
 
     def changed_before(self) -> int:
-        """The epoch behind the last complete one at which something failed, or failed no more; 0: none."""
+        """Return the epoch behind the last complete one at which failures changed; 0 if there is none."""
         ...
 
     def take_over(self, other: FailureLog | None, epoch: int) -> None:
@@ -88,15 +88,17 @@ class FailureLog(Protocol):
         ...
 
     def end(self, epoch: int) -> None:
-        """From `epoch` on everything has an answer: a new version in which nothing can fail goes on."""
+        """Note that every epoch from `epoch` on has an answer: a new version goes on in which nothing
+        can fail.
+        """
         ...
 
     def forget(self, stop: int) -> None:
-        """Nobody will ask about epochs before `stop`."""
+        """Drop what is kept for epochs before `stop`, about which nobody will ask."""
         ...
 
     def rebase(self, by: Rebase) -> None:
-        """Time words count from a later epoch: see `Vertex.rebase`."""
+        """Count time words from a later epoch: see `Vertex.rebase`."""
         ...
 
     def symbols(self, mark: Mark) -> None:
@@ -108,9 +110,9 @@ class FailureLogs(Protocol):
     """Makes logs of failures; its description is part of the fingerprint."""
 
     def new_log(self) -> FailureLog:
-        """A log for one worker."""
+        """Return a log for one worker."""
         ...
 
     def describe(self) -> str:
-        """Stable text."""
+        """Return a stable text."""
         ...

@@ -1,15 +1,15 @@
-"""Imports: what a dataflow reads of another one that runs on the same workers.
+"""Imports: a dataflow reads from another one that runs on the same workers.
 
-A vertex of the other dataflow, the *owner*, keeps something that others may read from its present state on.
-Its *source*, one for each import on each worker, tells
+A vertex of the other dataflow, the *owner*, keeps a collection that others may read from its present state
+on. The *source*, one for each import on each worker, has
 
-    since    the first epoch as of which one can begin to read
-    upper    the first epoch of which the owner may still bring something; None when it never will again
+    since    the first epoch as of which the import can begin to read
+    upper    the first epoch for which the owner may still bring rows; None when it never will again
 
 In the importing dataflow an import is an input: open on every worker, at the epoch as of which all begin. A
-worker takes what has come in and lets it enter, and then, not before, moves its own share of the input on to
-`upper`. So an epoch of the import is complete when all workers have all that the owner had for it; an
-import whose owner is complete is closed.
+worker takes the rows that have come and lets them enter. Then, not before, it moves its own share of the
+input on to `upper`. So an epoch of the import is complete when all workers have all rows that the owner had
+for it. An import whose owner is complete is closed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["Entry", "Exported", "ImportCodec", "ImportHandle", "ImportSource", "
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """What a running dataflow lets others read: the vertex on this worker that keeps it.
+    """An export of a running dataflow: the vertex on this worker that keeps the rows.
 
-    `owner` and `dataflow` are name and number of the dataflow; `of_input` is the input that it is the content
-    of, if it is one's.
+    `owner` and `dataflow` are name and number of the dataflow; `of_input` is the name of the input whose
+    content it is, if it is that of an input.
     """
 
     dataflow: int
@@ -45,13 +45,14 @@ class Exported:
     vertex: Vertex
 
     def title(self) -> str:
-        """What it is, as errors say it."""
+        """Return what it is, as errors say it."""
         return f"{self.name!r} of dataflow {self.dataflow} ({self.owner})"
 
 
 class Taken(NamedTuple):
-    """What a source has brought: batches, each with an epoch ≤ those of its rows; where it has got to;
-    whether this is all that there is now, and may be taken; and the last epoch of all these rows.
+    """The rows that a source has brought: batches, each with an epoch ≤ those of its rows; `upper`, the first
+    epoch for which more may come; whether these are all rows that may be taken now; and the last epoch of all
+    these rows.
     """
 
     batches: Sequence[tuple[int, Batch]]
@@ -61,32 +62,33 @@ class Taken(NamedTuple):
 
 
 class ImportSource(Protocol):
-    """One import on one worker. From when it is made it keeps its `since` readable."""
+    """One import on one worker. From the moment it is made it keeps its `since` readable."""
 
     @property
     def since(self) -> int:
-        """The first epoch as of which one can read."""
+        """The first epoch as of which it can read."""
         ...
 
     @property
     def upper(self) -> int | None:
-        """The first epoch of which the owner may still bring something; None if it never will."""
+        """The first epoch for which the owner may still bring rows; None if it never will."""
         ...
 
     def begin(self, code: TimeCode, epoch: int, news: Callable[[], None]) -> None:
-        """Read as of `epoch`, which is ≥ since, times as `code` packs them; `news` is called when there is
-        something to take.
+        """Begin to read as of `epoch`, which is ≥ since, with times as `code` packs them. It calls `news`
+        when there is something to take.
         """
         ...
 
     def take(self, before: int) -> Taken:
-        """What has come in of the epochs before `before`, first of all the state as of the epoch of the
-        beginning, perhaps in pieces. As long as there is more, that is what the owner may still bring.
+        """Return the rows that have come for epochs before `before`: first the state as of the epoch at
+        which it began, perhaps in pieces. While rows are left, `upper` counts them as rows that the owner
+        may still bring.
         """
         ...
 
     def close(self) -> None:
-        """Read no more. Twice is once."""
+        """Read no more. A second call does nothing."""
         ...
 
     def symbols(self, mark: Mark) -> None:
@@ -95,14 +97,14 @@ class ImportSource(Protocol):
 
 
 class ImportCodec(Protocol):
-    """What the importing dataflow wants to read."""
+    """Reads exports of the kind that an importing dataflow declares."""
 
     def describe(self) -> str:
-        """Stable text for the fingerprint."""
+        """Return a stable text for the fingerprint."""
         ...
 
     def open(self, exported: Exported, reader: str) -> ImportSource:
-        """Begin to read for the dataflow `reader`; `MisuseError` if what is there is not what is wanted."""
+        """Begin to read for the dataflow `reader`; raise `MisuseError` if the export is not of that kind."""
         ...
 
 
@@ -111,12 +113,12 @@ class Entry(Protocol):
 
     @property
     def code(self) -> TimeCode:
-        """How epochs are packed into words."""
+        """How words pack epochs."""
         ...
 
     @property
     def room(self) -> int:
-        """The first epoch of which rows cannot enter yet."""
+        """The first epoch whose rows cannot enter yet."""
         ...
 
     def wake(self) -> None:
@@ -124,27 +126,27 @@ class Entry(Protocol):
         ...
 
     def may_enter(self, epoch: int) -> bool:
-        """Whether rows of an epoch may enter now; if not, `wake` follows when they may be able to."""
+        """Return True if rows of an epoch may enter now; if not, `wake` follows when they may be able to."""
         ...
 
     def resume(self) -> None:
-        """Ask for one once others have had their turn."""
+        """Ask for an activation once others have had their turn."""
         ...
 
     def let_in(self, batch: Batch, word: int) -> None:
-        """Rows enter."""
+        """Let rows enter."""
         ...
 
     def advance(self, old: int, new: int | None) -> None:
-        """The open epoch moves on; `None`: nothing will come any more."""
+        """Move the open epoch on; `None`: no rows will come any more."""
         ...
 
 
 class ImportHandle:
-    """One import on one worker, from when its dataflow is prepared.
+    """One import on one worker, from the moment its dataflow is prepared.
 
-    `epoch` is the first that is open here; `is_complete`: none is, nothing can come any more, and `epoch` is
-    behind the last one.
+    `epoch` is the first that is open here. If `is_complete`, none is open, no rows can come any more, and
+    `epoch` is behind the last one.
     """
 
     def __init__(self, exported: Exported, source: ImportSource, entry: Entry) -> None:
@@ -158,7 +160,9 @@ class ImportHandle:
 
     @property
     def since(self) -> int:
-        """The first epoch as of which it can begin. Raises `MisuseError` if the source says no epoch."""
+        """The first epoch as of which it can begin. Raises `MisuseError` if that of the source is no
+        epoch.
+        """
         since = self._source.since
         if type(since) is not int or not 0 <= since <= EPOCH_MAX:
             raise MisuseError(
@@ -169,26 +173,26 @@ class ImportHandle:
 
     @property
     def held_epoch(self) -> int | None:
-        """The first epoch at which something may still enter here; None when nothing will."""
+        """The first epoch at which rows may still enter here; None when none will."""
         return None if self.is_complete else self.epoch
 
     def is_past(self, epoch: int) -> bool:
-        """Whether the owner has nothing more to bring of `epoch`, as far as this worker knows."""
+        """Return True if the owner will bring no more rows of `epoch`, as far as this worker knows."""
         upper = self._source.upper
         return upper is None or upper > epoch
 
     def is_through(self, epoch: int) -> bool:
-        """Whether all that the owner has of the epochs before `epoch` has entered here."""
+        """Return True if all rows that the owner has of epochs before `epoch` have entered here."""
         return self.is_complete or self._upper >= epoch
 
     def begin(self, epoch: int) -> None:
-        """Read as of `epoch`."""
+        """Begin to read as of `epoch`."""
         self.epoch = epoch
         self._source.begin(self._entry.code, epoch, self._entry.wake)
         self._entry.wake()
 
     def release(self) -> None:
-        """Let in what has come: the activation of the import's stage."""
+        """Let rows enter that have come: the activation of the import's stage."""
         if self.is_complete:
             return
         taken = self._source.take(self._entry.room)
@@ -211,8 +215,8 @@ class ImportHandle:
             self._entry.may_enter(taken.upper)
 
     def close(self) -> None:
-        """Read no more; what was kept for it may go. A source that fails to close is let go of all the
-        same: nothing reads from it any more.
+        """Read no more, so that the owner may drop what it kept for this. An error of a source that fails to
+        close is ignored: nothing reads from it any more.
         """
         try:
             self._source.close()
@@ -221,5 +225,5 @@ class ImportHandle:
                 raise
 
     def symbols(self, mark: Mark) -> None:
-        """What has come in and was not let in yet."""
+        """Show the words of rows that have come and did not enter yet."""
         mark.holder(self._source, f"the import of {self.exported.title()}")

@@ -1,9 +1,9 @@
-"""A vertex that keeps time words, and does not say what becomes of them when the anchor moves.
+"""Vertices that keep time words, and have no method `rebase` for when the anchor moves.
 
 Most vertices that a user writes are such: they hold a time, remember its word or make it again by
-`self.code.pack(time)`, and release it days later. Their words stay what they are (`LastingCode`).
-`LastingWords` stands between the vertex and its runner from the first move of the anchor on, and translates
-words on their way in and out. Before that the words are the same, and nothing stands there.
+`self.code.pack(time)`, and release it days later. Their words never change (`LastingCode`). From the first
+move of the anchor on `LastingWords` stands between the vertex and its runner, and translates words on their
+way in and out. Before that the words are the same, and nothing stands there.
 
 Rows with times of their own, which a vertex may have stored, cannot be translated: a vertex that takes such
 rows has a `rebase`.
@@ -28,7 +28,7 @@ _WORDS_STOP = 1 << 63
 
 
 def has_times(batch: Batch) -> bool:
-    """Whether the rows of a batch have times of their own: others are the same from every anchor."""
+    """Return True if the rows of a batch have times of their own: others are the same from every anchor."""
     return batch.rebased(1) is not batch
 
 
@@ -36,7 +36,7 @@ class LastingWords:
     """The runner of a vertex, as the vertex sees it: all words are those of `code`, which never move.
 
     Args:
-        runner: what really runs the vertex, and whose words count from the anchor.
+        runner: the one that really runs the vertex; its words count from the anchor.
         code: how the vertex packs times.
     """
 
@@ -46,7 +46,7 @@ class LastingWords:
         self.vertex_code = code
 
     def outward(self, messages: Sequence[tuple[int, Batch]]) -> list[tuple[int, Batch]]:
-        """Messages as the vertex is given them."""
+        """Return messages with the words of the vertex."""
         base = self.code.base
         return [(word + base, batch) for word, batch in messages]
 
@@ -89,7 +89,7 @@ class LastingWords:
         return None if first is None else first + self.code.base
 
     def _inward(self, word: int, what: str, may_be_far: bool = False) -> int:
-        """A word of the vertex as its runner knows it."""
+        """Return a word of the vertex as its runner knows it."""
         live = word - self.code.base
         if live < 0:
             raise TimeRegressionError(
@@ -99,10 +99,10 @@ class LastingWords:
         if not may_be_far:
             code = self._runner.code
             if live >= code.layout.limit:
-                code.pack(self.code.unpack(word))  # raises, and says which epochs there are words of now
+                code.pack(self.code.unpack(word))  # raises, and says which epochs have words now
         return live
 
-    # What has no words in it.
+    # Calls without words go on unchanged.
 
     @property
     def wants_frontier(self) -> bool:

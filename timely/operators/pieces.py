@@ -1,8 +1,8 @@
-"""Bounded pieces of an output: what is asked of a log, and what it gives.
+"""Bounded pieces of an output: the request to a log, and its reply.
 
-A reader that takes an output in pieces asks for them by the number of their first row. Who makes them keeps
-no account of him: the rows of a complete epoch, and those of the collection as of one, have one order, so the
-same piece can be asked for again, by another task in another process.
+A reader that takes an output in pieces asks for each by the number of its first row. The log keeps no
+account of readers: the rows of a complete epoch, and those of the collection as of one, have one order, so
+another task in another process can ask for the same piece again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ __all__ = ["Cut", "Wanted", "rows_of_a_piece"]
 
 @dataclass(frozen=True)
 class Wanted:
-    """Rows from `first` on of the changes of `start` ≤ epoch < `stop`, or, with `start` below 0, of the
-    collection as of `stop` - 1; of these only the share `part` of `parts`, and the columns `columns`.
+    """A request for rows from `first` on of the changes of `start` ≤ epoch < `stop`, or, with `start` below
+    0, of the collection as of `stop` - 1; only the rows of share `part` of `parts`, and only the columns
+    `columns`.
     """
 
     start: int
@@ -30,12 +31,12 @@ class Wanted:
 
     @property
     def is_snapshot(self) -> bool:
-        """Whether the collection is asked for, and not what has changed."""
+        """True if the request is for the collection, and not for changes."""
         return self.start < 0
 
 
 class Cut(NamedTuple):
-    """A piece: its rows, the number of the first one behind it, how many there are in all, and whether the
+    """A piece: its rows, the number of the first row behind it, the number of all rows, and whether the
     collection holds some row less than 0 times.
     """
 
@@ -46,5 +47,5 @@ class Cut(NamedTuple):
 
 
 def rows_of_a_piece(bytes_max: int, words: int) -> int:
-    """How many rows of so many words a piece has, before its texts are known."""
+    """Return the number of rows of a piece, at `words` words a row, before its texts are known."""
     return max(1, bytes_max // (8 * max(1, words)))

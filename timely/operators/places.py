@@ -1,9 +1,9 @@
-"""How far has each client come in an output, and what may be dropped?
+"""How far each client has come in an output, and which changes may be dropped.
 
-A client that reads an output has a *place* there: the first epoch whose changes it has not been given.
-Changes are dropped when some client says that it needs those before an epoch no more (`forget`), and then
-only up to the first place of all. A client that falls silent for `READER_SECONDS_MAX` loses its place: it
-would hold memory for ever.
+A client that reads an output has a *position* there: the first epoch whose changes it has not received.
+When a client calls `forget`, changes before its epoch are dropped, but only up to the first position of all
+clients. A client that falls silent for `READER_SECONDS_MAX` loses its position: it would hold memory for
+ever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _ReaderPosition:
 
 
 class ReaderPositions:
-    """The places of all clients in one output on one worker."""
+    """The positions of all clients in one output on one worker."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -38,10 +38,10 @@ class ReaderPositions:
         return len(self._places)
 
     def come(self, reader: str, epoch: int, seconds: float = READER_SECONDS_MAX) -> None:
-        """A client is at `epoch` now, and has been heard of; one that never comes has no place. It keeps the
-        place until it was silent for `seconds`.
+        """Note that a client is at `epoch`; a client that never calls this has no position. It keeps the
+        position until it was silent for `seconds`.
 
-        Who asks for what is dropped already will be told so, and holds nothing back.
+        A client at an epoch that is dropped already holds nothing back; reading will raise an error.
         """
         place = self._places.get(reader)
         if epoch < self._dropped:
@@ -59,16 +59,18 @@ class ReaderPositions:
         self._places[reader] = _ReaderPosition(epoch, self._clock(), seconds)
 
     def hear(self, reader: str) -> None:
-        """A client is where it was, and has been heard of."""
+        """Note that a client was heard of, and is at the same position."""
         if reader in self._places:
             self._places[reader].seen = self._clock()
 
     def leave(self, reader: str) -> None:
-        """A client reads no more."""
+        """Drop the position of a client that reads no more."""
         self._places.pop(reader, None)
 
     def forget(self, stop: int) -> int:
-        """Some client needs nothing before `stop`; returns before which epoch nobody needs anything."""
+        """Note that some client needs no changes before `stop`. Return the epoch before which none needs
+        any.
+        """
         self._drop_silent()
         self._forgotten = max(self._forgotten, stop)
         self._dropped = min([self._forgotten, *(place.epoch for place in self._places.values())])

@@ -1,6 +1,6 @@
-"""How far has a stream come?
+"""Probes: how far a stream has come.
 
-A probe is a stage that looks at the frontier of its input and drops what comes in.
+A probe is a stage that looks at the frontier of its input and drops all rows.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class ProbeVertex(Vertex):
     wants_frontier: ClassVar[bool] = True
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Nothing: only the frontier matters."""
+        """Drop the rows: only the frontier matters."""
 
     def symbols(self, mark: Mark) -> None:
-        """None: it keeps nothing."""
+        """Show nothing: it keeps nothing."""
 
     def is_past(self, time: Timestamp) -> bool:
-        """Whether nothing at or before `time` can appear in the stream any more."""
-        # As tuples: the time may be of any epoch, also of one that no word holds.
+        """Return True if nothing at or before `time` can appear in the stream any more."""
+        # Compare tuples: the time may be of any epoch, also of one that no word holds.
         before, unpack = self.code.shape.less_equal, self.code.unpack
         return not any(before(unpack(int(front)), time) for front in self.frontier(0))
 
     def rebase(self, by: Rebase) -> None:
-        """It keeps nothing."""
+        """Do nothing: it keeps nothing."""

@@ -1,15 +1,16 @@
-"""When does another routing hold, so that all workers agree?
+"""Changes of a routing: each holds from one epoch on, the same on all workers.
 
-Changes of a routing are rows of an ordinary input, the *control*: (bucket, worker). What is sealed in epoch a
-holds for the rows of epoch a + `lead` and later. So the time of a change decides, never its arrival. Each
-change goes to all workers. A `RouterVertex` sits on each worker before the rows are exchanged; it keeps those
-of epoch e until its frontier says that all changes of epochs ≤ e - lead are known, then sends them by the
-version of their epoch. A row whose version is not known has not left yet, on any worker.
+Changes of a routing are rows of an ordinary input, the *control*: (bucket, worker). A change sealed in
+epoch a holds for the rows of epoch a + `lead` and later. So the time of a change decides, never its
+arrival. Each change goes to all workers. A `RouterVertex` sits on each worker before the rows are
+exchanged. It keeps those of epoch e until its frontier says that all changes of epochs ≤ e - lead are
+known, then sends them by the version of their epoch. A row whose version is not known has not left yet, on
+any worker.
 
 Rows of one batch may be later than its envelope: the batch waits for the version of its latest row, and the
-route looks at the time of each.
+route looks at the time of each row.
 
-Source: Megaphone (Hoffmann et al., VLDB 2019), without the moving of state, which is to come.
+Source: Megaphone (Hoffmann et al., VLDB 2019), without moving state.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class RoutingIn(RecordsIn):
     """The codec of a control: records (bucket, worker). A worker counts modulo the number of workers."""
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
-        """As `RecordsIn`; each record must be a pair of whole numbers, the first of them a bucket."""
+        """Encode as `RecordsIn` does; each record must be a pair of whole numbers, the first of them a
+        bucket.
+        """
         batch = super().encode(table, diff, epoch_word)
         if not isinstance(batch, Records):
             raise InternalError(f"the codec of records made a {type(batch).__name__}")
@@ -59,32 +62,32 @@ class RoutingIn(RecordsIn):
         return batch
 
     def describe(self) -> str:
-        """To clients it is an input of records."""
+        """Return the name that clients see: it is an input of records."""
         return "records"
 
 
 class RouterVertex(Vertex):
-    """Keeps rows until the routing of their epoch is known; its connectors then send them by it."""
+    """Keeps rows until the routing of their epoch is known; its connectors then send them by that routing."""
 
     word_times: ClassVar[bool] = True
     wants_frontier: ClassVar[bool] = True
 
     def __init__(self, lead: int) -> None:
         self._lead = lead
-        self._known_before = lead  # the versions of epochs before this one are known
-        self._complete = 0  # the changes of epochs before this one are
+        self._known_before = lead  # versions of epochs before this one are known
+        self._complete = 0  # changes of epochs before this one are known
         self._changes: dict[int, list[tuple[int, int]]] = {}
         self._kept: list[tuple[int, int, int, Batch]] = []  # a heap: latest epoch, order of arrival, word
         self._numbers = count()
 
     def on_start(self) -> None:
-        """Until a change comes in the routing is the default."""
+        """Begin with the default routing."""
         self._shift, bits = self.code.fields[0]
         self._mask = (1 << bits) - 1
         self._use(Routing.default(self.workers))
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Rows leave or wait; changes wait for the end of their epoch."""
+        """Send rows on, or let them wait; let changes wait for the end of their epoch."""
         for word, batch in messages:
             if port == CONTROL:
                 self._note(self.code.epoch_of(word), batch)
@@ -98,7 +101,7 @@ class RouterVertex(Vertex):
                 heapq.heappush(self._kept, (epoch, next(self._numbers), word, batch))
 
     def on_frontier(self) -> None:
-        """The changes of complete epochs count; what waited for them leaves."""
+        """Take over the changes of complete epochs, and send the rows that waited for them."""
         self._complete, code = self._first_epoch(CONTROL), self.code
         self._known_before = max(self._known_before, min(self._complete + self._lead, FOREVER))
         oldest = min([self._first_epoch(ROWS), *(code.epoch_of(word) for _, _, word, _ in self._kept)])
@@ -110,32 +113,32 @@ class RouterVertex(Vertex):
             self.release(word)
 
     def rebase(self, by: Rebase) -> None:
-        """Versions, and rows that wait."""
+        """Move the versions, and the rows that wait."""
         self._kept = [
             (epoch, number, by.word(word), batch.rebased(-by.step))
             for epoch, number, word, batch in self._kept
         ]
-        # At once: the rows that the anchor has moved for may come before anything else is called here.
+        # Now, not later: the rows for which the anchor moved may come before any other call.
         self._use(self._with_complete(self.routing.rebased(by)))
 
     def symbols(self, mark: Mark) -> None:
-        """Rows that wait for the routing of their epoch."""
+        """Show the words of rows that wait for the routing of their epoch."""
         for _, _, _, batch in self._kept:
             mark.holder(batch)
 
     def counters(self) -> dict[str, int]:
-        """What waits, and how many versions are still needed."""
+        """Return the number of batches that wait, and of versions that are still needed."""
         return {"batches_kept": len(self._kept), "routing_versions": self.routing.versions}
 
     def _with_complete(self, routing: Routing) -> Routing:
-        """`routing` with the changes of complete epochs, as far as there is a row for which they are."""
+        """Return `routing` with the changes of complete epochs that concern an epoch with words."""
         first, layout = self.code.anchor.epoch, self.code.layout
         for epoch in sorted(epoch for epoch in self._changes if epoch < self._complete):
             ahead = epoch + self._lead - first
-            # A version that begins with an epoch of which there are no words yet is for no row that there is;
-            # one that has begun before the first of which there are is for all.
+            # A version that begins at an epoch without words yet concerns no row that there is; one that has
+            # begun before the first epoch with words concerns all rows.
             if ahead < layout.epochs:
-                # Of two for one bucket the higher worker counts.
+                # If two changes name one bucket, the higher worker counts.
                 changes = dict(sorted(self._changes.pop(epoch)))
                 routing = routing.changed(max(ahead, 0) << self._shift, changes)
         return routing

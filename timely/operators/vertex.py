@@ -34,16 +34,16 @@ from ..wire.routing import Routing
 
 
 class Outlet(Protocol):
-    """One way out of a vertex, as far as the vertex may change it."""
+    """A connector of an output, with the attributes that the vertex may change."""
 
     transform: Transform | None
     routing: Routing
 
 
 class Feeder(NamedTuple):
-    """A vertex of this worker that sends to another one, and what its connector does on the way.
+    """A vertex of this worker that sends to another one, and the effect of its connector.
 
-    A time `t` arrives as `(t & keep) + add`; `is_plain`: batches arrive as they are, on the same worker.
+    A time `t` arrives as `(t & keep) + add`; `is_plain`: batches arrive unchanged, on the same worker.
     """
 
     vertex: Vertex | None
@@ -55,16 +55,16 @@ class Feeder(NamedTuple):
 
 
 class Runner(Protocol):
-    """What runs a vertex, as the vertex sees it. In use is `running/stages/vertex_runner.py`."""
+    """The runner of a vertex, as the vertex sees it; `running/stages/vertex_runner.py` implements it."""
 
     wants_frontier: bool
-    """Whether the vertex has a turn when a frontier moves."""
+    """True if the vertex has a turn when a frontier moves."""
     has_frontier_news: bool
-    """Whether one has moved, and the vertex has not heard of it."""
+    """True if a frontier has moved, and the vertex has not heard of it."""
 
     @property
     def is_calm(self) -> bool:
-        """Whether nobody in this dataflow is to have a turn on this worker, and none has failed."""
+        """True if no vertex of this dataflow waits for a turn on this worker, and none has failed."""
         ...
 
     def wake(self) -> None:
@@ -73,12 +73,12 @@ class Runner(Protocol):
 
     @property
     def code(self) -> TimeCode:
-        """How times are packed into words here."""
+        """How words pack times here."""
         ...
 
     @property
     def vertex_code(self) -> TimeCode:
-        """The same for words that the vertex keeps: of one that has no `rebase` they never change."""
+        """The code of words that the vertex keeps: if it has no `rebase`, they never change."""
         ...
 
     @property
@@ -88,7 +88,7 @@ class Runner(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many workers there are in all."""
+        """The number of all workers."""
         ...
 
     @property
@@ -101,15 +101,17 @@ class Runner(Protocol):
         ...
 
     def feeding(self, port: int) -> list[Feeder]:
-        """Who sends to input `port` on this worker."""
+        """Return the vertices that send to input `port` on this worker."""
         ...
 
     def title(self) -> str:
-        """Who it is, as errors say it."""
+        """Return the name of the vertex, as errors say it."""
         ...
 
     def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
-        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
+        """Yield the messages in turn. While one is handled, its time alone gives the right to send and
+        to ask.
+        """
         ...
 
     def send(self, output: int, batch: Batch, word: int) -> None:
@@ -137,7 +139,7 @@ class Runner(Protocol):
         ...
 
     def first(self, port: int) -> int | None:
-        """The first word of `frontier`, None if that is empty."""
+        """Return the first word of `frontier`, None if that is empty."""
         ...
 
 
@@ -160,7 +162,7 @@ class Vertex:
     wants_frontier: ClassVar[bool] = False
     wants_end: ClassVar[bool] = False
     is_patient: ClassVar[bool] = False
-    """Whether what a loop sends to it may wait until others have nothing to do: it comes together then."""
+    """True if rows from a loop may wait until other vertices have nothing to do: they come together then."""
 
     _bound: Runner | None = None
     _runner: Runner = _NoRunner()  # type: ignore[assignment]  # `bind` puts the runner over it
@@ -168,14 +170,14 @@ class Vertex:
     # What a vertex overrides.
 
     def on_start(self) -> None:
-        """Called once, when the vertex is in place and before anything arrives; `self.code` is usable from
+        """Called once, when the vertex is in place and before any message arrives; `self.code` is usable from
         here on.
         """
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        """`message`, a list of records, came in at input `edge` (0 for the first) at `time`.
+        """Called when `message`, a list of records, has come in at input `edge` (0 for the first) at `time`.
 
-        The list is the vertex's own; the records in it others may hold as well, so they must not be changed.
+        The list is the vertex's own. Other vertices may hold its records as well, so do not change these.
         """
         del message
         raise MisuseError(
@@ -183,13 +185,14 @@ class Vertex:
         )
 
     def on_notify(self, time: Timestamp) -> None:
-        """No message at or before `time` will come in any more; called for each time asked for by
-        `notify_at`.
+        """Called for each time passed to `notify_at`, when no message at or before `time` can come in
+        any more.
         """
         raise MisuseError(f"{self!r} asked for notification at {time}, but its class defines no on_notify")
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """All messages waiting at input `port`, as (envelope time word, batch), in order of arrival.
+        """Called with all messages waiting at input `port`, as (envelope time word, batch), in order of
+        arrival.
 
         The default hands each to `on_recv` with its time as a tuple.
         """
@@ -200,26 +203,27 @@ class Vertex:
                     f"{self!r} takes Python records, but input {port} got {type(batch).__name__}; override "
                     "recv_all for other batches"
                 )
-            # A list of its own: the same batch may be at other vertices, too.
+            # Make a new list: the same batch may be at other vertices, too.
             self.on_recv(port, list(batch.records), code.unpack(word))
 
     def check_arrived(self, port: int, batch: Batch, peer: int) -> None:
-        """A batch of worker `peer` has come in, which `recv_all` will have: the place to look at words of it
-        that are to be used as places in memory.
+        """Called when a batch of worker `peer` has come in, before `recv_all` gets it: check words here that
+        will be used as indexes into memory.
 
-        What it raises ends the dataflow. A `PeerError` of one of our own classes ends this worker, as other
-        messages do that nobody may send.
+        An error that it raises ends the dataflow. A `PeerError` of one of our own classes ends this worker,
+        as other messages do that no worker may send.
         """
 
     def on_frontier(self) -> None:
-        """The frontier of an input changed; called only when the class says `wants_frontier = True`, or,
-        when nothing will ever come in there any more, `wants_end = True`.
+        """Called when the frontier of an input has changed, if the class has `wants_frontier = True`; or when
+        nothing will ever come in at an input any more, if it has `wants_end = True`.
         """
 
     def on_idle(self) -> bool:
         """Called while the worker has nothing else to do, for work that may wait (merging, for example).
+        Return True if more of it is left.
 
-        It should take well under a millisecond; returns whether more of it is left. Nothing may be sent.
+        It should take well under a millisecond. It may not send.
         """
         return False
 
@@ -229,36 +233,37 @@ class Vertex:
         """
 
     def on_resume(self) -> None:
-        """Called once after `resume`, when others have had their turn; it may send at what is held."""
+        """Called once after `resume`, when others have had their turn; it may send at times that are held."""
         raise MisuseError(f"{self!r} asked to be resumed, but its class defines no on_resume")
 
     def counters(self) -> dict[str, int]:
-        """Numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
+        """Return numbers about this vertex that `cluster.stats()` shows, by name: its memory, for example."""
         return {}
 
     def compared(self) -> object:
-        """All that decides what it will do, for a checker that compares states of workers
+        """Return all that decides what it will do, for a checker that compares states of workers
         (`running/checking/comparable.py`).
 
-        By default its attributes. A vertex may leave out what is told to people only, or sort what has an
-        order that it never looks at: a checker then has fewer states to look through.
+        By default these are its attributes. A vertex may leave out what only people read, or sort what it
+        keeps in an order that it never looks at: a checker then has fewer states to go through.
         """
         return {name: part for name, part in vars(self).items() if name not in ("_bound", "_runner")}
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all arrays and batches that it keeps from one activation to the next, as far as there
-        may be words in them that stand for values: what no vertex shows is forgotten. Too many do no harm.
+        """Show `mark` all arrays and batches that it keeps from one activation to the next and that may
+        have words in them that stand for values. Words that no vertex shows are forgotten. Showing too many
+        does no harm.
 
-        Each class answers for itself: what it has inherited says nothing of what it has added. As long as a
-        vertex runs that takes more than records, and whose class does not say, nothing is forgotten, and
-        `cluster.stats()` names it. A class that keeps no words has `def symbols(self, mark): pass`.
+        Each class has its own method: an inherited one shows nothing that the class has added. While a vertex
+        runs that takes more than records, and whose class has no such method, nothing is forgotten, and
+        `cluster.stats()` names the vertex. A class that keeps no words has `def symbols(self, mark): pass`.
         """
         mark.unknown(repr(self))
 
     def rebase(self, by: Rebase) -> None:
-        """Time words count from a later epoch: all that are kept here become `by.word(word)`, rows
-        `by.rows(rows)`. Nothing that is still to be done is earlier; what is kept of the past, and may be, is
-        counted as of that epoch, by `by.early`.
+        """Count time words from a later epoch: each word kept here becomes `by.word(word)`, rows become
+        `by.rows(rows)`. Nothing that is still to be done is earlier than that epoch. Words kept of the
+        past, if any, count as of that epoch: `by.early`.
 
         Called between activations, when epochs have gone on for as long as words last: a hundred thousand of
         them, or more than there are, depending on how deeply loops nest. Nothing may be sent; `resume` may be
@@ -271,16 +276,18 @@ class Vertex:
         """
 
     def catch_up(self) -> None:
-        """Called before `rebase`, while words count from where they did: the last moment for what was put
-        off, and needs to know which epochs words are of. Nothing may be sent.
+        """Called before `rebase`, while words count from the old epoch: the last moment for work that was put
+        off, and needs to know the epochs of words. It may not send.
         """
 
     def first_asked(self) -> int | None:
-        """The first epoch that somebody outside of this dataflow may still ask about here; None: nobody."""
+        """Return the first epoch that a reader outside of this dataflow may still ask about here; None if
+        there is no such reader.
+        """
         return None
 
     def report(self) -> dict[str, object]:
-        """What `cluster.stats()` shows of this vertex beside its counters: plain values, by name."""
+        """Return what `cluster.stats()` shows of this vertex beside its counters: plain values, by name."""
         return {}
 
     # What a vertex calls.
@@ -322,25 +329,28 @@ class Vertex:
         self._runner.resume()
 
     def frontier(self, port: int) -> Int64s:
-        """Minimal time words that may still come in at `port`, sorted; empty when nothing ever will.
+        """Return the minimal time words that may still come in at `port`, sorted; empty when nothing ever
+        will.
 
-        A worker's view: it may be behind the truth, never ahead.
+        It is a worker's view: it may be behind the truth, never ahead.
         """
         return self._runner.frontier(port)
 
     def connectors(self, output: int) -> Sequence[Outlet]:
-        """Where `output` leads; a vertex may take over a connector's transform before anything is sent."""
+        """Return the connectors of `output`; a vertex may take over a connector's transform before it
+        sends.
+        """
         return self._runner.leads(output)
 
     def feeding(self, port: int) -> list[Feeder]:
-        """Who sends to input `port` on this worker; for vertices that share state with those that feed them.
-        Not all of these have started when `on_start` is called.
+        """Return the vertices that send to input `port` on this worker, for vertices that share state with
+        those that feed them. Not all of these have started when `on_start` is called.
         """
         return self._runner.feeding(port)
 
     @property
     def code(self) -> TimeCode:
-        """How times of this vertex's scope are packed into words."""
+        """How words pack times of this vertex's scope."""
         return self._runner.vertex_code
 
     @property
@@ -350,7 +360,7 @@ class Vertex:
 
     @property
     def workers(self) -> int:
-        """How many workers there are in all."""
+        """The number of all workers."""
         return self._runner.workers
 
     @property
@@ -374,12 +384,12 @@ class Vertex:
         except TypeError:
             raise MisuseError(
                 f"{self!r} calls {call} with the time {time!r:.80}: a time is a tuple of whole numbers, as "
-                "on_recv and on_notify are given it, here of "
+                "on_recv and on_notify get it, here of "
                 f"{counted(self.code.shape.coordinates, 'number')}: {(0,) * self.code.shape.coordinates}"
             ) from None
 
     def rebind(self, runner: Runner) -> None:
-        """Let `runner` stand between the vertex and what has run it so far; called by that."""
+        """Let `runner` stand between the vertex and its present runner, which calls this."""
         self._bound = self._runner = runner
 
     def __repr__(self) -> str:

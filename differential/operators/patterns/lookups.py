@@ -5,8 +5,8 @@ the others one after another. It keeps only the arrangements that are looked up.
 must come out of exactly one way, so a rule decides which. Let
 
     origin   the time of the change that a way began with; a combination's own time is the lub of all its
-    times before   (time, number of the collection), compared as integers and then as numbers: one order of
-    all
+             times
+    before   (time, number of the collection), compared as integers and then as numbers: one order of all
              updates of all collections, the same for all ways, in which later times never come first
 
 A row on the way of collection i with origin t meets an update of collection j at time s iff (s, j) is before

@@ -1,1 +1,1 @@
-"""Inputs: what clients send, as batches; which of it is new; what waits for which epoch."""
+"""Inputs: rows of clients become batches, repeated deliveries are found, and rows wait for their epochs."""

@@ -1,4 +1,4 @@
-"""How does what a client sends to an input become batches?"""
+"""Codecs of inputs: they turn the tables and plain rows of clients into batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .plain_rows import PlainRow
 
 __all__ = [
     "FOLDED_ROWS_MIN",
-    "Added",
+    "AppendedRows",
     "FoldingCodec",
     "InputCodec",
     "OrderedCodec",
@@ -48,19 +48,21 @@ class InputCodec(Protocol):
     """
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
-        """The rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`; an array says
-        how often for each row.
+        """Return the rows of `table`, inserted (`diff` 1) or removed (-1), at the time `epoch_word`; an
+        array has one diff for each row.
 
         Raises `MisuseError` naming the column and row that does not fit.
         """
         ...
 
     def describe(self) -> str:
-        """Stable text for the fingerprint."""
+        """Return a stable text for the fingerprint."""
         ...
 
     def as_import(self) -> ImportCodec:
-        """What reads the same rows of another dataflow that keeps them; `MisuseError` if none can."""
+        """Return what reads the same rows from another dataflow that keeps them; raise `MisuseError` if
+        none can.
+        """
         ...
 
 
@@ -69,7 +71,9 @@ class OrderedCodec(Protocol):
     """A codec of an input for which the order of calls within an epoch counts."""
 
     def ordered(self, batch: Batch, order: int, place: int) -> Batch:
-        """A batch of its own with its order among calls, and the place of its first row within the call."""
+        """Return a batch of its own, with its order among calls, and the position of its first row in
+        the call.
+        """
         ...
 
 
@@ -78,14 +82,14 @@ class PlainCodec(Protocol):
     """A codec that takes few plain rows as they are (`plain_rows.py`)."""
 
     def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
-        """The rows that a client has sent. Raises `MisuseError` if they are not plain: whoever sends such
-        does not know of tables.
+        """Return the rows that a client has sent. Raise `MisuseError` if they are not plain: our clients send
+        other rows as tables.
         """
         ...
 
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> Batch:
-        """As `encode` of a table of these checked rows, each as often as its diff says; raises for the same
-        reasons, if any are left.
+        """Return what `encode` returns for a table of these checked rows, each row with its own diff. It
+        raises for the same reasons, as far as the check has left any.
         """
         ...
 
@@ -95,7 +99,7 @@ class FoldingCodec(Protocol):
     """A codec that can keep many rows in less memory than batches take (`folded.py`)."""
 
     def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
-        """As `encode`, in pieces, each of which enters by itself."""
+        """Return what `encode` returns, in pieces that enter one by one."""
         ...
 
 
@@ -103,7 +107,7 @@ class RecordsIn:
     """Records come as one binary column `record` of msgpack values."""
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> Batch:
-        """Unpack each value; records can only be added."""
+        """Return a batch of the unpacked values; records can only be added."""
         del epoch_word
         if not isinstance(diff, int) or diff != 1:
             raise MisuseError(
@@ -120,12 +124,12 @@ class RecordsIn:
         return Records([_record(row, packed) for row, packed in enumerate(table.column(0).to_pylist())])
 
     def describe(self) -> str:
-        """Its name."""
+        """Return the name of the form of rows."""
         return "records"
 
     def as_import(self) -> ImportCodec:
-        """Refused."""
-        raise MisuseError("an input of records is kept by nobody")
+        """Raise MisuseError: no dataflow keeps records."""
+        raise MisuseError("an input of records cannot be imported: no dataflow keeps records")
 
 
 def _record(row: int, packed: bytes) -> object:
@@ -135,29 +139,29 @@ def _record(row: int, packed: bytes) -> object:
         raise MisuseError(
             f"the column 'record', row {row}, holds what is not msgpack: {type(error).__name__}: {error}"
         ) from error
-    # What has fewer bytes than there may be levels is not looked at.
+    # Fast path: a record with fewer bytes than there may be levels is not too deep.
     if len(packed) > NESTING_LEVELS_MAX and is_too_deep(record):
         raise MisuseError(f"the record in row {row} is nested more than {NESTING_LEVELS_MAX} levels deep")
     return record
 
 
-class Added(NamedTuple):
-    """The rows of a table that is appended, without those that are there no times; how often they are there:
-    all of them, or each; and which of the rows that were given these are, None if all.
+class AppendedRows(NamedTuple):
+    """The rows of an appended table without those whose diff is 0; their diff, of all or of each; and a
+    mask of the table's rows that these are, None if they are all.
     """
 
     rows: pa.Table
     diff: int | Int64s
-    kept: Bools | None
+    mask: Bools | None
 
     def counted(self) -> AbstractContextManager[None]:
-        """What is wrong with a row is said of its place among these."""
-        return nullcontext() if self.kept is None else counted("without those whose diff is 0")
+        """Note, at an error about a row, that its number counts these rows only."""
+        return nullcontext() if self.mask is None else counted("without those whose diff is 0")
 
 
 @contextmanager
 def counted(how: str) -> Iterator[None]:
-    """Of what is wrong with a row, and not with a column, it is noted how rows are counted."""
+    """Note, at an error about a row, and not about a column, how rows are counted."""
     try:
         yield
     except MisuseError as error:
@@ -170,21 +174,22 @@ _NAMES_A_ROW: Final = re.compile(r"\brow \d")
 
 
 def batches_of(codec: InputCodec, name: str, table: pa.Table, diff: int, word: int) -> list[Waiting]:
-    """The batches, perhaps folded, of one append to the input `name`; with `diff` 0 the column `diff` says
-    how often each row is added. Raises `MisuseError` as `encode` does, and for another column `diff`.
+    """Return the batches, perhaps folded, of one append to the input `name`; with `diff` 0 the column
+    `diff` has the diff of each row. Raise `MisuseError` as `encode` does, and for a column `diff` that does
+    not fit.
     """
     if diff != 0:
         return _encoded(codec, table, diff, word)
-    added = with_diffs(name, table)
-    if not added.rows.num_rows:
+    appended = with_diffs(name, table)
+    if not appended.rows.num_rows:
         return []
-    with added.counted():
-        return _encoded(codec, added.rows, added.diff, word)
+    with appended.counted():
+        return _encoded(codec, appended.rows, appended.diff, word)
 
 
-def with_diffs(name: str, table: pa.Table) -> Added:
-    """What the column `diff` of a table that is appended to the input `name` says of its rows. Raises
-    `MisuseError` if there is no such column, or there are no numbers in it.
+def with_diffs(name: str, table: pa.Table) -> AppendedRows:
+    """Return the rows of a table that is appended to the input `name`, with the diffs of its column `diff`.
+    Raise `MisuseError` if there is no such column, or it does not hold integers.
     """
     position = table.schema.get_field_index("diff")
     if position < 0:
@@ -205,16 +210,16 @@ def with_diffs(name: str, table: pa.Table) -> Added:
     except pa.ArrowInvalid as error:
         raise MisuseError(f"input {name!r}: the column 'diff' holds integers of 64 bits: {error}") from error
     rows = table.remove_column(position)
-    kept = None
+    mask = None
     if not diffs.all():
-        kept = diffs != 0
+        mask = diffs != 0
         try:
-            rows = rows.filter(number_array(kept))
+            rows = rows.filter(number_array(mask))
         except pa.ArrowException as error:  # not every form of column can be filtered by every release
             raise MisuseError(f"input {name!r}: rows with the diff 0 cannot be left out: {error}") from error
-        diffs = diffs[kept]
+        diffs = diffs[mask]
     is_one = bool(len(diffs) and (diffs == diffs[0]).all())
-    return Added(rows, int(diffs[0]) if is_one else diffs, kept)
+    return AppendedRows(rows, int(diffs[0]) if is_one else diffs, mask)
 
 
 def _encoded(codec: InputCodec, table: pa.Table, diff: int | Int64s, word: int) -> list[Waiting]:
@@ -226,18 +231,18 @@ def _encoded(codec: InputCodec, table: pa.Table, diff: int | Int64s, word: int) 
     return [as_batch(codec, "encode", codec.encode(table, diff, word))]
 
 
-def as_batch(codec: object, method: str, made: W) -> W:
-    """`made`, which this method of a codec returned. Raises `MisuseError` if it is no batch: before it is
-    kept, and so before anything has changed.
+def as_batch(codec: object, method: str, result: W) -> W:
+    """Return `result`, which this method of a codec has returned. Raise `MisuseError` if it is no batch,
+    before the input keeps it, and so before anything has changed.
     """
-    if not isinstance(getattr(made, "rows", None), int):
-        raise _no_batch(codec, method, made)
-    return made
+    if not isinstance(getattr(result, "rows", None), int):
+        raise _no_batch(codec, method, result)
+    return result
 
 
-def _no_batch(codec: object, method: str, made: object) -> MisuseError:
+def _no_batch(codec: object, method: str, result: object) -> MisuseError:
     what = "a list of batches" if method == "encode_folded" else "a batch"
     return MisuseError(
-        f"{type(codec).__qualname__}.{method} returned a {type(made).__name__}: it returns {what}, such as "
+        f"{type(codec).__qualname__}.{method} returned a {type(result).__name__}: it returns {what}, such as "
         "timely.Records(…)"
     )

@@ -1,7 +1,8 @@
-"""Which deliveries has an input taken, and what is staged of those that wait for a decision?
+"""Deliveries: the names of those that an input has taken, and the rows staged for those that wait for a
+decision.
 
-A delivery has a name, (writer, sequence), and counts once. There are three lines of numbers, which know
-nothing of one another:
+A delivery has a name, (writer, sequence), and counts once. There are three series of numbers, independent of
+one another:
 
     open     rows for whichever epoch is open. The numbers of a writer follow one another, so that a few
              intervals hold all of them, and a delivery repeated an hour later counts once
@@ -9,31 +10,32 @@ nothing of one another:
              order, from 0 in each epoch
     batches  rows of the tasks of a query, in batches 0, 1, 2, …; the query is the writer
 
-Rows count at once, or they are *staged*, in parts: they belong to no epoch until a decision of worker 0 names
-them (`worker/orders.py`). A large insertion has parts on every worker. A batch has *attempts*: an attempt is
-one run of one task, a task may be run again, or twice at once, and only at the end is it known which runs
-count. A staged insertion is one attempt, without a name.
+Rows count at once, or they are *staged*, in parts: they belong to no epoch until a decision of worker 0
+names them (`worker/orders.py`). A large insertion has parts on every worker. A batch has *attempts*: an
+attempt is one run of one task. A task may run again, or twice at once, and only at the end does the driver
+know which runs count. A staged insertion is one attempt, without a name.
 
 Laws:
   1. Staged rows enter if and only if the decision about their delivery names their attempt, or, of an
      insertion, counts their part.
-  2. A delivery is taken once. What is staged for it afterwards, and a decision that is repeated, changes
-     nothing. Of a query only the last batch can be meant to come again, with as many rows: an earlier batch,
-     or another stream under the same name, has numbers of another life, and is refused.
+  2. A delivery is taken once. Rows staged for it afterwards, and a repeated decision, change nothing. Only
+  the
+     last batch of a query may come again, with the same number of rows. An earlier batch, or another stream
+     under the same name, has numbers of another life, and is refused.
   3. A decision leaves nothing staged of its query for its batch or an earlier one.
   4. An attempt that a commit check has found stays staged until the decision comes, unless it is dropped by
-     its own name, which says that the decision will not come. A driver that gives up a batch does not know of
-     another driver that is about to commit it, nor what has become of a commit that nobody has answered.
-  5. A decision comes so soon after all parts were there that no worker has let go of any, or it is refused.
-     A commit that waits for a worker 0 that computes would otherwise be of those rows that are left.
+     its own name, which means that the decision will not come. (A driver that gives up a batch does not
+     know of another driver that is about to commit it, nor the result of a commit without an answer.)
+  5. A decision comes so soon after all parts were there that no worker has dropped any, or it is refused.
+     Otherwise a commit that waits while worker 0 computes would take only the rows that are left.
 
 A name is forgotten when nobody can ask for it any more:
 
-    open     writers in the order in which they were heard of, beyond `WRITERS_MAX`
-    epochs   when the next but one epoch is sealed: a task that is tried again just after a seal is told
+    open     writers beyond `WRITERS_MAX`, those not heard of for longest first
+    epochs   when the next but one epoch is sealed: a task that runs again just after a seal hears
              "repetition" and not "sealed"
-    batches  never, for what is forgotten could count again: a query too many is refused. Only of queries that
-             write once (`WRITES_ONCE`), whose names nobody else has, the oldest are forgotten
+    batches  never, since a forgotten batch could count again: a query too many is refused. Only queries that
+             write once (`WRITES_ONCE`), whose names nobody else has, are forgotten, the oldest first
     staged   an insertion when its client was not heard of for twice the time after which worker 0 refuses
              it; an attempt, whose driver may be gone for good, after `ATTEMPT_SECONDS_MAX`
 """
@@ -64,11 +66,11 @@ from .names import DeliveryName
 __all__ = ["COMMIT_SECONDS_MAX", "Deliveries", "IntervalSet", "StagedPart", "TakenNumbers"]
 
 COMMIT_SECONDS_MAX: Final = ATTEMPT_SECONDS_MAX * 3 / 4
-"""How long after the look a commit is taken: nothing may be let go of before the last worker hears of it."""
+"""How long after the check a commit is accepted: no worker may drop rows before it hears of the commit."""
 
 
 class StagedPart(NamedTuple):
-    """Rows that were staged at once, at the time `word` for now."""
+    """Rows that were staged together; `word` is their time for now."""
 
     word: int
     batches: list[Waiting]
@@ -104,11 +106,11 @@ class IntervalSet:
 
     @property
     def gaps(self) -> int:
-        """How many gaps there are between the numbers."""
+        """The number of gaps between the numbers."""
         return max(0, len(self._firsts) - 1)
 
     def add(self, number: int) -> None:
-        """Put a number in; once is enough."""
+        """Put a number in; a second time does nothing."""
         if number == self.next:  # Fast path: numbers follow one another.
             self.lasts[-1] = number
             self.next = number + 1
@@ -131,7 +133,7 @@ class IntervalSet:
         self.next = self.lasts[-1] + 1
 
     def compared(self) -> object:
-        """The intervals; what is next follows."""
+        """Return the intervals; `next` follows from them."""
         return self._firsts, self.lasts
 
 
@@ -143,12 +145,12 @@ class TakenNumbers(IntervalSet):
     def __init__(self) -> None:
         super().__init__()
         self.epoch = -1
-        """The last epoch that one of them has entered; -1: none."""
+        """The last epoch that one of these deliveries has entered; -1: none."""
 
 
 @dataclass
 class _Query:
-    """The last batch of a query that is committed, its rows here, and the stream that it came from."""
+    """The last committed batch of a query, the number of its rows here, and the stream that it came from."""
 
     last: int
     rows: int = 0
@@ -175,11 +177,11 @@ class Deliveries:
         self._writers: OrderedDict[str, TakenNumbers] = OrderedDict()
         self._in_epoch: dict[int, dict[str, IntervalSet]] = {}
         self.named_epochs: list[int] = []
-        """The epochs that have remembered deliveries, as a heap."""
+        """The epochs with remembered deliveries, as a heap."""
         self.first_epoch = 0
-        """The first epoch of which all names are remembered."""
+        """The first epoch whose names are all remembered."""
         self._last_epoch_of: dict[DeliveryName, int] = {}
-        """The last epoch of each delivery that has rows of several."""
+        """The last epoch of each delivery that has rows of several epochs."""
         self._ending_in: dict[int, list[DeliveryName]] = {}
         """These deliveries by that epoch: a seal must not look through all of them."""
         self._queries: dict[str, _Query] = {}
@@ -191,8 +193,8 @@ class Deliveries:
     # Deliveries for whichever epoch is open.
 
     def take_next(self, writer: str, sequence: int, epoch: int) -> bool:
-        """Take a delivery that is right behind those of its writer, so that it is new and leaves no gap, and
-        has entered `epoch`; whether it is.
+        """If a delivery is right behind those of its writer, so that it is new and leaves no gap, note that
+        it has entered `epoch`, and return True. Else return False.
         """
         numbers = self._writers.get(writer)
         if numbers is None or numbers.next != sequence:
@@ -205,19 +207,21 @@ class Deliveries:
         return True
 
     def is_taken(self, name: DeliveryName) -> bool:
-        """Whether a delivery was taken, and is not forgotten."""
+        """Return True if a delivery was taken, and is not forgotten."""
         numbers = self._writers.get(name.writer)
         return numbers is not None and name.sequence in numbers
 
     def entered_by(self, name: DeliveryName) -> int | None:
-        """Return the last epoch that deliveries of a writer have entered, if this one of them was taken and
+        """Return the last epoch that deliveries of its writer have entered, if this delivery was taken and
         is not forgotten; else None.
         """
         numbers = self._writers.get(name.writer)
         return numbers.epoch if numbers is not None and name.sequence in numbers else None
 
     def is_new(self, name: DeliveryName) -> bool:
-        """Whether a delivery was not taken yet. Raises `MisuseError` if its number leaves a gap too many."""
+        """Return True if a delivery was not taken yet. Raise `MisuseError` if its number leaves a gap
+        too many.
+        """
         writer, sequence = name
         numbers = self._writers.get(writer)
         if numbers is None:
@@ -247,18 +251,18 @@ class Deliveries:
     # Deliveries for epochs that the caller names.
 
     def is_taken_in(self, epoch: int, name: DeliveryName) -> bool:
-        """Whether a delivery has come to an epoch that is not forgotten."""
+        """Return True if a delivery has come to this epoch, and the epoch is not forgotten."""
         numbers = self._in_epoch.get(epoch, {}).get(name.writer)
         return numbers is not None and name.sequence in numbers
 
     def is_taken_in_all(self, epochs: Sequence[int], name: DeliveryName) -> bool:
-        """Whether a delivery has come to all of these epochs that are not forgotten. Raises `MisuseError` if
-        it has come to some of them only.
+        """Return True if a delivery has come to all of these epochs that are not forgotten. Raise
+        `MisuseError` if it has come to some of them only.
         """
-        known = [epoch for epoch in epochs if epoch >= self.first_epoch]
-        came = [epoch for epoch in known if self.is_taken_in(epoch, name)]
-        if 0 < len(came) < len(known):
-            lacks = next(epoch for epoch in known if not self.is_taken_in(epoch, name))
+        remembered = [epoch for epoch in epochs if epoch >= self.first_epoch]
+        came = [epoch for epoch in remembered if self.is_taken_in(epoch, name)]
+        if 0 < len(came) < len(remembered):
+            lacks = next(epoch for epoch in remembered if not self.is_taken_in(epoch, name))
             raise MisuseError(
                 f"append {name.sequence} of writer {name.writer!r} has come with rows of epoch {came[0]} and "
                 f"none of epoch {lacks}, and now it has some of both: it is another one. Give it a number of "
@@ -283,9 +287,9 @@ class Deliveries:
             self._ending_in.setdefault(last, []).append(name)
 
     def missing(self, epoch: int, names: Iterable[DeliveryName]) -> list[DeliveryName]:
-        """Return the deliveries that have come neither to an epoch nor, with rows of several epochs, to
-        others that are not forgotten. (A delivery of one epoch counts in that one only: another delivery of
-        its name may be missing.)
+        """Return the deliveries that have come neither to this epoch nor, with rows of several epochs, to
+        others that are not forgotten. (A delivery of one epoch counts in that epoch only: another delivery
+        with its name may be missing.)
         """
         return [
             name for name in names if not self.is_taken_in(epoch, name) and name not in self._last_epoch_of
@@ -295,26 +299,26 @@ class Deliveries:
         """Forget the deliveries to earlier epochs: they cannot be repeated any more."""
         self.first_epoch = max(self.first_epoch, epoch)
         while self.named_epochs and self.named_epochs[0] < epoch:
-            gone = heapq.heappop(self.named_epochs)
-            del self._in_epoch[gone]
-            for name in self._ending_in.pop(gone, ()):
-                if self._last_epoch_of.get(name) == gone:
+            first = heapq.heappop(self.named_epochs)
+            del self._in_epoch[first]
+            for name in self._ending_in.pop(first, ()):
+                if self._last_epoch_of.get(name) == first:
                     del self._last_epoch_of[name]
 
     # Staged rows.
 
     @property
     def insertions(self) -> int:
-        """How many insertions have parts here."""
+        """The number of insertions with parts here."""
         return sum(attempt == ONE_ATTEMPT for _, _, attempt in self._staged)
 
     @property
     def attempts(self) -> int:
-        """How many attempts at batches have parts here."""
+        """The number of attempts at batches with parts here."""
         return len(self._staged) - self.insertions
 
     def check_room(self, size_bytes: int) -> None:
-        """Raise `MisuseError` if a part of so many bytes cannot wait here."""
+        """Raise `MisuseError` if there is no room for a part of `size_bytes` to wait here."""
         self.drop_old()
         if self.staged_bytes + size_bytes > STAGED_BYTES_MAX:
             raise MisuseError(
@@ -326,32 +330,35 @@ class Deliveries:
     def stage(self, name: DeliveryName, attempt: str, number: int, part: StagedPart) -> None:
         """Keep a part of an attempt; a part of the same number replaces the first."""
         now = self._clock()
-        known = self._staged.setdefault((*name, attempt), _Attempt(now))
-        known.heard_at = now
-        before = known.parts.get(number)
-        known.parts[number] = part
+        staged = self._staged.setdefault((*name, attempt), _Attempt(now))
+        staged.heard_at = now
+        before = staged.parts.get(number)
+        staged.parts[number] = part
         self.staged_bytes += part.size_bytes - (0 if before is None else before.size_bytes)
 
     def parts(self, name: DeliveryName, attempt: str = ONE_ATTEMPT) -> int:
-        """How many parts of an attempt are here."""
-        known = self._staged.get((*name, attempt))
-        return 0 if known is None else len(known.parts)
+        """Return the number of parts of an attempt that are here."""
+        staged = self._staged.get((*name, attempt))
+        return 0 if staged is None else len(staged.parts)
 
     def keep(self, name: DeliveryName, attempt: str) -> int:
-        """The same, for a driver that is about to commit: until then only a drop by name lets go of them."""
-        known = self._staged.get((*name, attempt))
-        if known is None:
+        """Return the same number, for a driver that is about to commit. Until it does, only a drop by name
+        removes these parts.
+        """
+        staged = self._staged.get((*name, attempt))
+        if staged is None:
             return 0
-        known.heard_at = self._clock()
-        known.is_checked = True
-        return len(known.parts)
+        staged.heard_at = self._clock()
+        staged.is_checked = True
+        return len(staged.parts)
 
     def check_staged(self, name: DeliveryName) -> None:
-        """Raise `MisuseError` if the parts of an insertion are not here any more. Worker 0 asks, where each
-        insertion in parts has one: what it does not refuse by then no other worker has dropped.
+        """Raise `MisuseError` if the parts of an insertion are not here any more. Worker 0 checks this,
+        since each insertion in parts has one there: if it does not refuse an insertion, no other worker has
+        dropped a part.
         """
-        known = self._staged.get((*name, ONE_ATTEMPT))
-        if known is None or self._clock() - known.heard_at > STAGED_SECONDS_MAX:
+        staged = self._staged.get((*name, ONE_ATTEMPT))
+        if staged is None or self._clock() - staged.heard_at > STAGED_SECONDS_MAX:
             raise MisuseError(
                 f"input {self._name!r}: the parts of insertion {name.sequence} of writer {name.writer!r} "
                 f"have waited for more than {STAGED_SECONDS_MAX:.0f} s, and were dropped: insert the rows "
@@ -359,41 +366,41 @@ class Deliveries:
             )
 
     def drop(self, name: DeliveryName, attempts: Sequence[str] = ()) -> None:
-        """Drop these attempts, or, without any, all attempts at a batch but those that a commit check has
-        found.
+        """Drop these attempts. If none are named, drop all attempts at a batch except those that a commit
+        check has found.
         """
-        for key, known in list(self._staged.items()):
-            is_of_batch = key[2] != ONE_ATTEMPT and not known.is_checked
+        for key, staged in list(self._staged.items()):
+            is_of_batch = key[2] != ONE_ATTEMPT and not staged.is_checked
             if key[:2] == name and (key[2] in attempts if attempts else is_of_batch):
                 self._drop(key)
 
     def drop_old(self) -> None:
-        """Drop what has waited for too long."""
+        """Drop attempts that have waited for too long."""
         now = self._clock()
-        for key, known in list(self._staged.items()):
+        for key, staged in list(self._staged.items()):
             seconds_max = 2 * STAGED_SECONDS_MAX if key[2] == ONE_ATTEMPT else ATTEMPT_SECONDS_MAX
-            if now - known.heard_at > seconds_max:
+            if now - staged.heard_at > seconds_max:
                 self._drop(key)
 
     def clear(self) -> None:
-        """Drop all that is staged."""
+        """Drop all staged rows."""
         self._staged.clear()
         self.staged_bytes = 0
 
     def batches(self) -> list[Waiting]:
-        """Return all that is staged."""
-        parts = [part for known in self._staged.values() for part in known.parts.values()]
+        """Return all staged batches."""
+        parts = [part for attempt in self._staged.values() for part in attempt.parts.values()]
         return [batch for part in parts for batch in part.batches]
 
     def release(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
-        """Return the parts of these attempts, by number, in the order of `attempts`, as a decision has named
-        them; they are staged no longer.
+        """Remove and return the parts of these attempts, by number, in the order of `attempts`, as a
+        decision has named them.
         """
         released: list[list[tuple[int, StagedPart]]] = []
         for attempt in attempts:
-            known = self._staged.get((*name, attempt))
-            released.append([] if known is None else sorted(known.parts.items()))
-            if known is not None:
+            staged = self._staged.get((*name, attempt))
+            released.append([] if staged is None else sorted(staged.parts.items()))
+            if staged is not None:
                 self._drop((*name, attempt))
         return released
 
@@ -403,22 +410,22 @@ class Deliveries:
     # Batches of queries.
 
     def seconds(self) -> int:
-        """Return what the clock says, of which only differences count."""
+        """Return the seconds of the clock; only differences mean anything."""
         return int(self._clock())
 
     def last_batch(self, query: str) -> int:
-        """Return the last batch of a query that is committed; -1: none."""
-        known = self._queries.get(query)
-        return self._once.get(query, -1) if known is None else known.last
+        """Return the last committed batch of a query; -1: none."""
+        remembered = self._queries.get(query)
+        return self._once.get(query, -1) if remembered is None else remembered.last
 
     def last_rows(self, query: str) -> int:
-        """Return how many rows of that batch have entered here."""
-        known = self._queries.get(query)
-        return 0 if known is None else known.rows
+        """Return the number of rows of that batch that have entered here."""
+        remembered = self._queries.get(query)
+        return 0 if remembered is None else remembered.rows
 
     def is_new_batch(self, name: DeliveryName, stream: str | None) -> bool:
-        """Whether a batch is not committed yet. Raises `MisuseError` if a later one is, or if the batches
-        before it were of another stream (None: of any). Only worker 0 knows the streams.
+        """Return True if a batch is not committed yet. Raise `MisuseError` if a later one is, or if the
+        batches before it were of another stream (None: of any). Only worker 0 knows the streams.
         """
         query, batch = name
         last = self.last_batch(query)
@@ -430,8 +437,8 @@ class Deliveries:
                 "not written. Start it with the checkpoint that it had last; or, if its rows are in no "
                 "batch that came, with a new checkpoint and a 'query' of its own"
             )
-        known = self._queries.get(query)
-        if stream is not None and known is not None and known.stream not in (None, stream):
+        remembered = self._queries.get(query)
+        if stream is not None and remembered is not None and remembered.stream not in (None, stream):
             raise MisuseError(
                 f"batch {batch} of query {query} is not written: another stream writes under that name, or "
                 "this one did with another checkpoint, and of two with the same number one would be lost. "
@@ -464,7 +471,9 @@ class Deliveries:
         )
 
     def check_looked(self, name: DeliveryName, looked: int) -> None:
-        """Raise `MisuseError` if what was found at `looked`, of `seconds`, may be gone on some worker."""
+        """Raise `MisuseError` if some worker may have dropped rows since the check at `looked`, in
+        `seconds`.
+        """
         if self.seconds() - looked > COMMIT_SECONDS_MAX:
             raise MisuseError(
                 f"batch {name.sequence} of query {name.writer} is not committed: its commit has come more "
@@ -473,8 +482,8 @@ class Deliveries:
             )
 
     def commit(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
-        """`release` for a batch, which is committed by that: nothing else of it, or of an earlier one, stays
-        or enters ever.
+        """`release` for a batch, and note that it is committed: nothing else of it, or of an earlier batch,
+        stays here or ever enters.
         """
         query, batch = name
         released = self.release(name, attempts)
@@ -486,18 +495,18 @@ class Deliveries:
             if len(self._once) > self._writers_max:
                 self._once.popitem(last=False)
             return released
-        known = self._queries.setdefault(query, _Query(batch))
-        known.last, known.rows = batch, sum(part.rows for parts in released for _, part in parts)
+        remembered = self._queries.setdefault(query, _Query(batch))
+        remembered.last, remembered.rows = batch, sum(part.rows for parts in released for _, part in parts)
         return released
 
     def note_stream(self, query: str, stream: str) -> None:
-        """Remember that the last batch of a query was of this stream; empty: of none."""
-        known = self._queries.get(query)
-        if known is not None:  # else it writes once, or its dataflow has ended
-            known.stream = stream
+        """Remember that the last batch of a query was of this stream; an empty name: of none."""
+        remembered = self._queries.get(query)
+        if remembered is not None:  # else it writes once, or its dataflow has ended
+            remembered.stream = stream
 
     def compared(self) -> object:
-        """All that decides what it will do, but for the time."""
+        """Return all that decides what it will do, except the time."""
         return (
             self._writers,
             self._in_epoch,

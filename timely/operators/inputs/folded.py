@@ -1,8 +1,8 @@
 """Rows that wait at an input in less memory than they take in the dataflow.
 
-Rows of an epoch wait until it is sealed (`handle.py`), and all that are loaded at first are one epoch. What a
-codec makes of many rows may therefore be *folded*: it enters as a batch of its own, made when its turn has
-come, so that no more than one of these is there at a time beside what has become of those before it.
+Rows of an epoch wait until it is sealed (`handle.py`), and all rows of a first load are one epoch. So a
+codec may make *folded* rows of many rows. Each enters as a batch of its own, made when its turn has come:
+at most one of these batches exists at a time, beside the results of the earlier ones.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ __all__ = ["Folded", "Waiting"]
 
 
 class Folded(ABC):
-    """Some rows, at least one; they have no times of their own but that at which they enter."""
+    """Some rows, at least one; their only time is the one at which they enter."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many."""
+        """The number of rows."""
 
     @abstractmethod
     def unfolded(self, word: int) -> Batch:
-        """The rows as they enter at the time `word`."""
+        """Return the rows as a batch at the time `word`."""
 
     @abstractmethod
     def with_next(self, other: Folded) -> Folded | None:
-        """These rows and those behind them as one, if that is not too large a batch."""
+        """Return these rows and those of `other`, behind them, as one; None if the batch would be too
+        large.
+        """
 
     @abstractmethod
     def symbols(self, mark: Mark) -> None:
@@ -39,4 +41,4 @@ class Folded(ABC):
 
 
 Waiting = Batch | Folded
-"""What waits at an input."""
+"""Rows that wait at an input."""

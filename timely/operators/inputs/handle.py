@@ -1,4 +1,4 @@
-"""How do rows from outside become epochs of an input?
+"""Inputs: rows from outside become epochs of a dataflow.
 
 An input keeps the batches of an epoch until the epoch is sealed; then they enter the dataflow together. So
 the dataflow works in few, full activations, and an epoch that nobody has sealed has left no trace in it. An
@@ -51,7 +51,7 @@ class Entrance(Protocol):
 
     @property
     def code(self) -> TimeCode:
-        """How epochs are packed into words."""
+        """How words pack epochs."""
         ...
 
     def wake(self) -> None:
@@ -63,7 +63,9 @@ class Entrance(Protocol):
         ...
 
     def may_enter(self, epoch: int) -> bool:
-        """Whether rows of an epoch may enter now. If not, `wake` is called when they may be able to."""
+        """Return True if rows of an epoch may enter now. If not, `wake` is called when they may be able
+        to.
+        """
         ...
 
     def let_in(self, batch: Batch, word: int) -> None:
@@ -75,16 +77,16 @@ class Entrance(Protocol):
         ...
 
 
-_Kept = tuple[int | None, Waiting]
+_WaitingBatch = tuple[int | None, Waiting]
 """A batch and the time word that its rows have for now; the word is None if and only if the batch is folded.
 """
 
 
 @record(frozen=True)
 class _Sealed:
-    """Batches of epochs that were sealed together, latest first, and which epoch is open now."""
+    """Batches of epochs that were sealed together, latest first, and the epoch that is open now."""
 
-    entering: list[tuple[int, list[_Kept]]]
+    entering: list[tuple[int, list[_WaitingBatch]]]
     new: int | None
 
 
@@ -107,7 +109,7 @@ class InputHandle:
         self.rows_waiting = 0
         self._held = 0
         """The epoch at which progress tracking has the input's right to enter rows."""
-        self._waiting: dict[int, list[_Kept]] = {}
+        self._waiting: dict[int, list[_WaitingBatch]] = {}
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self.deliveries = Deliveries(name, clock)
         self._sealed: deque[_Sealed] = deque()
@@ -119,7 +121,7 @@ class InputHandle:
         self._word_epoch: int | None = None
         self._word = 0  # the last result of `epoch_word`, which each insertion needs
         self._calls = 0
-        """How many calls were put in order here: on worker 0, and only where their order counts."""
+        """The number of calls that got their order here: on worker 0, and only if their order counts."""
 
     def begin(self, epoch: int) -> None:
         """Make `epoch` the first one. Call it before anything else, if at all."""
@@ -150,7 +152,7 @@ class InputHandle:
 
     def append_all(self, epoch: int, batches: Sequence[Waiting], name: DeliveryName | None = None) -> bool:
         """Add the batches of one append: all of them, or none if it is a repetition."""
-        if not self.is_wanted(epoch, name):
+        if not self.is_new_append(epoch, name):
             return False
         self.append_epochs([epoch], [self.epoch_word(epoch)], [batches], name)
         return True
@@ -163,7 +165,7 @@ class InputHandle:
         name: DeliveryName | None,
     ) -> None:
         """Add the batches of one append, by epoch. `words` are the time words that their rows have; the same
-        epochs may have other words by now. Requires: `is_wanted` for each epoch.
+        epochs may have other words by now. Requires: `is_new_append` for each epoch.
         """
         if self._ordered is not None and name is not None and not 0 <= name.sequence < APPENDS_MAX:
             raise MisuseError(
@@ -178,8 +180,8 @@ class InputHandle:
         for epoch, waiting, word in zip(epochs, batches, words, strict=True):
             self._keep(epoch, waiting, word)
 
-    def is_wanted(self, epoch: int, name: DeliveryName | None = None) -> bool:
-        """Whether an append is new. Raises `InputClosedError` if it comes too late."""
+    def is_new_append(self, epoch: int, name: DeliveryName | None = None) -> bool:
+        """Return True if an append is new. Raise `InputClosedError` if it comes too late."""
         if name is not None and self.deliveries.is_taken_in(epoch, name):
             return False
         self.check_open()
@@ -195,23 +197,23 @@ class InputHandle:
         return True
 
     def insert(self, epoch: int, batches: Iterable[Waiting], name: DeliveryName) -> int:
-        """Add the batches to `epoch` or, if later, the open one. Return which. Requires: `is_new`."""
+        """Add the batches to `epoch` or, if later, the open one. Return that epoch. Requires: `is_new`."""
         entered = max(epoch, self.epoch)
         word = self.epoch_word(entered)
         if self._ordered is not None:
             batches = _in_order(self._ordered, batches, self.next_call(), 0)
-        # After all that may fail: else a client that repeats a failed delivery would hear that it has come.
+        # Last, after all that may fail: else a client that repeats a failed delivery would hear that it came.
         self.deliveries.take(name, entered)
         self._keep(entered, batches, word)
         return entered
 
     def take_rows(self, epoch: int, rows: object, diff: int, writer: str, sequence: int) -> tuple[bool, int]:
-        """`insert` for few plain rows, if they are new. Return whether they are, and the epoch that they
-        enter, or the open one. Raises as `is_new` does, and `MisuseError` if this input takes no plain rows,
-        or these are not plain.
+        """`insert` for few plain rows, if they are new. Return (True, the epoch that they enter), or
+        (False, the open epoch). Raises as `is_new` does, and `MisuseError` if this input takes no plain
+        rows, or these are not plain.
 
         The input keeps plain rows as they are until there are many or their epoch is sealed: one batch of all
-        costs little more than one batch of each. Where the order of calls counts each call is a batch.
+        costs little more than one batch of each. If the order of calls counts, each call is a batch.
         """
         if self._plain is None:
             raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
@@ -240,7 +242,7 @@ class InputHandle:
                 self._keep_few()
                 few = self._few
             self._few_epoch, self._few_word = entered, word
-        # Fast path: it is the next one of its writer, and so is new.
+        # Fast path: the delivery is the next one of its writer, and so is new.
         if self.is_closed or not self.deliveries.take_next(writer, sequence, entered):
             name = DeliveryName(writer, sequence)
             if not self.is_new(name):
@@ -257,17 +259,17 @@ class InputHandle:
             self._keep(self._few_epoch, [self._take_few()], self._few_word)
 
     def _take_few(self) -> Batch:
-        """Return these rows as a batch, at the word of their epoch; they wait no more."""
+        """Remove these rows, and return them as a batch at the word of their epoch."""
         assert self._plain is not None
-        made = self._plain.encode_rows(self._few, self._few_diffs, self._few_word)
-        batch = as_batch(self.codec, "encode_rows", made)
+        encoded = self._plain.encode_rows(self._few, self._few_diffs, self._few_word)
+        batch = as_batch(self.codec, "encode_rows", encoded)
         self.rows_waiting -= len(self._few)
         self._few, self._few_diffs = [], []
         return batch
 
     def is_new(self, name: DeliveryName) -> bool:
-        """Whether a delivery to the open epoch was not taken yet. Raises `InputClosedError` if it was not and
-        the input is closed, and `MisuseError` if its number leaves a gap too many.
+        """Return True if a delivery to the open epoch was not taken yet. Raise `InputClosedError` if it was
+        not and the input is closed, and `MisuseError` if its number leaves a gap too many.
         """
         if not self.is_closed:
             return self.deliveries.is_new(name)
@@ -276,7 +278,7 @@ class InputHandle:
         raise closed_error(self.name)
 
     def tidy(self) -> None:
-        """Drop what was staged and has waited for too long."""
+        """Drop staged rows that have waited for too long."""
         self.deliveries.drop_old()
 
     def enter(
@@ -288,9 +290,9 @@ class InputHandle:
         worker: int = 0,
         parts_named: int = ALL_PARTS,
     ) -> None:
-        """Let what these attempts at a delivery have staged here, on `worker`, belong to `epoch`. None: it is
-        an insertion, of which the parts before `parts_named` count, or all of them. `order` is that of the
-        first attempt among the calls.
+        """Let the rows that these attempts at a delivery have staged here, on `worker`, belong to `epoch`. If
+        `attempts` is None, the delivery is an insertion, and its parts before `parts_named` count, or all of
+        them. `order` is that of the first attempt among the calls.
         """
         if epoch < self.epoch:
             raise InternalError(
@@ -301,7 +303,7 @@ class InputHandle:
             deliveries.release(name, [ONE_ATTEMPT]) if attempts is None else deliveries.commit(name, attempts)
         )
         for at, parts in enumerate(released):
-            for number, part in parts:  # none, if none came here
+            for number, part in parts:  # there are none if none came here
                 if parts_named != ALL_PARTS and number >= parts_named:
                     continue
                 batches = part.batches
@@ -312,11 +314,11 @@ class InputHandle:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order of calls within an epoch counts."""
+        """True if the order of calls within an epoch counts."""
         return self._ordered is not None
 
     def next_call(self, calls: int = 1) -> int:
-        """Return the number of a call that is taken now, or of the first of several; 0 where the order of
+        """Return the number of a call that is taken now, or of the first of several; 0 if the order of
         calls does not count.
         """
         if self._ordered is None:
@@ -329,10 +331,10 @@ class InputHandle:
         return batches_of(self.codec, self.name, table, diff, word)
 
     def epoch_word(self, epoch: int) -> int:
-        """Return the time word that rows of an epoch have until they enter; `TimeOverflowError` for what is
-        no epoch.
+        """Return the time word that rows of an epoch have until they enter; raise `TimeOverflowError` for a
+        number that is no epoch.
 
-        Rows move to the right word as they enter, so a word that the anchor has left behind will do.
+        Rows move to the right word as they enter, so a word from before the anchor will do.
         """
         if epoch == self._word_epoch:
             return self._word
@@ -348,7 +350,9 @@ class InputHandle:
     # Epochs come to an end.
 
     def seal(self, epoch: int | None = None) -> int:
-        """Complete all epochs up to `epoch` (by default the open one). Return it. Twice is once."""
+        """Complete all epochs up to `epoch` (by default the open one). Return it. A second call does
+        nothing.
+        """
         sealed = self.epoch if epoch is None else epoch
         if self.is_closed:
             raise InputClosedError(f"input {self.name!r} is closed: there is no epoch {sealed} to seal")
@@ -360,8 +364,8 @@ class InputHandle:
         return sealed
 
     def close(self) -> None:
-        """Let no epoch follow the open one. Rows that wait for later ones enter at their times. Twice is
-        once.
+        """Let no epoch follow the open one. Rows that wait for later ones enter at their times. A second
+        call does nothing.
         """
         if self.is_closed:
             return
@@ -372,7 +376,7 @@ class InputHandle:
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows wait to enter, or parts of an insertion for its other parts."""
+        """True if rows wait to enter, or parts of an insertion wait for its other parts."""
         return bool(self.rows_waiting or self.deliveries.insertions)
 
     @property
@@ -391,7 +395,7 @@ class InputHandle:
         """
         entrance = self._entrance
         new: int | None = self._held
-        is_one = len(self._sealed) == 1 and len(self._sealed[0].entering) <= 1  # as most often
+        is_one = len(self._sealed) == 1 and len(self._sealed[0].entering) <= 1  # Fast path.
         together = None if is_one else Together(entrance.let_in)
         let_in = entrance.let_in if together is None else together.add
         epochs = 0
@@ -408,11 +412,11 @@ class InputHandle:
                     return
                 epochs += 1
                 entered = entrance.code.pack((epoch,))
-                # Drop each batch as it enters: what the dataflow makes of it at once may be much less.
+                # Drop each batch as it enters: its results may take much less memory.
                 batches.reverse()
                 while batches:
                     word, batch = batches.pop()
-                    if word == entered:  # most often
+                    if word == entered:  # Fast path.
                         let_in(batch, entered)  # type: ignore[arg-type]  # it is not folded
                     elif not isinstance(batch, Folded):
                         let_in(batch.shifted(0, entered), entered)
@@ -429,7 +433,7 @@ class InputHandle:
         self._go_on(new, together)
 
     def _go_on(self, epoch: int | None, together: Together | None) -> None:
-        """Let the rows enter that were brought together. The next ones enter at `epoch`; None: none will."""
+        """Let the rows enter that wait in `together`. The next ones enter at `epoch`; None: none will."""
         if together is not None:
             together.flush()
         if epoch != self._held:
@@ -449,13 +453,13 @@ class InputHandle:
             mark.holder(batch, f"input {self.name!r} with a batch of {type(batch).__name__}")
 
     def compared(self) -> object:
-        """All that decides what the input will do, without what never changes."""
+        """Return all that decides what the input will do, without attributes that never change."""
         fixed = ("_clock", "_entrance", "_ordered", "_plain", "_word", "_word_epoch", "codec", "name")
         return {name: part for name, part in vars(self).items() if name not in fixed}
 
     def _order_of(self, name: DeliveryName | None) -> tuple[int, int]:
-        """Return the order of an append among the calls, and its place. If it has a name, both follow from
-        that, so that it does not matter where and when the append comes.
+        """Return the order of an append among the calls, and its position. If it has a name, both follow
+        from the name, so that it does not matter where and when the append comes.
         """
         if name is None:
             return self.next_call(), 0
@@ -468,7 +472,7 @@ class InputHandle:
             raise closed_error(self.name)
 
     def _keep(self, epoch: int, batches: Iterable[Waiting], word: int | None) -> None:
-        """Let batches wait for `epoch`. `word` is that of the rows of batches that are not folded."""
+        """Let batches wait for `epoch`. `word` is the time word of rows in batches that are not folded."""
         for batch in batches:
             if batch.rows:
                 if epoch not in self._waiting:
@@ -487,9 +491,9 @@ class InputHandle:
                 waiting.append((None, batch))
 
     def _let_enter(self, sealed: int, is_last: bool) -> None:
-        entering: list[tuple[int, list[_Kept]]] = []
+        entering: list[tuple[int, list[_WaitingBatch]]] = []
         if self._few:
-            if not self._waiting_epochs and self._few_epoch <= sealed:  # most often nothing else waits
+            if not self._waiting_epochs and self._few_epoch <= sealed:  # Fast path: nothing else waits.
                 entering.append((self._few_epoch, [(self._few_word, self._take_few())]))
             else:
                 self._keep_few()
@@ -511,9 +515,9 @@ class InputHandle:
 
 
 def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:
-    """Return the batches of a call, at most one, with the order and the place of the call."""
-    made: list[Waiting] = []
+    """Return the batches of a call, at most one, with the order and the position of the call."""
+    ordered: list[Waiting] = []
     for batch in batches:
-        assert not made and not isinstance(batch, Folded), "where order counts a call is one batch"
-        made.append(as_batch(codec, "ordered", codec.ordered(batch, order, place)))
-    return made
+        assert not ordered and not isinstance(batch, Folded), "where order counts a call is one batch"
+        ordered.append(as_batch(codec, "ordered", codec.ordered(batch, order, place)))
+    return ordered

@@ -1,8 +1,8 @@
-"""How is a delivery named, and which worker takes it?
+"""Names of deliveries, and the worker that takes each.
 
 Every batch of rows that comes in is a *delivery*, and (writer, sequence) is its name: a repeated delivery
 must meet the first. So its worker depends on its name alone, by a function that is the same in every process.
-Which names have come: `deliveries.py`.
+`deliveries.py` remembers the names that have come.
 """
 
 from __future__ import annotations

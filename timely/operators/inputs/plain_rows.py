@@ -1,22 +1,23 @@
-"""Few rows as Python has them: which need no Arrow table on their way to an input?
+"""Few rows of Python values, which need no Arrow table on their way to an input.
 
 A table of one row costs 30 µs to make and to read, and a message to another process five times that; the row
-itself costs one. So rows that are few and *plain* go as they are: tuples in the order of the columns, each
+itself costs 1 µs. So rows that are few and *plain* go as they are: tuples in the order of the columns, each
 value of exactly the type that its column has in Python.
 
     column        value           not plain
     int64         int             a bool, an integer of numpy, one beyond 64 bits
     double        float           an int
     bool          bool
-    string        str             one that is no UTF-8, a long one
+    string        str             one that is not UTF-8, a long one
     binary        bytes           a bytearray, a long one
     any of these  None            where the column may not be null
 
-A table of a few rows with just these columns is read for them, at a tenth of what it costs as a table.
+A table of a few rows with exactly these columns is read into plain rows, at a tenth of what it costs as a
+table.
 
-What is not plain is no error: it goes the way of tables, which converts it or says what is wrong with it. So
-there is one place for each message, and all that is decided here is which way is taken. Other columns
-(timestamps, dates, decimals, values of any kind) have no plain values.
+Rows that are not plain are no error: they go the way of tables, which converts them or says what is wrong.
+So each message has one place, and this module decides only between the two ways. Other columns (timestamps,
+dates, decimals, values of any kind) have no plain values.
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ _INT_MIN: Final = -(1 << 63)
 _INT_MAX: Final = (1 << 63) - 1
 _FORMS_MAX: Final = 1_024
 _TABLE_ROWS_MAX: Final = 32
-"""Rows of a table that is read: of more, looking at each costs as much as the table."""
+"""A table with more rows than this is not read: looking at each row costs as much as the table."""
 
 _Form: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-"""Of rows whose values have certain types: where integers are, and where text or bytes."""
+"""For rows with certain types of values: the indexes of integers, and those of text or bytes."""
 
 
 class _Plain(list[PlainRow]):
-    """Rows that were found to be plain, for columns of these types: they need not be looked at twice where
-    who gives and who takes them are in one process.
+    """Rows that are known to be plain, for columns of these types. So they are checked once if client and
+    worker are in one process.
     """
 
     __slots__ = ("columns",)
 
     columns: tuple[object, ...]
-    """Set by who makes it: a constructor of its own would cost as much as a row."""
+    """Set by its maker: a constructor would cost as much as a row."""
 
 
 class PlainRows:
@@ -65,18 +66,20 @@ class PlainRows:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._names: list[str] = schema.names
-        # Metadata say that a column holds more than its type says: packed values of any kind.
+        # Metadata mean that a column holds more than its type says: packed values of any kind.
         self._kinds = [None if field.metadata else _KINDS.get(field.type) for field in schema]
         self._nullable = [field.nullable for field in schema]
         self._columns = tuple(zip(self._kinds, self._nullable, strict=True))
         self._rows_max = 0 if not self._kinds or None in self._kinds else PLAIN_VALUES_MAX // len(self._kinds)
         self._forms: dict[tuple[type, ...], _Form] = {}
-        # Who makes a table seldom says of its columns that they hold no null.
+        # Few programs that make a table declare its columns without null, so take both.
         own = [field.remove_metadata() for field in schema]
         self._schemas = pa.schema(own), pa.schema([field.with_nullable(True) for field in own])
 
     def of(self, data: object) -> list[PlainRow] | None:
-        """The rows of `data`, a list of tuples, lists or dicts or a table, if they are few and plain."""
+        """Return the rows of `data`, a list of tuples, lists or dicts or a table, if they are few and
+        plain; else None.
+        """
         if type(data) is not list:
             if type(data) is _Plain and data.columns == self._columns:
                 return data
@@ -88,8 +91,8 @@ class PlainRows:
         rows = _Plain()
         rows.columns = self._columns
         forms = self._forms
-        for given in data:
-            row = given if type(given) is tuple else self._as_tuple(given)
+        for item in data:
+            row = item if type(item) is tuple else self._as_tuple(item)
             if row is None:
                 return None
             types = tuple(map(type, row))
@@ -116,7 +119,7 @@ class PlainRows:
             return None
         try:
             return list(zip(*[column.to_pylist() for column in table.columns], strict=True))
-        except UnicodeDecodeError:  # Arrow does not look whether text is UTF-8
+        except UnicodeDecodeError:  # Arrow does not check that text is UTF-8
             return None
 
     def _as_tuple(self, row: object) -> PlainRow | None:
@@ -130,7 +133,7 @@ class PlainRows:
             return None
 
     def _learn(self, types: tuple[type, ...]) -> _Form | None:
-        """What rows of these types are like, once for all of them; None if they are not plain."""
+        """Return, and remember, the form of rows of these types; None if they are not plain."""
         form = self._form_of(types)
         if form is not None:
             if len(self._forms) >= _FORMS_MAX:

@@ -1,8 +1,8 @@
 """Few rows of several epochs that enter as one batch.
 
 Each batch is a message, and each message costs the same whether it has one row or a thousand: to send, to
-take, to count. Where rows carry times of their own nothing is lost if those of several epochs go together;
-they are at the first of these until they arrive.
+take, to count. If rows have times of their own, those of several epochs may go together; their envelope is at
+the first of these until they arrive.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ...wire.batch import Batch, Timed
 __all__ = ["TOGETHER_ROWS_MAX", "Together"]
 
 TOGETHER_ROWS_MAX: Final = 4_096
-"""More than these go in several batches: the first epochs need not wait for the last."""
+"""More rows than this go in several batches, so that the first epochs do not wait for the last."""
 
 
 class Together:
-    """What enters next, in order, by `let_in`, which takes a batch and the word of its envelope.
+    """The batches that enter next, in order, by `let_in`, which takes a batch and the word of its envelope.
 
-    Whoever adds flushes before the right to enter at any of these epochs is given up.
+    Law: the caller flushes before it gives up the right to enter at any of these epochs.
     """
 
     __slots__ = ("_batches", "_first", "_let_in", "_rows")
@@ -46,7 +46,7 @@ class Together:
         self._rows += rows
 
     def flush(self) -> None:
-        """Nothing waits any more."""
+        """Let all batches enter that wait here."""
         if self._batches:
             first, *others = self._batches
             self._batches, self._rows = [], 0

@@ -143,7 +143,7 @@ def _append(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
     """Rows for the epoch that the caller names."""
     name = name_of(request.writer, request.sequence)
     word = handle.epoch_word(request.epoch)
-    if not handle.is_wanted(request.epoch, name):
+    if not handle.is_new_append(request.epoch, name):
         return Reply({"is_new": False})
     batches = handle.encode(table, request.diff, word)
     return Reply({"is_new": handle.append_all(request.epoch, batches, name)})
@@ -158,7 +158,7 @@ def _append_by_column(handle: InputHandle, request: Deliver, table: pa.Table) ->
         return Reply({"is_new": False})
     handle.check_open()
     if given.epochs:
-        handle.is_wanted(given.epochs[0])
+        handle.is_new_append(given.epochs[0])
     batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
     handle.append_epochs(given.epochs, words, batches, name)
     return Reply({"is_new": True})
