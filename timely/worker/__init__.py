@@ -1,4 +1,4 @@
-"""Worker processes: settings, launcher, the process itself, and what it answers to clients (`server.py`).
+"""Worker processes: settings, launcher, the process itself, and its answers to clients (`server.py`).
 
 `python -m timely.worker` starts those of a host.
 """

@@ -25,7 +25,9 @@ class _Interrupted(BaseException):
 
 
 def main(arguments: list[str]) -> int:
-    """Start, say who is ready, wait for the end; the exit status is 0 only if the end was asked for."""
+    """Start workers, print which are ready, wait for their end; return 0 only if a client or a signal has
+    asked for the end.
+    """
     options = parse_options(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, _interrupt)
@@ -45,8 +47,8 @@ def _run(options: Options) -> int:
     keys = None if options.keys is None else load_cluster(options.keys)
     if options.is_insecure:
         _print_error(
-            "WARNING: --insecure: whoever reaches this host's ports can install dataflows, read and write, "
-            "and nothing is encrypted. 'python -m timely.keys' makes keys"
+            "WARNING: --insecure: anybody who reaches this host's ports can install dataflows, read and "
+            "write, and nothing is encrypted. 'python -m timely.keys' makes keys"
         )
     folder = LocalFolder()
     settings = cluster_settings(
@@ -59,17 +61,17 @@ def _run(options: Options) -> int:
         installs=options.installs,
         log_level=options.log_level,
     )
-    told = "" if keys is None else keys.to_text()
+    keys_text = "" if keys is None else keys.to_text()
     settings = [
         replace(
             each,
             check_progress=options.check_progress,
             silence_seconds=options.silence_seconds,
-            keys=told,
+            keys=keys_text,
         )
         for each in settings
     ]
-    # Their modules are looked for where the command was given, as `python -m` does for its own.
+    # Workers find modules in the current folder of the command, as `python -m` does.
     with Launcher(settings, _forward, folder) as launcher:
         try:
             launcher.wait_ready(
@@ -78,7 +80,7 @@ def _run(options: Options) -> int:
             )
             launcher.wait_end()
         finally:
-            _be_deaf()  # who is told to end while workers are ended must not leave some of them behind
+            _be_deaf()  # a second signal must not leave some workers behind
     return 0
 
 
@@ -106,7 +108,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _be_deaf() -> None:
-    """From now on no signal interrupts the ending of the workers."""
+    """Ignore signals, so that none interrupts the ending of the workers."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -19,7 +19,7 @@ __all__ = ["statistics"]
 
 
 def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
-    """What `Stats` answers: numbers that only grow, and a few that say how things stand now."""
+    """Return the answer to `Stats`: numbers that only grow, and a few that describe the present."""
     return {
         "worker": worker.index,
         "workers": worker.workers,
@@ -36,17 +36,18 @@ def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
 
 
 def _of_symbols(worker: Worker) -> dict[str, Value]:
-    """What words stand for here, added up over all dictionaries; and who keeps them from forgetting anything,
-    since it does not say what it holds.
+    """Return the counters of symbols, added up over all dictionaries; and, as `kept_by`, what keeps the
+    dictionaries from forgetting anything, since it does not tell which words it holds.
     """
-    found: dict[str, Value] = {}
+    counters: dict[str, Value] = {}
     for dictionary in dictionaries():
         for name, number in dictionary.report().items():
-            before = found.get(name, 0)
+            before = counters.get(name, 0)
             assert isinstance(before, int)
-            found[name] = before + number
+            counters[name] = before + number
     silent = worker.silent()
-    return {**found, "kept_by": [*silent, *(who for who in worker.forgetting.not_known if who not in silent)]}
+    others = (name for name in worker.forgetting.not_known if name not in silent)
+    return {**counters, "kept_by": [*silent, *others]}
 
 
 def _of_dataflow(instance: Instance, spec: str) -> Value:
@@ -88,21 +89,21 @@ def _of_dataflow(instance: Instance, spec: str) -> Value:
 
 
 def _of_vertex(vertex: Vertex) -> dict[str, Value]:
-    """What a vertex counts and reports. One that fails, or that gives what clients cannot be sent, has the
-    entry `failed` in place of it: the numbers of all others are told.
+    """Return what a vertex counts and reports. If it fails, or returns values that cannot be sent to clients,
+    return the entry `failed` in their place: the client still gets the numbers of all others.
     """
     try:
-        said: dict[str, Value] = {**vertex.counters(), **vertex.report()}
-        msgpack.packb(said)
+        values: dict[str, Value] = {**vertex.counters(), **vertex.report()}
+        msgpack.packb(values)
     except BaseException as error:
         if is_interrupt(error):
             raise
         return {"failed": f"counters, or report, of its vertex: {type(error).__name__}: {text_of(error)}"}
-    return said
+    return values
 
 
 def _complete_before(instance: Instance, outputs: Sequence[CaptureVertex]) -> int:
-    """The first epoch that is not complete at all outputs; that of the dataflow if a log cannot say."""
+    """Return the first epoch that is not complete at all outputs; that of the dataflow if a log fails."""
     try:
         return min((capture.complete_before for capture in outputs), default=instance.epochs_done())
     except BaseException as error:
@@ -112,7 +113,7 @@ def _complete_before(instance: Instance, outputs: Sequence[CaptureVertex]) -> in
 
 
 def _of_loops(instance: Instance) -> list[Value]:
-    """The loops, one entry for each way round, and of its last times the rows: [counters, rows]."""
+    """Return the loops, one entry for each way round, with the rows of its last times: [counters, rows]."""
     frozen = instance.frozen
     return [
         {

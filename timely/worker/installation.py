@@ -1,16 +1,14 @@
 """How do all workers come to run the same dataflow?
 
     1. worker 0 gives it an index and tells the others to build it (`Build`), or each begins by itself
-    (--install) 2. each builds and instantiates it, apart from everything that runs, and offers worker 0 what
-    it has built, or
-       why it could not (`Offer`)
-    3. worker 0 judges: once all have offered the same, it is started; at the first that failed or differs, or
-    when
-       one has taken too long, it is refused. All follow its verdict (`Verdict`), whatever they have built by
-       then.
+       (--install)
+    2. each builds and instantiates it, apart from everything that runs, and offers worker 0 what it has
+       built, or why it could not (`Offer`)
+    3. worker 0 judges: once all have offered the same, it starts the dataflow; at the first that failed or
+       differs, or when one has taken too long, it refuses it. All follow its verdict (`Verdict`), whatever
+       they have built by then
 
-So a dataflow runs on all workers or on none, and a builder that comes to an end after the verdict changes
-nothing.
+So a dataflow runs on all workers or on none, and a builder that ends after the verdict changes nothing.
 """
 
 from __future__ import annotations
@@ -40,14 +38,14 @@ __all__ = ["Installations", "describe"]
 
 
 class Installations:
-    """All attempts on one worker, by the index of the dataflow."""
+    """All dataflows that one worker builds, or has built, by index."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, of those not judged yet
+        self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, by dataflow without a verdict
         self.prepared: dict[int, Instance] = {}
-        """Those that are built here, and not judged yet."""
-        self._replaces: dict[int, int] = {}  # by number of a new version, that of the old one
+        """The dataflows that are built here, and have no verdict yet."""
+        self._replaces: dict[int, int] = {}  # number of the new version → number of the old one
         self.replacements = Replacements(worker)
         self.specs: dict[int, str] = {}
         self._reserved = 0
@@ -55,8 +53,8 @@ class Installations:
     # On worker 0.
 
     def order(self, spec: str, arguments: dict[str, Value], replaces: int = -1) -> int:
-        """Let all workers build `spec`, perhaps as a new version of a dataflow; returns the index of the
-        dataflow, whose fate `outcome` tells.
+        """Let all workers build `spec`, perhaps as a new version of a dataflow; return the index of the new
+        dataflow. `outcome` says what has become of it.
         """
         packed: bytes = msgpack.packb(arguments)
         dataflow = self.reserve()
@@ -65,15 +63,15 @@ class Installations:
         return dataflow
 
     def reserve(self) -> int:
-        """An index that no dataflow has had."""
+        """Return an index that no dataflow has had."""
         index = self._reserved
         self._reserved += 1
         return index
 
     def receive(self, worker: int, offer: Offer) -> None:
-        """A worker, perhaps this one, has built its part; judge if that decides it."""
+        """Take the offer of a worker, perhaps this one; give a verdict if that decides it."""
         if offer.dataflow in self._worker.ended or offer.dataflow in self._worker.instances:
-            return  # too late
+            return  # too late: there is a verdict
         offers = self._offers.setdefault(offer.dataflow, {})
         offers[worker] = offer
         if offer.failure:
@@ -99,7 +97,7 @@ class Installations:
         self._decide(Verdict(dataflow, str(late), tuple(class_names(late))))
 
     def missing(self, dataflow: int) -> list[int]:
-        """Workers whose offer has not come in."""
+        """Return the workers whose offer has not come in."""
         return [
             worker for worker in range(self._worker.workers) if worker not in self._offers.get(dataflow, {})
         ]
@@ -107,7 +105,7 @@ class Installations:
     # On every worker.
 
     def on_build(self, build: Build) -> None:
-        """Worker 0 wants a dataflow to be built."""
+        """Build a dataflow as worker 0 orders."""
         try:
             arguments = msgpack.unpackb(build.arguments, strict_map_key=False)
         except Exception as error:
@@ -117,7 +115,7 @@ class Installations:
         self.build(build.dataflow, build.spec, arguments, build.replaces)
 
     def build(self, dataflow: int, spec: str, arguments: Mapping[str, object], replaces: int = -1) -> None:
-        """Load the builder that `spec` names, build, and tell worker 0."""
+        """Load the builder that `spec` names, build the dataflow, and offer it to worker 0."""
         try:
             builder = load_builder(spec)
         except BaseException as error:
@@ -136,19 +134,19 @@ class Installations:
         arguments: Mapping[str, object],
         replaces: int = -1,
     ) -> None:
-        """Build, instantiate, and tell worker 0. What fails is part of what it is told."""
+        """Build and instantiate a dataflow, and offer it to worker 0; if that fails, offer the failure."""
         self._begin(dataflow, spec)
         if dataflow in self._worker.ended:
             return  # refused already, because another worker could not build it
         try:
             offer = self._prepare(dataflow, spec, builder, arguments, replaces)
-        except BaseException as error:  # of whatever the builder calls, or hands in
+        except BaseException as error:  # the builder may call, and hand in, anything
             if is_interrupt(error):
                 raise
             self._replaces.pop(dataflow, None)
             prepared = self.prepared.pop(dataflow, None)
             if prepared is not None:
-                prepared.drop()  # what it holds of others
+                prepared.drop()  # it releases what it holds of other dataflows
             self._offer_failure(dataflow, as_refused(error, _unbuilt(spec)))
             return
         self._offer(offer)
@@ -161,13 +159,13 @@ class Installations:
         arguments: Mapping[str, object],
         replaces: int,
     ) -> Offer:
-        """Build and instantiate a dataflow; return what worker 0 is to be told of it."""
+        """Build and instantiate a dataflow; return the offer to worker 0."""
         built = build_dataflow(builder, spec, arguments)
         old = self._worker.instance(replaces) if replaces >= 0 else None
         if old is not None:
             built.name = old.frozen.name
         frozen = built.freeze()
-        self.specs[dataflow] = frozen.name  # a query that travels brings its own
+        self.specs[dataflow] = frozen.name  # a query that was sent here brings its own name
         feeds = None if old is None else kept_inputs(self._worker, old, frozen)
         prepared = self.prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
         if old is not None:
@@ -178,18 +176,18 @@ class Installations:
         imports = tuple(f"{one.exported.dataflow} {one.exported.name}" for one in read)
         described = tuple(frozen.graph.describe())
         fingerprint = f"{frozen.fingerprint}, {len(prepared.loops)} loops compiled"
-        msgpack.packb(_codecs_of(frozen))  # raises here, and not for each client that asks for the dataflow
+        msgpack.packb(_codecs_of(frozen))  # fail now, and not for each client that asks for a description
         return Offer(dataflow, fingerprint, described, "", imports=imports, since=prepared.since)
 
     def follow(self, verdict: Verdict) -> None:
-        """Start what was built, or forget it."""
+        """Start a dataflow, or forget it, as a verdict says."""
         prepared = self.prepared.pop(verdict.dataflow, None)
         replaces = self._replaces.pop(verdict.dataflow, -1)
         self._offers.pop(verdict.dataflow, None)
-        # Or it has failed already where it was started sooner, and that news has come first.
+        # It may have started and failed on another worker already, and that news may have come first.
         if verdict.reason or verdict.dataflow in self._worker.ended:
             if prepared is not None:
-                prepared.drop()  # what it holds of others
+                prepared.drop()  # it releases what it holds of other dataflows
             if verdict.reason:
                 self._worker.end(verdict.dataflow, verdict.error())
             return
@@ -201,32 +199,32 @@ class Installations:
             self.replacements.begin(replaces, prepared)
         try:
             self._worker.start(prepared, verdict.as_of)
-        except BaseException as error:  # what it reads has ended meanwhile, or an import fails to begin
+        except BaseException as error:  # a dataflow that it reads has ended, or an import fails to begin
             self._worker.fail(verdict.dataflow, error)
 
     def _check_not_replaced(self, prepared: Instance) -> None:
-        """Refuse what reads a dataflow that another is about to replace: it would end with that."""
+        """Refuse a dataflow that reads one which is about to be replaced: it would end with that one."""
         for owner in prepared.reads:
             if self.is_replaced(owner):
                 name = self._worker.instance(owner).frozen.name
                 raise MisuseError(f"dataflow {owner} ({name}) is being replaced: wait for that")
 
     def importers(self, owner: int) -> list[Instance]:
-        """The dataflows that read something of `owner`, those included that are not judged yet."""
+        """Return the dataflows that read something of `owner`, including those that have no verdict yet."""
         return importers_of({**self._worker.instances, **self.prepared}, owner)
 
     def is_awaited(self, dataflow: object) -> bool:
-        """Whether a dataflow is built here, and worker 0 may have started it already without our knowing; or
-        is about to take the place of another.
+        """Return True if a dataflow is built here and has no verdict yet, though worker 0 may have given it
+        already; or if it is about to take the place of another.
         """
         return dataflow in self.prepared or self.replacements.is_standby(dataflow)
 
     def is_replaced(self, dataflow: int) -> bool:
-        """Whether a new version of a dataflow is built, or on its way; or it is one itself."""
+        """Return True if a new version of a dataflow is built or catches up, or if it is one itself."""
         return dataflow in self._replaces.values() or self.replacements.is_under_way(dataflow)
 
     def outcome(self, dataflow: int) -> Instance | None:
-        """The running dataflow; `None` while it is not judged; raises why it was refused."""
+        """Return the running dataflow, or None while it has no verdict; raise the error if it was refused."""
         if dataflow in self._worker.ended:
             raise again(self._worker.ended[dataflow])
         return self._worker.instances.get(dataflow)
@@ -259,8 +257,8 @@ class Installations:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            told = as_refused(error, f"a vertex of {frozen.name!r} could not be made")
-            raise told from told.__cause__
+            refusal = as_refused(error, f"a vertex of {frozen.name!r} could not be made")
+            raise refusal from refusal.__cause__
 
 
 def _unbuilt(spec: str) -> str:
@@ -271,7 +269,7 @@ def _unbuilt(spec: str) -> str:
 
 
 def describe(instance: Instance, spec: str) -> Reply:
-    """What a client has to know of an installed dataflow; see `requests.Describe`."""
+    """Return the answer to `requests.Describe`."""
     frozen = instance.frozen
     inputs, outputs = _codecs_of(frozen)
     return Reply(
@@ -290,7 +288,7 @@ def describe(instance: Instance, spec: str) -> Reply:
 
 
 def _codecs_of(frozen: FrozenDataflow) -> tuple[list[Value], list[Value]]:
-    """What the codecs of inputs and of outputs say of themselves, as `describe` lists it."""
+    """Return the descriptions of inputs and of outputs for `describe`."""
     inputs: list[Value] = []
     for name, declared in frozen.inputs.items():
         converter = getattr(declared.codec, "converter", None)
@@ -304,6 +302,6 @@ def _codecs_of(frozen: FrozenDataflow) -> tuple[list[Value], list[Value]]:
 
 
 def _packed_schema(codec: object) -> bytes | None:
-    """The Arrow schema of what has columns."""
+    """Return the Arrow schema of a codec as bytes; None if it has no columns."""
     arrow_schema = getattr(codec, "arrow_schema", None)
     return None if arrow_schema is None else schema_to_bytes(arrow_schema())

@@ -1,8 +1,8 @@
 """Starting the worker processes of one host, watching them, stopping them.
 
-A worker that ends unasked takes the others with it: a cluster cannot go on with fewer. The launcher says
-which one ended first, by what, and what it wrote last. Workers end with their launcher, too, however that
-ends: each watches the pipe that is its standard input.
+If a worker ends unasked, the others end, too: a cluster cannot go on with fewer. The launcher reports which
+worker ended first, why, and what it wrote last. Workers also end with their launcher, however that ends: each
+watches the pipe that is its standard input.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 _SIGNAL_SECONDS_MAX: Final = 0.2
-"""How long a process may take to end by a signal that it does not handle."""
+"""How long a process may take to end after a signal that it does not handle."""
 
 HASH_SEED: Final = "0"
-"""PYTHONHASHSEED of workers, unless their launcher has another one. PySpark gives its workers the same."""
+"""PYTHONHASHSEED of workers, unless their launcher has its own. PySpark gives its workers the same."""
 
 _hooks: list[Callable[[], None]] = []
 
@@ -59,7 +59,7 @@ def before_launch(hook: Callable[[], None]) -> Callable[[], None]:
 
 
 def hook_names() -> list[str]:
-    """The hooks as "module:function", for whoever starts workers on other hosts."""
+    """Return the hooks as "module:function", for programs that start workers on other hosts."""
     return [f"{hook.__module__}:{hook.__qualname__}" for hook in _hooks if "<" not in hook.__qualname__]
 
 
@@ -72,13 +72,13 @@ class LocalFolder:
         self.path = Path(tempfile.mkdtemp(prefix="naiad-", dir=base))
 
     def remove(self) -> None:
-        """Remove it with what is in it."""
+        """Remove the folder with its files."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 @dataclass
 class _Child:
-    """One worker process, and what it has said."""
+    """One worker process, and what it has reported."""
 
     index: int
     process: subprocess.Popen[str]
@@ -96,8 +96,10 @@ class Launcher:
     """Starts one process per entry of `settings`; a context manager that leaves none of them behind.
 
     Args:
-        settings: the workers of this host. forward: gets each line that a worker writes to its error stream,
-        with the worker's index; called from threads. folder: removed when all processes have ended.
+        settings: the workers of this host.
+        forward: gets each line that a worker writes to its error stream, with the worker's index; called from
+            threads.
+        folder: removed when all processes have ended.
         environment: variables for the workers, beside those of this process.
     """
 
@@ -143,47 +145,47 @@ class Launcher:
 
     @property
     def knows_best(self) -> bool:
-        """A worker that ends in order says itself why."""
+        """Return False: a worker that ends in order tells clients itself why."""
         return False
 
     @property
     def addresses(self) -> list[str | None]:
-        """Where clients reach each worker, as far as it has said that it is ready."""
+        """Where clients reach each worker; None if it has not reported that it is ready."""
         return [child.address for child in self._children]
 
     @property
     def has_ended(self) -> bool:
-        """Whether all have ended because they were told to."""
+        """True if all workers have ended in order, as requested."""
         return all(child.has_hung_up and child.process.wait() == 0 for child in self._children)
 
     @property
     def is_cause(self) -> bool:
-        """Whether one of its workers has ended by itself, and not since it lost one of another host."""
+        """True if one of its workers has ended by itself, and not because it lost one of another host."""
         return any(self._is_cause(child) for child in self._children)
 
     def wait_bound(self, timeout_seconds: float = START_SECONDS_MAX) -> list[str]:
-        """Where each of this host's workers listens for its peers, of those whose settings name no peers;
-        `PeerError` when one ends or is not in time.
+        """Return where each of this host's workers listens for its peers; raise `PeerError` if one ends or is
+        not in time. For workers whose settings name no peers.
         """
         self._wait_until(lambda child: child.mesh_address is not None, "listening", timeout_seconds)
         return [child.mesh_address or "" for child in self._children]
 
     def introduce(self, peers: Sequence[str]) -> None:
-        """Tell them where all workers of the cluster listen, in order."""
+        """Tell the workers where all workers of the cluster listen, in order."""
         for child in self._children:
             _say(child.process.stdin, json.dumps(list(peers)) + "\n")
 
     def wait_ready(
         self, on_ready: Callable[[int, str], None] | None = None, timeout_seconds: float = START_SECONDS_MAX
     ) -> list[str]:
-        """Client addresses of this host's workers once all are ready; `PeerError` when one ends or is not in
-        time.
+        """Return the client addresses of this host's workers once all are ready; raise `PeerError` if one
+        ends or is not in time. `on_ready` gets the index and address of each.
         """
-        told: set[int] = set()
+        reported: set[int] = set()
 
         def is_ready(child: _Child) -> bool:
-            if child.address is not None and child.index not in told:
-                told.add(child.index)
+            if child.address is not None and child.index not in reported:
+                reported.add(child.index)
                 if on_ready is not None:
                     on_ready(child.index, child.address)
             return child.address is not None
@@ -192,16 +194,14 @@ class Launcher:
         return [child.address or "" for child in self._children]
 
     def check(self) -> None:
-        """Read what workers report; `PeerError` if one has ended unasked."""
+        """Read the reports of workers; raise `PeerError` if one has ended unasked."""
         self._read_reports()
         if not self._is_stopping and any(child.has_hung_up for child in self._children):
             self._reason = self.verdict()
             raise PeerError(self._reason)
 
     def wait_end(self) -> None:
-        """Block until all workers have ended because they were told to; `PeerError` if one ends in another
-        way.
-        """
+        """Block until all workers have ended in order; raise `PeerError` if one ends in another way."""
         while True:
             self._read_reports()
             if any(child.has_hung_up and child.process.wait() != 0 for child in self._children):
@@ -212,8 +212,8 @@ class Launcher:
             select.select(self.descriptors, [], [])
 
     def verdict(self) -> str:
-        """Which worker ended first, by what, and its last words. Waits a moment, for the cause may be slower
-        to tell.
+        """Return which worker ended first, why, and what it wrote last. Wait a moment before: the worker that
+        is the cause may report later than others.
         """
         deadline = time.monotonic() + VERDICT_SECONDS_MAX
         while (
@@ -226,17 +226,18 @@ class Launcher:
         ended = [child for child in self._children if child.has_hung_up or child.failure]
         if not ended:
             return "no worker has ended"
-        # Where others have lost a peer, one that has ended without a word is that peer, whatever its status.
+        # If others have lost a peer, one that has ended without a report is that peer, whatever its status.
         silent = [child for child in ended if not child.failure]
         cause = next((child for child in ended if self._is_cause(child)), [*silent, *ended][0])
         return self._obituary(cause)
 
     def stop(self, reason: str = "") -> None:
-        """End all workers: ask, then insist, then kill. Returns when none is left.
+        """End all workers: ask, then insist, then kill. Return when none is left.
 
-        If one of them has ended unasked, or there is another `reason`, they are told of it, so that they can
-        tell their clients. One that is asked ends after the step that it is in: what that does outside (a
-        file that a function of the user writes) is done whole, if it takes no longer than is waited for.
+        If a worker has ended unasked, or there is another `reason`, the launcher tells the others, so that
+        they can tell their clients. A worker that is asked to end finishes its current step first: so what
+        the step does outside (a file that a function of the user writes) is complete, if that takes no longer
+        than `STOP_SECONDS_MAX` / 2.
         """
         self._is_stopping = True
         self._reason = self._reason or reason
@@ -244,8 +245,8 @@ class Launcher:
             _say(child.process.stdin, self._reason)
             _close(child.process.stdin)
         self._reap(STOP_SECONDS_MAX / 2)
-        # The signal is for who does not listen yet, and ends by it at once. To all others it says what they
-        # have been told: who is still in a step then would not end sooner by being waited for once more.
+        # The signal is for workers that do not listen yet: they end at once. The others already know that
+        # they shall end: to wait once more for one that is still in a step would not help.
         for end, seconds in ((signal.SIGTERM, _SIGNAL_SECONDS_MAX), (signal.SIGKILL, STOP_SECONDS_MAX / 2)):
             for child in self._children:
                 if child.process.poll() is None:
@@ -260,7 +261,7 @@ class Launcher:
             self._folder.remove()
 
     def kill(self) -> None:
-        """End all workers at once; for a cluster that is broken already."""
+        """Kill all workers at once; for a cluster that is broken already."""
         for child in self._children:
             if child.process.poll() is None:
                 child.process.kill()
@@ -311,7 +312,9 @@ class Launcher:
                     _note_report(child, line)
 
     def _is_cause(self, child: _Child) -> bool:
-        """Whether this worker's end explains the others': it failed by itself, or was killed."""
+        """Return True if the end of this worker explains that of the others: it failed by itself, or was
+        killed.
+        """
         if child.is_cause:
             return True
         return child.has_hung_up and (
@@ -349,7 +352,7 @@ class Launcher:
 
 
 def start_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A process in this environment that waits on its standard input for the settings of a worker."""
+    """Start a process that waits on its standard input for the settings of a worker."""
     return subprocess.Popen(
         [sys.executable, "-m", "timely.worker.process"],
         stdin=subprocess.PIPE,
@@ -362,7 +365,9 @@ def start_process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
 
 
 def read_report(index: int, line: str) -> dict[str, object]:
-    """What a worker says on its standard output: where it is bound, that it is ready, or has failed."""
+    """Return a report of a worker from its standard output: where it is bound, that it is ready, or that it
+    has failed. Raise `InternalError` for anything else.
+    """
     try:
         values: object = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -385,9 +390,9 @@ def _note_report(child: _Child, line: str) -> None:
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    """The launcher's, with this package on the path, unless `more` says a path: workers must import the same
-    release. And with one seed for the hashes of text, so that functions that call `hash` return the same in
-    all workers, on this host and on others.
+    """Return the environment of workers: that of the launcher, with `more`. This package is on the path,
+    unless `more` has a path: workers must import the same release. There is one seed for the hashes of text,
+    so that functions that call `hash` return the same in all workers, on this host and on others.
     """
     root = str(ROOT)
     path = os.environ.get("PYTHONPATH", "")
@@ -408,7 +413,7 @@ def _say(stream: IO[str] | None, text: str) -> None:
             stream.write(text)
             stream.flush()
         except BrokenPipeError:
-            pass  # it has ended already; `check` says why
+            pass  # the worker has ended already; `check` reports why
 
 
 def _close(stream: IO[str] | None) -> None:

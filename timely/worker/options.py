@@ -29,14 +29,14 @@ A client joins by   timely.connect("host:7401").   All hosts get the same -n, -w
 keys: workers that can be reached from other hosts take only workers and clients with keys.
   python -m timely.keys new KEYS            makes a cluster's, once: copy them to all hosts, say --keys KEYS
   python -m timely.keys client KEYS NAME    makes a client's: timely.connect("host:7401", keys="NAME-keys")
-On localhost they are used if they are given. --insecure does without, where everybody is trusted.
+On localhost workers use keys if you name some. --insecure does without, where everybody is trusted.
 
 An address of IPv6 stands in brackets, as in [fd00::7]:7401."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says. `workers` is per host; ports are those of the first worker of a host."""
+    """The options of the command line. `workers` is per host; ports are those of a host's first worker."""
 
     workers: int
     hosts: tuple[HostAddress, ...]
@@ -54,45 +54,45 @@ class Options:
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Read the command line; exits with status 2 and the usage if it is wrong, as commands do."""
+    """Read the command line; if it is wrong, print the usage and exit with status 2."""
     parser = _parser()
-    given = parser.parse_args(arguments)
+    values = parser.parse_args(arguments)
     try:
-        keys = _keys(given.keys, given.insecure)
-        hosts = read_hosts(given.h, given.n, given.w, given.base_port)
-        if not 0 <= given.p < given.n:
-            raise MisuseError(f"-p {given.p}: with -n {given.n} the index of a host is 0 to {given.n - 1}")
-        if given.w < 1:
-            raise MisuseError(f"-w {given.w}: a host has at least one worker")
-        if given.client_port and given.client_port + given.w > 65_536:
+        keys = _keys(values.keys, values.insecure)
+        hosts = read_hosts(values.h, values.n, values.w, values.base_port)
+        if not 0 <= values.p < values.n:
+            raise MisuseError(f"-p {values.p}: with -n {values.n} the index of a host is 0 to {values.n - 1}")
+        if values.w < 1:
+            raise MisuseError(f"-w {values.w}: a host has at least one worker")
+        if values.client_port and values.client_port + values.w > 65_536:
             raise MisuseError(
-                f"--client-port {given.client_port}: ports end at 65535, and each worker needs one"
+                f"--client-port {values.client_port}: ports end at 65535, and each worker needs one"
             )
-        check_silence(given.silence, "--silence")
-        _check_safe(hosts[given.p], keys, given.insecure)
+        check_silence(values.silence, "--silence")
+        _check_safe(hosts[values.p], keys, values.insecure)
     except MisuseError as error:
         parser.error(str(error))
     return Options(
-        workers=given.w,
+        workers=values.w,
         hosts=tuple(hosts),
-        this_host=given.p,
-        is_tcp_only=given.transport == "tcp",
-        client_port=given.client_port,
-        installs=tuple(given.install),
-        warm=given.warm,
-        log_level=given.log_level,
-        is_json=given.json,
-        check_progress=given.check_progress,
+        this_host=values.p,
+        is_tcp_only=values.transport == "tcp",
+        client_port=values.client_port,
+        installs=tuple(values.install),
+        warm=values.warm,
+        log_level=values.log_level,
+        is_json=values.json,
+        check_progress=values.check_progress,
         keys=keys,
-        is_insecure=given.insecure,
-        silence_seconds=given.silence,
+        is_insecure=values.insecure,
+        silence_seconds=values.silence,
     )
 
 
 def read_hosts(path: Path | None, hosts: int, workers: int, base_port: int) -> list[HostAddress]:
-    """The hosts of a cluster, one `host[:port]` per line; without a file all are this machine.
+    """Read the hosts of a cluster, one `host[:port]` per line; without a file all are this machine.
 
-    Raises `MisuseError` naming the file and line.
+    Raise `MisuseError`, which names the file and the line.
     """
     if hosts < 1:
         raise MisuseError(f"-n {hosts}: a cluster has at least one host")
@@ -102,14 +102,14 @@ def read_hosts(path: Path | None, hosts: int, workers: int, base_port: int) -> l
         lines = path.read_text().splitlines()
     except OSError as error:
         raise MisuseError(f"-h {path}: the host file cannot be read: {error.strerror}") from error
-    found = []
+    addresses = []
     for number, line in enumerate(lines, start=1):
         text = line.partition("#")[0].strip()
         if text:
-            found.append(_host_address(text, base_port, f"{path}:{number}"))
-    if len(found) < hosts:
-        raise MisuseError(f"-h {path}: the file names {len(found)} hosts, but -n says {hosts}")
-    return found[:hosts]
+            addresses.append(_host_address(text, base_port, f"{path}:{number}"))
+    if len(addresses) < hosts:
+        raise MisuseError(f"-h {path}: the file names {len(addresses)} hosts, but -n says {hosts}")
+    return addresses[:hosts]
 
 
 def _host_address(text: str, base_port: int, where: str) -> HostAddress:
@@ -119,19 +119,19 @@ def _host_address(text: str, base_port: int, where: str) -> HostAddress:
         raise MisuseError(f"{where}: {error}") from error
 
 
-def _keys(given: Path | None, is_insecure: bool) -> Path | None:
-    if given is not None and is_insecure:
+def _keys(folder: Path | None, is_insecure: bool) -> Path | None:
+    if folder is not None and is_insecure:
         raise MisuseError("--keys and --insecure contradict each other: give one of them")
     named = os.environ.get(KEYS_VARIABLE)
-    return given or (Path(named) if named and not is_insecure else None)
+    return folder or (Path(named) if named and not is_insecure else None)
 
 
 def _check_safe(own: HostAddress, keys: Path | None, is_insecure: bool) -> None:
-    """Refuse to listen to other hosts without keys, unless that is meant."""
+    """Raise `MisuseError` if other hosts can reach workers without keys, unless the user said --insecure."""
     if own.is_loopback or keys is not None or is_insecure:
         return
     raise MisuseError(
-        f"workers at {own.name} can be reached from other hosts, and have no keys: whoever reaches them "
+        f"workers at {own.name} can be reached from other hosts, and have no keys: anybody who reaches them "
         "could install dataflows, read and write. Make keys once with 'python -m timely.keys new KEYS', "
         "copy the folder to all hosts and say --keys KEYS there; or say --insecure, on a network where "
         "everybody is trusted"
@@ -229,5 +229,5 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
     add(
         "--insecure",
         action="store_true",
-        help="be open to whoever reaches this host: no keys, nothing encrypted; said at each start",
+        help="be open to anybody who reaches this host: no keys, nothing encrypted; warns at each start",
     )

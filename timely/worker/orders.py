@@ -1,14 +1,14 @@
 """When is an epoch sealed, and what belongs to it? Worker 0 decides; all carry it out, in the same order.
 
     enter    staged deliveries belong to an epoch: the parts of an insertion, which have arrived on all
-             workers, or what the tasks of a batch have staged, of which only the successful attempts count
+             workers, or what the successful attempts at a batch have staged
     seal     epochs up to this one are complete
     close    an input has no further epochs
 
-A decision is made by one message to worker 0, `Decide`, and told by one order, `Decided`. Either it has been
-made or it has not, whatever becomes of the client that asked; it reaches every worker, since messages between
-workers are not lost (a worker that is lost ends the cluster); and it meets what was decided before and after
-it in the same order everywhere.
+One message to worker 0, `Decide`, asks for a decision, and one order, `Decided`, tells it to the others.
+Either worker 0 has made the decision or it has not, whatever becomes of the client that asked. The decision
+reaches every worker, since messages between workers are not lost (a worker that is lost ends the cluster);
+and all workers carry out all decisions in the same order.
 
 A small insertion needs no decision: it goes to one worker, and belongs to the epoch that is open there when
 it arrives. A worker that has not heard of a seal yet takes it for an epoch that the others have left, which
@@ -36,10 +36,12 @@ __all__ = ["Orders", "attempt_names", "open_epoch"]
 
 
 def open_epoch(instance: Instance) -> int:
-    """The first epoch that is not sealed; inputs that are closed have no say unless all are.
+    """Return the first epoch of a dataflow that is not sealed. Closed inputs do not count unless all are
+    closed.
 
-    Without inputs of its own its epochs are those of what it imports, as far as this worker knows. The one
-    with which it began is sealed if its owners are past it; clients may ask for that before it has come.
+    A dataflow without inputs of its own has the epochs of its imports, as far as this worker knows. The epoch
+    with which it began is sealed if all dataflows that it reads are past it; clients may ask before its rows
+    have come.
     """
     handles = instance.inputs.values()
     if not handles:
@@ -48,14 +50,14 @@ def open_epoch(instance: Instance) -> int:
         epochs = [handle.epoch for handle in instance.imports]
         opened = [handle.epoch for handle in instance.imports if not handle.is_complete]
         return max(min(opened, default=max(epochs, default=0)), first + is_past)
-    # Asked several times for each epoch: lists, since generators cost more where there are few.
+    # Several times for each epoch: lists, since a generator costs more than a short list.
     opened = [handle.epoch for handle in handles if not handle.is_closed]
     return min(opened) if opened else max([handle.epoch for handle in handles])
 
 
 @record(frozen=True)
 class _Batch:
-    """What a client says of a batch of attempts that is to enter."""
+    """A batch of attempts that a client wants to enter: see `Decide`."""
 
     attempts: tuple[str, ...]
     stream: str
@@ -65,7 +67,9 @@ class _Batch:
 
 @record(frozen=True)
 class _Entering:
-    """A staged delivery that is to enter, at `handle`, the input `input`; a new one at `epoch`."""
+    """A staged delivery that a client wants to enter at `handle`, the input `input`; if it is new, in
+    `epoch`.
+    """
 
     input: str
     handle: InputHandle
@@ -77,15 +81,15 @@ class _Entering:
 
 
 class Orders:
-    """Makes decisions on worker 0, and carries them out on every worker."""
+    """Decides on worker 0, and carries out decisions on every worker."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
 
-    # On worker 0, for clients. Each raises before anything has changed, or not at all.
+    # On worker 0, for clients. If these raise, nothing has changed.
 
     def decide(self, request: Decide) -> Reply:
-        """Decide what a request asks for. A repetition changes nothing."""
+        """Decide as a request asks. A repetition changes nothing."""
         instance = self._worker.instance(request.dataflow)
         behind = request.epoch
         if request.after:
@@ -114,8 +118,8 @@ class Orders:
         return Reply({"entered": entered, "open": open_epoch(instance), "sealed": sealed})
 
     def seal(self, dataflow: int, epoch: int) -> int:
-        """Seal all epochs up to `epoch`; sealed ones stay so. Return the epoch that is open then. A request
-        that does nothing else, which is made for each epoch, needs no `decide`.
+        """Seal all epochs up to `epoch` that are not sealed yet; return the epoch that is open then. Fast
+        path: requests that only seal, one for each epoch, need no more than this.
         """
         instance = self._worker.instance(dataflow)
         opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
@@ -131,7 +135,7 @@ class Orders:
     # On every worker.
 
     def carry_out(self, order: Decided) -> None:
-        """Do what was decided. What fails ends the dataflow; what is for one that has ended is void."""
+        """Carry out a decision. An error ends the dataflow; for an ended dataflow there is nothing to do."""
         instance = self._worker.instances.get(order.dataflow)
         if instance is None:
             return
@@ -148,14 +152,14 @@ class Orders:
                 self._seal(instance, opened, order.sealed)
             for closed in order.close:
                 instance.input(closed).close()
-        except BaseException as error:  # of a codec, too
+        except BaseException as error:  # also of a codec
             self._worker.fail(order.dataflow, error)
 
     def _seal(self, instance: Instance, opened: list[InputHandle], epoch: int) -> None:
         try:
             for handle in opened:
                 handle.seal(epoch)
-        except BaseException as error:  # of a codec, too
+        except BaseException as error:  # also of a codec
             self._worker.fail(instance.index, error)
 
     def _tell(self, order: Decided) -> None:
@@ -164,7 +168,7 @@ class Orders:
 
 
 def _check_sealable(instance: Instance, epoch: int) -> None:
-    """Raise if there is no input whose epochs can be sealed, or no such epoch."""
+    """Raise if all inputs are closed, if there is none, or if `epoch` is out of range."""
     opened = [handle for handle in instance.inputs.values() if not handle.is_closed]
     if not opened:
         if instance.inputs:
@@ -180,7 +184,7 @@ def _check_sealable(instance: Instance, epoch: int) -> None:
 
 
 def attempt_names(attempts: object) -> tuple[str, ...]:
-    """Read the names of attempts, each once; `RequestError` for anything else."""
+    """Return the names of attempts; raise `RequestError` if one is no text or stands there twice."""
     names = tuple(name for name in attempts if isinstance(name, str)) if isinstance(attempts, list) else ()
     if not isinstance(attempts, list) or len(names) < len(attempts) or len(set(names)) < len(names):
         raise RequestError(f"attempts are named, each once, not {shown(attempts)}")
@@ -188,8 +192,8 @@ def attempt_names(attempts: object) -> tuple[str, ...]:
 
 
 def _entered(instance: Instance, names: Sequence[Value], epoch: int) -> int:
-    """The last epoch, `epoch` or later, that deliveries of these names may have entered; -1 if it is not
-    known that all of them were taken.
+    """Return the last epoch, `epoch` or later, that deliveries of these names may have entered; -1 if it is
+    not known that all of them were taken.
     """
     for one in names:
         match one:
@@ -204,7 +208,7 @@ def _entered(instance: Instance, names: Sequence[Value], epoch: int) -> int:
 
 
 def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_Entering]:
-    """What is to enter; raises if anything of it may not."""
+    """Return the deliveries of a request that shall enter; raise if one of them may not."""
     checked: list[_Entering] = []
     for one in entries:
         parts = ALL_PARTS
@@ -255,7 +259,7 @@ def _is_new_batch(handle: InputHandle, name: DeliveryName, batch: _Batch) -> boo
 
 
 def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
-    """The inputs of these names that are not closed yet."""
+    """Return those of these inputs that are not closed yet."""
     closing: list[str] = []
     for name in names:
         if not isinstance(name, str):
@@ -266,7 +270,7 @@ def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
 
 
 def _entering(entry: _Entering) -> Entering:
-    """What all workers are told of a delivery, which is taken by that."""
+    """Return the order to all workers about a delivery. An insertion counts as taken from now on."""
     name, batch, handle = entry.name, entry.batch, entry.handle
     attempts = None if batch is None else batch.attempts
     if not entry.is_new:

@@ -5,15 +5,15 @@
                       what user code prints goes to the error stream instead
 
 The loop owns the sockets and looks at them between steps. What a dataflow raises ends that dataflow
-(`core.py`). What ends the process is a lost peer, a peer that says what no worker may say, or a bug of ours:
-waiting clients and the other workers are told why, and the exit status is not 0. Nothing that a client sends
+(`core.py`). A lost peer, a peer that says what no worker may say, or a bug of ours ends the process: then it
+tells waiting clients and the other workers why, and its exit status is not 0. Nothing that a client sends
 ends it.
 
-Settings without peers leave ports to the system: then the worker says first where it listens
-({"bound": address}), and the next line of standard input is a list of where all do.
+If the settings name no peers, the system chooses the ports: then the worker first says where it listens
+({"bound": address}), and the next line of standard input lists the addresses of all workers.
 
-After that standard input brings at most one line more: why the launcher ends this worker, which is what its
-clients are told.
+After that standard input brings at most one line more: why the launcher ends this worker. The worker tells
+its clients so.
 """
 
 from __future__ import annotations
@@ -82,11 +82,13 @@ _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
 _SERVE_SECONDS = 2e-4
-"""Between two looks at what clients ask, while there is work; or as long as one step takes."""
+"""While there is work the worker looks for requests of clients this often, or after each step if that takes
+longer.
+"""
 
 
 class WorkerProcess:
-    """The rim of one worker: its sockets, its clients, its end."""
+    """The sockets, the clients and the end of one worker."""
 
     def __init__(self, settings: WorkerSettings, report: Callable[[dict[str, object]], None]) -> None:
         self._settings = settings
@@ -100,9 +102,9 @@ class WorkerProcess:
         self._is_forgetting = False
         """True from when this worker begins to forget until it has."""
         self._serve_at = 0.0
-        self._kept: dict[bytes, list[list[Frame]]] = {}
-        """Of each client answers that are to be sent, oldest first."""
-        self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients that were heard of last
+        self._unsent: dict[bytes, list[list[Frame]]] = {}
+        """By client, the answers that `_send_unsent` sends later, oldest first."""
+        self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients of the last requests
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
         self._wake_send.setblocking(False)
@@ -135,13 +137,15 @@ class WorkerProcess:
         return _public_address(self._mesh.addresses[-1], self._settings.client_host)
 
     def meet(self, orders: IO[str]) -> bool:
-        """Say where this worker listens, and wait to be told where all do; false if nobody tells."""
+        """Say where this worker listens, and read the addresses of all workers; return False if standard
+        input ends before.
+        """
         self._report({"bound": self.mesh_address})
-        told = orders.readline()
-        if not told.endswith("\n"):  # the end, perhaps after the reason for it
+        line = orders.readline()
+        if not line.endswith("\n"):  # the end, perhaps after the reason for it
             self._close()
             return False
-        peers = [str(address) for address in json.loads(told)]
+        peers = [str(address) for address in json.loads(line)]
         if len(peers) != self._settings.workers:
             raise InternalError(f"{len(peers)} addresses for {self._settings.workers} workers")
         self._settings = replace(self._settings, peers=tuple(peers))
@@ -149,18 +153,18 @@ class WorkerProcess:
         return True
 
     def stop_soon(self, reason: str = "") -> None:
-        """End after the present step; may be called from a signal handler or another thread."""
+        """End after the current step; may be called from a signal handler or another thread."""
         self._stop_reason = self._stop_reason or reason
         self._is_told_to_stop = True
         try:
             self._wake_send.send(b"!")
         except OSError:
-            pass  # closed already, or full of earlier calls: it is awake
+            pass  # closed already, or full of earlier bytes: the worker is awake
 
     def run(self) -> int:
-        """Work until told to end; returns the exit status."""
+        """Work until a client or the launcher ends this worker; return the exit status."""
         begin_turn(self)
-        # Not before: threads of sockets may run anywhere, and who looks out counts the cores of all.
+        # Not earlier: threads of sockets may run on any core, and `Neighbours` counts all cores.
         keep_to(self._settings.core)
         try:
             self._gather()
@@ -180,14 +184,14 @@ class WorkerProcess:
         return 0
 
     def at_rest(self) -> None:
-        """It is always at work: what else is in this process cannot forget what it may refer to."""
+        """Return None: this worker is always at work, so other workers of this process forget no words."""
 
     def _loop(self) -> None:
         while not self._must_stop():
             worked = self._worker.step()
             if len(self._worker.ended) > self._ended_count:
                 self._log_ended()
-            # Who is at work looks for clients now and then: a change of one row takes several steps.
+            # A worker that has work looks for clients now and then: a change of one row takes several steps.
             served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
             if self._waiting:
                 self._answer_waiting()
@@ -207,9 +211,9 @@ class WorkerProcess:
                     self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
                 if self._mesh.has_other_news:
-                    self._serve()  # a client, as a rule: there is nothing to do before that is read
+                    self._serve()  # usually a client: there is nothing to do before its request is read
             elif self._is_resting:
-                self._worker.idle()  # between two answers, too: clients may ask without a pause
+                self._worker.idle()  # also between two answers: clients may ask without a pause
         if self._stop_reason:
             raise PeerError(self._stop_reason)
         self._server.say_farewell("")
@@ -217,11 +221,13 @@ class WorkerProcess:
         self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
 
     def _is_expected(self) -> bool:
-        """Whether a client waits for something, be it the rest of an answer, or rows wait to be let in."""
+        """Return True if a client waits for an answer or the rest of one, or rows wait to enter."""
         return bool(self._waiting) or self._worker.has_rows_waiting() or self._clients.is_sending
 
     def _forget(self) -> None:
-        """Begin to forget what nothing refers to if there is much, and do it when all others know."""
+        """Begin to forget words that nothing refers to, if there are many; forget them once all peers have
+        withdrawn what they believe of this worker.
+        """
         if self._is_forgetting:
             if self._worker.forgetting.is_ready:
                 self._is_forgetting = not forget_alone(self, self._worker.forget)
@@ -230,15 +236,15 @@ class WorkerProcess:
             self._is_forgetting = True
 
     def _log_ended(self) -> None:
-        """What has ended a dataflow stands in the log of the worker on which it arose."""
+        """Log what has ended dataflows, on the worker on which the error arose."""
         for error in list(self._worker.ended.values())[self._ended_count :]:
             if error.__cause__ is not None:
                 _log.error("worker %d: %s", self._settings.index, story_of(error))
         self._ended_count = len(self._worker.ended)
 
     def _tell_clients(self, error: TimelyError) -> None:
-        """Answer with `error` whoever waits, and whoever still asks within a moment; all others find it when
-        they ask next, though nobody is there to answer any more.
+        """Send `error` to clients that wait, to those of the last requests, and to those that still ask
+        within a moment. A client that asks later finds it, though no worker answers any more.
         """
         for client, number, _ in self._waiting:
             self._send(client, encode_error(number, error))
@@ -252,7 +258,7 @@ class WorkerProcess:
             self._mesh.wait(_DRAIN_SECONDS / 5)
 
     def _gather(self) -> None:
-        """Wait until all peers are there and agree on the terms."""
+        """Wait until all peers have introduced themselves and agree on what must be the same everywhere."""
         self._server.greet()
         deadline = time.monotonic() + self._settings.gather_seconds
         while self._server.not_greeted and not self._must_stop():
@@ -298,8 +304,8 @@ class WorkerProcess:
         if gone := self._clients.taken_away():
             self._tell_refused(gone)
         requests = self._clients.recv_nowait()
-        if self._kept:
-            self._send_kept({client for client, _ in requests})
+        if self._unsent:
+            self._send_unsent({client for client, _ in requests})
         for client, frames in requests:
             number, head = head_of(frames)
             self._callers[client] = None
@@ -309,29 +315,31 @@ class WorkerProcess:
                 if refusal := self._clients.refusal(client):
                     raise RefusedError(refusal)
                 self._answer(client, number, frames, head)
-            except BaseException as error:  # whatever a client sends, and a codec raises, is no reason to end
-                told = error if isinstance(error, TimelyError) else self._unexpected(error, "read a request")
-                self._send_error(client, number, told)
-        if self._kept and self._worker.has_work():
-            self._send_kept()
+            except BaseException as error:  # nothing that a client sends or a codec raises ends the worker
+                answer = (
+                    error if isinstance(error, TimelyError) else self._unexpected(error, "read a request")
+                )
+                self._send_error(client, number, answer)
+        if self._unsent and self._worker.has_work():
+            self._send_unsent()
         return bool(requests)
 
     def _unexpected(self, error: BaseException, what: str) -> TimelyError:
-        """What a client is told of an exception that nobody raises on purpose; it goes to the log, too."""
+        """Return the error for the client in place of an unexpected exception, and log it."""
         where = f"while worker {self._settings.index} {what}"
         if isinstance(error, PeerError) or site_of(error).line:
-            told = as_refused(error, f"a codec, or the log of an output, failed {where}")
+            answer = as_refused(error, f"a codec, or the log of an output, failed {where}")
         else:
-            told = as_told(error, where)
-        _log.error("worker %d: %s", self._settings.index, told)
-        return told
+            answer = as_told(error, where)
+        _log.error("worker %d: %s", self._settings.index, answer)
+        return answer
 
     def _send(self, client: bytes, frames: list[Frame]) -> None:
-        """Answer, behind what was kept for this client."""
-        self._clients.send(client, *self._kept.pop(client, ()), frames)
+        """Send an answer, after those that wait for this client."""
+        self._clients.send(client, *self._unsent.pop(client, ()), frames)
 
     def _send_error(self, client: bytes, number: int, error: TimelyError) -> None:
-        """Answer with `error`. The end of a dataflow is told once all workers have ended it."""
+        """Answer with `error`; if that has ended a dataflow, once all workers have ended it."""
         if not (error.ends_dataflow and self._server.is_telling_an_end):
             self._send(client, encode_error(number, error))
             return
@@ -343,25 +351,25 @@ class WorkerProcess:
         deadline = time.monotonic() + ANSWER_SECONDS_MAX
         self._waiting.append((client, number, Later(ready, lambda: error, deadline)))
 
-    def _keep(self, client: bytes, frames: list[Frame]) -> None:
-        """Send an answer later (`_send_kept`). Nobody posts more than so many without having heard of them:
-        who does so all the same is not to leave more here than on his connection, where it is noticed.
+    def _send_later(self, client: bytes, frames: list[Frame]) -> None:
+        """Send an answer later (`_send_unsent`). A well-behaved client never has more than `POSTED_COUNT_MAX`
+        unanswered posts. Flush at that number, so that a misbehaving one fills its socket and not our memory.
         """
-        kept = self._kept.setdefault(client, [])
-        kept.append(frames)
-        if len(kept) >= POSTED_COUNT_MAX:
-            self._clients.send(client, *self._kept.pop(client))
+        unsent = self._unsent.setdefault(client, [])
+        unsent.append(frames)
+        if len(unsent) >= POSTED_COUNT_MAX:
+            self._clients.send(client, *self._unsent.pop(client))
 
-    def _send_kept(self, but: Collection[bytes] = ()) -> None:
-        """Send the answers that nobody waits for, as far as this knows, to all `but` these: to insertions of
-        a client, who will insert more, or seal, next. They go with the next answer to him; or when he asks
-        nothing more at once, or this worker has other work.
+    def _send_unsent(self, but: Collection[bytes] = ()) -> None:
+        """Send the answers to posted insertions, except to the clients `but`. As far as the worker knows, a
+        client does not wait for these: it inserts more, or seals, next. So they go with the next answer to
+        the client; or when it asks nothing more at once, or this worker has other work.
         """
-        for client in [client for client in self._kept if client not in but]:
-            self._clients.send(client, *self._kept.pop(client))
+        for client in [client for client in self._unsent if client not in but]:
+            self._clients.send(client, *self._unsent.pop(client))
 
     def _tell_refused(self, gone: list[bytes]) -> None:
-        """Say to clients whose key was taken away that it was, before they are hung up on."""
+        """Tell clients that their key was taken away, before `ServerSocket` closes their connections."""
         for client in gone:
             error = RefusedError(self._clients.refusal(client))
             _log.warning("worker %d: %s", self._settings.index, error)
@@ -377,11 +385,11 @@ class WorkerProcess:
             self._giving_back.add(table.num_rows)
         answer = self._server.handle(request, table)
         if isinstance(answer, Reply):
-            told = self._encoded(number, answer)
+            reply = self._encoded(number, answer)
             if isinstance(request, Deliver) and request.counts == IN_OPEN:  # perhaps it was posted
-                self._keep(client, told)
+                self._send_later(client, reply)
             else:
-                self._send(client, told)
+                self._send(client, reply)
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
@@ -393,8 +401,8 @@ class WorkerProcess:
             self._waiting.append((client, number, answer))
 
     def _encoded(self, number: int, reply: Reply) -> list[Frame]:
-        """An answer as it goes."""
-        if reply.table is not None and reply.values.get("next", -1) == -1:  # nobody comes for more of it
+        """Return the frames of an answer."""
+        if reply.table is not None and reply.values.get("next", -1) == -1:  # it is the last piece
             self._giving_back.add_said(reply.table.num_rows)
         return encode_reply(number, reply)
 
@@ -411,7 +419,7 @@ class WorkerProcess:
                 if not isinstance(error, TimelyError) or isinstance(error, PeerError):
                     error = self._unexpected(error, "answered")
                 if error.ends_dataflow and self._server.is_telling_an_end and now < later.deadline:
-                    # A worker may compute for hours before it hears: that is not the limit of a client.
+                    # A worker may compute for hours before it hears; the client does not wait for that.
                     deadline = min(later.deadline, now + ANSWER_SECONDS_MAX)
                     still.append((client, number, replace(later, deadline=deadline)))
                 else:
@@ -424,9 +432,9 @@ class WorkerProcess:
         self._waiting = still
 
     def _fail(self, error: TimelyError, status: int) -> int:
-        """Tell everybody who may be waiting why this worker ends."""
+        """Tell the launcher, the other workers and clients why this worker ends; return the exit status."""
         message = story_of(error)
-        # One worker tells the story; the others, who only lost a peer, would repeat it.
+        # One worker logs the cause as an error; the others have only lost a peer, and would repeat it.
         level = logging.INFO if status == EXIT_PEER_LOST else logging.ERROR
         _log.log(level, "worker %d of %d: %s", self._settings.index, self._settings.workers, message)
         self._report({"failed": f"{type(error).__name__}: {message}", "is_cause": status != EXIT_PEER_LOST})
@@ -445,7 +453,9 @@ class WorkerProcess:
         self._remove_folder()
 
     def _remove_folder(self) -> None:
-        """The last worker of a launcher that was killed removes the folder of their ipc sockets."""
+        """Remove the ipc sockets of this worker, and their folder if it is empty: the launcher may have been
+        killed.
+        """
         for address in (*self._settings.listen, self._settings.client_listen):
             if address.startswith("ipc://"):
                 path = Path(address.removeprefix("ipc://"))
@@ -453,16 +463,16 @@ class WorkerProcess:
                     path.unlink(missing_ok=True)
                     path.parent.rmdir()
                 except OSError:
-                    pass  # not empty yet, or the launcher was quicker
+                    pass  # not empty yet, or the launcher has removed it
 
 
 def _public_address(address: str, host: str) -> str:
-    """The address that clients use: the host's name instead of the interface that was listened at."""
+    """Return the address that clients use: with the name of the host instead of the interface."""
     return tcp_address(host, int(address.rpartition(":")[2])) if host and is_tcp(address) else address
 
 
 def main() -> int:
-    """Run the worker that standard input describes; the entry point of the launcher's children."""
+    """Run the worker that standard input describes; the entry point of processes that a launcher starts."""
     reports = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     # Ctrl-C reaches the whole group; the launcher decides what it means.
@@ -497,20 +507,21 @@ def main() -> int:
 
 def _watch_launcher(stream: IO[str], process: WorkerProcess) -> None:
     """End with the launcher, even if a vertex never returns."""
-    told = b""
+    reason = b""
     try:
         while piece := os.read(stream.fileno(), 65_536):
-            told += piece
+            reason += piece
     except OSError:
         pass
-    process.stop_soon(told.decode(errors="replace").strip())
+    process.stop_soon(reason.decode(errors="replace").strip())
     time.sleep(STOP_SECONDS_MAX)
     os._exit(EXIT_PEER_LOST)
 
 
 def _end(status: int) -> NoReturn:
-    """Leave without taking the interpreter apart, which takes a third of a second for nothing: sockets are
-    closed, and memory goes back to the system anyhow. What user code has registered for the end is called.
+    """End the process without taking the interpreter apart, which takes a third of a second for nothing: the
+    sockets are closed, and the memory goes back to the system anyhow. Functions that user code has registered
+    with `atexit` run.
     """
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -1,19 +1,21 @@
 """How does one version of a dataflow take the place of another while clients go on?
 
-    built        the new version is built beside the old one (`installation.py`), under its name. Its inputs
-                 that the old one has, too, are fed with what the old one exports of them. If that fails
-                 anywhere the old one goes on as if nothing had been
-    standby      it runs, and catches up; nobody else can reach it
-    switched     worker 0 finds that it has caught up, and says with which epoch e it goes on (`Switched`);
-                 all before e are sealed. What clients have appended from e on, and do from now on, is the new
-                 version's: on every worker its inputs take over what waits at those of the old one
-    taken over   a worker on which both have done with the epochs before e lets the outputs go on, too: what
-                 the old one has put out before e, then, at e, the difference between the two (`TakenOver`)
-    gone         all workers have done so: the old one ends
+    built        all workers build the new version beside the old one (`installation.py`), under its name. The
+                 old version feeds the inputs that both have with what it exports of them. If that fails
+                 anywhere, the old version goes on as if nothing had happened
+    standby      the new version runs, and catches up; no client can reach it
+    switched     worker 0 sees that the new version has caught up, and says with which epoch e it goes on
+                 (`Switched`); all epochs before e are sealed. What clients have appended from e on, and
+                 append from now on, belongs to the new version: on every worker its inputs take over what
+                 waits at those of the old one
+    taken over   a worker on which both versions have completed the epochs before e lets the outputs go on,
+                 too: with what the old one has put out before e, and then, at e, the difference between the
+                 two (`TakenOver`)
+    gone         all workers have done so: the old version ends
 
-An order of worker 0 reaches all workers between the same seals, so e is the open epoch wherever `Switched` is
-carried out. What is asked of the old version by its number goes to the new one: inputs from when it is
-switched, outputs from when it is taken over.
+An order of worker 0 reaches all workers between the same seals, so on every worker e is the open epoch when
+the worker carries out `Switched`. Requests that name the old version go to the new one: those about inputs
+once it is switched, those about outputs once it is taken over.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ __all__ = ["Replacements", "kept_inputs"]
 
 
 def kept_inputs(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str, Exported]:
-    """By name, what feeds the inputs that a new version has in common with `old`; raises if one cannot be."""
-    found: dict[str, Exported] = {}
+    """Return, by input name, the exports that feed the inputs which a new version has in common with `old`;
+    raise if there is none for one of them.
+    """
+    feeds: dict[str, Exported] = {}
     who = f"dataflow {old.index} ({old.frozen.name})"
     for name, declared in frozen.inputs.items():
         before = old.frozen.inputs.get(name)
@@ -46,20 +50,20 @@ def kept_inputs(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[s
                 f"{who} cannot be replaced: its input {name!r} is a {before.codec.describe()}, that of the "
                 f"new version a {declared.codec.describe()}. Give the new one another name: it begins empty"
             )
-        kept = [export for export in old.frozen.exports.values() if export.of_input == name]
-        if not kept:
+        exports = [export for export in old.frozen.exports.values() if export.of_input == name]
+        if not exports:
             raise MisuseError(
                 f"{who} cannot be replaced: it does not keep what its input {name!r} holds, with which that "
                 "of the new version has to begin. A version that exports the input, by input(…).export(…), "
                 "can be replaced; of this one, install the new version beside it, feed that, and uninstall it"
             )
-        found[name] = worker.exported(old.index, kept[0].name)
-    return found
+        feeds[name] = worker.exported(old.index, exports[0].name)
+    return feeds
 
 
 @dataclass
 class _Replacement:
-    """One under way, from `old` to `new`; `epoch` is -1 until it is switched."""
+    """A replacement under way, of `old` by `new`; `epoch` is -1 until it is switched."""
 
     old: int
     new: int
@@ -75,26 +79,28 @@ class Replacements:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self.were_any = False
-        """Whether any has begun, ever; or was switched, though it has failed here before it began."""
+        """True if any replacement has ever begun here, or was switched though it had failed here before it
+        began.
+        """
         self._under_way: dict[int, _Replacement] = {}  # by the number of the new version
         self._inputs_of: dict[int, int] = {}  # from the number of an old version to that of the new one
         self._outputs_of: dict[int, int] = {}
         self._lost: dict[tuple[int, str], str] = {}
-        """Outputs, by number of the old version and name, that do not go on as they were, and why not."""
+        """Outputs that do not go on as they were, by number of the old version and name, and the reason."""
 
     # For clients.
 
     def inputs_of(self, dataflow: int) -> int:
-        """The number under which the inputs of `dataflow` are found now."""
+        """Return the number of the version that has the inputs of `dataflow` now."""
         return _last(self._inputs_of, dataflow) if self._inputs_of else dataflow
 
     def outputs_of(self, dataflow: int) -> int:
-        """The number under which the outputs of `dataflow` are found now."""
+        """Return the number of the version that has the outputs of `dataflow` now."""
         return _last(self._outputs_of, dataflow) if self._outputs_of else dataflow
 
     def first_of(self, dataflow: int, output: str) -> int:
-        """The number of the version with which this output began: it goes on as it was when its dataflow is
-        replaced, unless `check_output` says otherwise.
+        """Return the number of the version with which this output began. An output goes on as it was when its
+        dataflow is replaced, unless `check_output` raises.
         """
         before = {new: old for old, new in self._outputs_of.items()}
         while dataflow in before and (before[dataflow], output) not in self._lost:
@@ -102,11 +108,11 @@ class Replacements:
         return dataflow
 
     def instance(self, dataflow: int) -> Instance:
-        """The dataflow, or the new version of it, as far as that has taken its place here."""
+        """Return the dataflow, or its new version if that has taken over the outputs on this worker."""
         return self._worker.instance(self.outputs_of(dataflow) if self._outputs_of else dataflow)
 
     def check_input(self, dataflow: int, name: str) -> None:
-        """Raise `ReplacedError` for an input that is not there any more."""
+        """Raise `ReplacedError` if the new version has no such input."""
         instance = self._worker.instances.get(self.inputs_of(dataflow))
         if dataflow in self._inputs_of and instance is not None and name not in instance.inputs:
             offered = ", ".join(map(repr, instance.inputs)) or "none"
@@ -116,29 +122,29 @@ class Replacements:
             )
 
     def check_output(self, dataflow: int, name: str) -> None:
-        """Raise `ReplacedError` for an output that does not go on as who asks has known it."""
+        """Raise `ReplacedError` if this output has not gone on as it was in version `dataflow`."""
         while dataflow in self._outputs_of:
             if (dataflow, name) in self._lost:
                 raise ReplacedError(self._lost[dataflow, name])
             dataflow = self._outputs_of[dataflow]
 
     def is_standby(self, dataflow: object) -> bool:
-        """Whether this is a new version that serves no clients here yet."""
-        if not self._under_way:  # asked for each request
+        """Return True if this is a new version that serves no clients here yet."""
+        if not self._under_way:  # Fast path, for each request.
             return False
         return any(one.new == dataflow and not one.is_taken_over for one in self._under_way.values())
 
     def beside(self, dataflow: int) -> list[int]:
-        """The versions of a dataflow that run beside it, while one is to take the place of the other."""
+        """Return the other versions of a dataflow that run beside it while one replaces the other."""
         pairs = [(one.old, one.new) for one in self._under_way.values()]
         return [other for pair in pairs if dataflow in pair for other in pair if other != dataflow]
 
     def is_under_way(self, dataflow: int) -> bool:
-        """Whether a dataflow is being replaced, or is replacing another."""
+        """Return True if a dataflow is being replaced, or is replacing another."""
         return any(dataflow in (one.old, one.new) for one in self._under_way.values())
 
     def is_switched(self, new: int) -> bool:
-        """Whether a new version has the inputs already, so that there is no way back."""
+        """Return True if a new version has the inputs already, so that there is no way back."""
         return new in self._inputs_of.values()
 
     def check_replaceable(self, old: Instance) -> None:
@@ -163,19 +169,19 @@ class Replacements:
     # On every worker.
 
     def begin(self, old: int, new: Instance) -> None:
-        """The new version has begun to run."""
+        """Note that the new version has begun to run."""
         new.is_standby = True
         self.were_any = True
         self._under_way[new.index] = _Replacement(old, new.index)
         self._worker.on_step = self.look
 
     def look(self) -> bool:
-        """Go on as far as the dataflows have come; returns whether anything has happened."""
+        """Take the steps for which the dataflows have come far enough; return True if there was any."""
         happened = False
         for one in list(self._under_way.values()):
             try:
                 happened = self._look_at(one) or happened
-            except BaseException as error:  # what two logs add up to may leave 64 bits
+            except BaseException as error:  # the sum of two logs may overflow 64 bits
                 self._worker.fail(one.new, error)
                 happened = True
         if not self._under_way:
@@ -202,11 +208,13 @@ class Replacements:
         return True
 
     def _on_new_ended(self, one: _Replacement, old: Instance | None) -> None:
-        """Before it was switched that changes nothing; afterwards the old version has no inputs any more."""
+        """Forget a replacement whose new version has ended. If it was switched, the old version has no inputs
+        any more, and ends, too; before that, it goes on.
+        """
         del self._under_way[one.new]
         error = self._worker.ended[one.new]
         if self._worker.on_failure is not None:
-            # It may have ended here because of the old one, which elsewhere was done with already.
+            # It may have ended here because of the old one, which had already ended elsewhere.
             self._worker.on_failure(one.new, error)
         if one.epoch >= 0 and old is not None:
             self._worker.end(one.old, error)
@@ -218,12 +226,12 @@ class Replacements:
         self._inputs_of[order.old] = order.new
         self.were_any = True
         if one is None or new is None:
-            # It has failed here, when worker 0 did not know yet; there is no way back from what it says.
+            # It has failed here before worker 0 knew; but once worker 0 has switched, there is no way back.
             if old is not None:
                 self._worker.end(order.old, self._worker.ended[order.new])
             return
         if old is None:
-            return  # it has failed, and `look` will find that
+            return  # the old version has failed; `look` will handle that
         one.epoch = order.epoch
         old.is_standby, new.is_standby = True, False
         try:
@@ -279,18 +287,18 @@ class Replacements:
             return True
         if not all(handle.is_through(new.first_epoch) for handle in new.feeds.values()):
             return False
-        # It begins with an epoch that has the whole state, which is to be computed, too; owners of what it
-        # imports may hold it back, however far it has come.
+        # The new version begins with an epoch that has the whole state, and it has to compute that one, too.
+        # If it imports, the dataflows that it reads may hold it back, so its progress says nothing.
         done = old.epochs_done()
         if not new.imports:
-            wanted = min(done, max(new.first_epoch + 1, done - 1))
-            if new.epochs_done() < wanted:
+            epoch_done = min(done, max(new.first_epoch + 1, done - 1))
+            if new.epochs_done() < epoch_done:
                 return False
-            # An output that ends the dataflow where it has no answer has its turn after all else is done.
+            # A strict output ends the dataflow if it has no answer; it runs after all else is done.
             outputs = [
                 new.output(name) for name, declared in new.frozen.outputs.items() if declared.is_strict
             ]
-            if any(output.complete_before < wanted for output in outputs):
+            if any(output.complete_before < epoch_done for output in outputs):
                 return False
         order = Switched(old.index, new.index, epoch)
         self._worker.send_control(encode_control(order))
@@ -298,10 +306,10 @@ class Replacements:
         return True
 
     def taken_over(self, worker: int, news: TakenOver) -> None:
-        """A worker has done so. When all have, the old version is not needed any more."""
+        """Note that a worker has taken over the outputs. Once all have, end the old version."""
         one = self._under_way.get(news.dataflow)
         if one is None:
-            return  # it has failed meanwhile
+            return  # the new version has failed meanwhile
         one.done.add(worker)
         if len(one.done) == self._worker.workers:
             gone = ReplacedError(f"dataflow {one.old} was replaced by dataflow {one.new}")
@@ -311,7 +319,9 @@ class Replacements:
 
 
 def _seal_what_is_not_fed(old: Instance, new: Instance) -> bool:
-    """Inputs that only the new version has are empty as far as the old one is sealed."""
+    """Seal inputs that only the new version has as far as the old version is sealed: they are empty until
+    then. Return True if there was any to seal.
+    """
     epoch = open_epoch(old)
     behind = [handle for name, handle in new.inputs.items() if name not in new.feeds and handle.epoch < epoch]
     for handle in behind:

@@ -1,12 +1,12 @@
 """What does a worker do for its clients?
 
-`Server.handle` takes a request and returns the reply, or a `Later` where the answer depends on what other
-workers do; whoever runs the worker asks it again after each step. It raises the error that the client shall
-see; then nothing has changed, and the request may be repeated. No socket is in sight: `worker/process.py`
-serves clients of other processes by it, `client/embedded/workers.py` the caller's own.
+`Server.handle` takes a request and returns the reply, or a `Later` if the answer depends on what other
+workers do; the loop that runs the worker then asks the `Later` after each step. It raises the error that the
+client shall see; then nothing has changed, and the client may repeat the request. No socket is in sight:
+`worker/process.py` serves clients of other processes with it, `client/embedded/workers.py` the caller's own.
 
-What is asked of inputs and of outputs is answered in `answers/`; here is who is asked, what is asked of whole
-dataflows, and what other workers say apart from data.
+`answers/` answers requests about inputs and outputs. This file chooses between them, answers requests about
+whole dataflows, and handles what other workers say apart from data.
 """
 
 from __future__ import annotations
@@ -79,21 +79,23 @@ from .orders import Orders
 __all__ = ["Server"]
 
 _OF_INPUTS = (Deliver, Decide, Missing, Drop, Describe, Uninstall)
-"""Requests that are answered by what feeds a dataflow, and not by what it has put out."""
+"""Requests that go to the version of a dataflow that has its inputs; others go to the one that has its
+outputs.
+"""
 _DECIDED = (Decide, Install, Replace, Uninstall)
 """Requests that worker 0 decides for all."""
 
 
 class Server:
-    """Serves the clients of one worker, and judges what other workers say apart from data.
+    """Serves the clients of one worker, and handles what other workers say apart from data.
 
     Args:
         worker: the worker; its `on_control` and `on_failure` become this server's.
-        address: where clients reach it, as told to the other workers.
+        address: where clients reach it; the worker tells this to the others.
         clock: seconds, only their differences count.
         installs: the builders that this worker installs at its start; all workers must have the same.
-        session: what no other worker was called, before or elsewhere.
-        silence_seconds: how long a worker of the cluster may be silent; all must have been told the same.
+        session: a name that no other worker has, or had before.
+        silence_seconds: how long a worker of the cluster may be silent; all workers must have the same limit.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class Server:
         )
         self._addresses = {worker.index: address}
         self._ends_unheard: dict[int, set[int]] = {}
-        """The dataflows that failed here, each with the workers that have not heard of it."""
+        """The dataflows that failed here, each with the workers that have not confirmed that they know."""
         self.is_stopping = False
         worker.on_control = self._on_control
         worker.on_failure = self._on_failure
@@ -138,11 +140,11 @@ class Server:
 
     @property
     def not_greeted(self) -> list[int]:
-        """Workers that have not introduced themselves yet."""
+        """The workers that have not introduced themselves yet."""
         return [worker for worker in range(self._worker.workers) if worker not in self._addresses]
 
     def say_farewell(self, reason: str) -> None:
-        """The last word to the other workers: why this one ends; empty: because it was told to."""
+        """Tell the other workers why this one ends; "": on a request."""
         self._worker.send_control(encode_control(Farewell(reason)))
 
     def _on_control(self, peer: int, payload: memoryview) -> None:
@@ -168,8 +170,7 @@ class Server:
             case control:
                 raise PeerError(
                     f"worker {peer} told worker {self._worker.index} "
-                    f"{type(control).__name__.lower()}, which only "
-                    "worker 0 says, or is told"
+                    f"{type(control).__name__.lower()}, which only worker 0 may send or receive"
                 )
 
     def _obey(self, order: Build | Verdict | Decided | Switched) -> None:
@@ -196,16 +197,17 @@ class Server:
 
     @property
     def is_telling_an_end(self) -> bool:
-        """Whether a dataflow has failed here and not all workers have heard of it. Until they have, this
-        worker tells no client: one that was told could ask another worker at once, and that would still
-        accept its rows. A worker that has only heard of the failure tells its clients without waiting.
+        """True if a dataflow has failed here and not all workers have confirmed that they know. Until then
+        this worker tells no client: a client that knew could ask another worker at once, and that worker
+        would still accept its rows. A worker that has only heard of the failure tells its clients without
+        waiting.
         """
         return bool(self._ends_unheard)
 
     # For clients.
 
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
-        """Do what is asked. Raises a `TimelyError` for the client; nothing has changed then."""
+        """Carry out a request. Raise a `TimelyError` for the client; then nothing has changed."""
         try:
             if self._prepared or self.replacements.were_any:
                 if self.installations.is_awaited(getattr(request, "dataflow", None)):
@@ -216,17 +218,19 @@ class Server:
             _check_expected(type(request), error)
             raise
 
-    # The same for who is in this process and asks it most often, of worker 0: without a request and a reply,
-    # whose making and reading would cost as much as what is asked. Where a dataflow is about to begin, or may
-    # have been replaced, they go the way of requests.
+    # Fast path: the most frequent requests of clients in this process, to worker 0, as calls. To make and
+    # read a request and a reply would cost as much as the work itself. If some dataflow is about to begin, or
+    # some may have been replaced, these calls make requests, too.
 
     def insert_rows(
         self, dataflow: int, name: str, epoch: int, writer: str, sequence: int, diff: int, rows: list[Value]
     ) -> int:
-        """As `Deliver` of plain rows for the open epoch: their epoch, or the open one."""
+        """Take plain rows for the open epoch, as `Deliver` does; return their epoch, or, if they were taken
+        before, the open one.
+        """
         if self._prepared or self.replacements.were_any:
             reply = self.handle(Deliver(dataflow, name, writer, sequence, IN_OPEN, epoch, diff, rows))
-            assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
+            assert isinstance(reply, Reply), "a client that knows the dataflow knows that it has begun"
             return reply.integer("epoch")
         try:
             handle = self._worker.instance(dataflow).input(name)
@@ -236,10 +240,10 @@ class Server:
             raise
 
     def seal(self, dataflow: int, epoch: int) -> int:
-        """As `Decide` that seals an epoch: the epoch that is open then."""
+        """Seal an epoch, as `Decide` does; return the epoch that is open then."""
         if self._prepared or self.replacements.were_any:
             reply = self.handle(Decide(dataflow, epoch, seals=True))
-            assert isinstance(reply, Reply), "who knows the dataflow knows that it has begun"
+            assert isinstance(reply, Reply), "a client that knows the dataflow knows that it has begun"
             return reply.integer("open")
         try:
             return self._orders.seal(dataflow, epoch)
@@ -248,7 +252,7 @@ class Server:
             raise
 
     def has_done(self, dataflow: int, epoch: int) -> bool:
-        """Return whether `Progress` beyond an epoch of all outputs would be answered at once."""
+        """Return True if `Progress` beyond an epoch of the whole dataflow would be answered at once."""
         if self._prepared or self.replacements.were_any:
             return isinstance(self.handle(Progress(dataflow, "", epoch)), Reply)
         try:
@@ -258,7 +262,7 @@ class Server:
             raise
 
     def _handle(self, request: Request, table: pa.Table | None) -> Reply | Later:
-        """Most is asked of inputs and outputs: those first."""
+        """Answer a request. Fast path: nearly all requests are about inputs or outputs."""
         if self._worker.index != 0:
             self._check_decides(request)
         answer: Reply | Later | None
@@ -284,7 +288,9 @@ class Server:
         return self._installed(dataflow, spec)
 
     def check_replaceable(self, dataflow: int) -> int:
-        """The number of the dataflow that is asked for by `dataflow` now; raises if it cannot be replaced."""
+        """Return the number of the version that has the inputs of `dataflow` now; raise `MisuseError` if it
+        cannot be replaced.
+        """
         current = self.replacements.inputs_of(dataflow)
         instance = self._worker.instance(current)
         if self.installations.is_replaced(current):
@@ -302,7 +308,7 @@ class Server:
         return current
 
     def install_at_start(self, dataflow: int, spec: str) -> Reply | Later:
-        """Build `spec`, which all workers were started with, as dataflow `dataflow`."""
+        """Build `spec`, one of `installs`, as dataflow `dataflow`."""
         self.installations.build(dataflow, spec, {})
         return self._installed(dataflow, spec)
 
@@ -331,8 +337,8 @@ class Server:
                 raise RequestError(f"no worker serves {type(request).__name__}")
 
     def _uninstall(self, dataflow: int, cascade: bool) -> Reply:
-        """End a dataflow as an error would, on all workers; they hear of it after all orders of before, and
-        let those that read it end with it.
+        """End a dataflow on all workers, as an error would. They hear of it after all earlier orders, and end
+        the dataflows that read it, too.
         """
         name = self.replacements.instance(dataflow).frozen.name
         importers = self.installations.importers(dataflow)
@@ -368,13 +374,14 @@ class Server:
     def _check_decides(self, request: Request) -> None:
         if isinstance(request, _DECIDED):
             raise RequestError(
-                f"{type(request).__name__.lower()} is asked of worker 0, which decides for all; this "
-                "is worker "
+                f"{type(request).__name__.lower()} goes to worker 0, which decides for all; this is worker "
                 f"{self._worker.index}"
             )
 
     def _once_started(self, request: Request, table: pa.Table | None) -> Reply | Later:
-        """A client may come here before the verdict does, which worker 0 has told both of them."""
+        """Answer once the dataflow has begun: worker 0 tells its verdict to the client and to this worker,
+        and the client may come first.
+        """
         dataflow = getattr(request, "dataflow", None)
         begun: list[Reply | Later] = []
 
@@ -410,12 +417,12 @@ class Server:
                 return error
             return WaitTimeoutError(f"worker 0 has not judged dataflow {dataflow} ({spec}) in time")
 
-        # Worker 0 is the first to lose patience: its verdict is what the others wait for.
+        # Worker 0 gives up first: the others wait for its verdict.
         patience = INSTALL_SECONDS_MAX if self._worker.index == 0 else 2 * INSTALL_SECONDS_MAX
         return now_or_later(ready, late, self._clock(), patience)
 
     def _replaced(self, new: int, spec: str, seconds: float) -> Reply | Later:
-        """Once the new version has taken the place of the old one everywhere."""
+        """Answer once the new version has taken the place of the old one on all workers."""
         built_by = self._clock() + INSTALL_SECONDS_MAX
 
         def ready() -> Reply | None:
@@ -442,7 +449,9 @@ class Server:
         return now_or_later(ready, late, self._clock(), seconds)
 
     def _redirected(self, request: Request) -> Request:
-        """What is asked of the inputs of a dataflow that was replaced goes to the new version."""
+        """Return the request addressed to the version of its dataflow that has the inputs now; as it is, if
+        it is not about inputs.
+        """
         if not isinstance(request, _OF_INPUTS):
             return request
         current = self.replacements.inputs_of(request.dataflow)
@@ -454,15 +463,15 @@ class Server:
 
 
 def _check_expected(request: type[Request], error: BaseException) -> None:
-    """Raise, in place of what a request raised and nobody raised on purpose, `VertexError` if code of the
-    user did, and `InternalError` if ours did.
+    """Raise `VertexError` in place of an unexpected error of the user's code, and `InternalError` in place of
+    one of ours. Return if the error is meant for the client, or is an interrupt.
     """
     is_ours = isinstance(error, TimelyError) and not isinstance(error, PeerError)
     if is_ours or is_interrupt(error):
         return
     name = request.__name__.lower()
     if isinstance(error, PeerError) or site_of(error).line:
-        told = as_refused(error, f"{name} was refused, since a codec, a route or a vertex failed")
-        raise told from told.__cause__
+        refusal = as_refused(error, f"{name} was refused, since a codec, a route or a vertex failed")
+        raise refusal from refusal.__cause__
     trace = "".join(traceback.format_exception(error)).rstrip()
     raise InternalError(f"{name} failed unexpectedly: {trace}") from error

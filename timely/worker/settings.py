@@ -1,4 +1,4 @@
-"""What one worker process is told at its start, and who tells whom which address.
+"""The settings of one worker process, and the addresses of a cluster.
 
 The launcher writes `WorkerSettings` as one line of JSON to the standard input of each process. Addresses:
 
@@ -43,21 +43,22 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """All that a worker process has to know.
+    """All that a worker process must know at its start.
 
     index, workers    which worker of how many
     listen            its own mesh addresses
-    peers             mesh address of every worker (the own one is not used); none: the launcher says them
-                      once every worker has a port
+    peers             mesh address of every worker (its own is not used); empty: the launcher sends them once
+                      every worker has a port
     client_listen     where it listens for clients
     client_host       the host by which clients know it, for tcp
     paths             prepended to `sys.path`: for workers started by their client, where that imports from
     installs          builders to install at the start, "module:function"
     gather_seconds    how long it waits for all peers
-    check_progress    whether it checks its progress tracking after each step
+    check_progress    True: it checks its progress tracking after each step
     silence_seconds   how long another worker may be silent before it counts as lost
-    token             what a client shows whose code it may run; empty: nobody's
-    keys              of the cluster, as text (`ClusterKeys.to_text`); empty: what goes by tcp is open
+    token             it runs code of clients that show this token; empty: of none
+    keys              keys of the cluster, as text (`ClusterKeys.to_text`); empty: tcp is not encrypted, and
+                      open to everybody
     core              the core that it has to itself (`cores.py`)
     """
 
@@ -78,12 +79,12 @@ class WorkerSettings:
     core: int = ANY_CORE
 
     def to_json(self) -> str:
-        """One line of text."""
+        """Return the settings as one line of text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, line: str) -> WorkerSettings:
-        """The inverse of `to_json`."""
+        """Read what `to_json` returns."""
         try:
             values = {
                 name: tuple(value) if isinstance(value, list) else value
@@ -114,15 +115,15 @@ class HostAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs on the same machine can reach it."""
+        """True if only programs on the same machine can reach it."""
         return is_loopback(self.name)
 
 
 def local_settings(
     workers: int, folder: Path, *, paths: Sequence[str] = (), log_level: str = "warning"
 ) -> list[WorkerSettings]:
-    """A cluster on this machine for one client: everything by ipc in `folder`, which should have a short
-    name.
+    """Return the settings of a cluster on this machine for one client: all sockets are ipc in `folder`, which
+    should have a short name.
     """
     check_workers(workers)
     mesh = tuple(f"ipc://{folder}/m{index}" for index in range(workers))
@@ -153,7 +154,8 @@ def cluster_settings(
     installs: Sequence[str] = (),
     log_level: str = "warning",
 ) -> list[WorkerSettings]:
-    """The workers of host `this_host`, whose indices begin at `this_host` × `workers_per_host`.
+    """Return the settings of the workers of host `this_host`; their indices begin at `this_host` ×
+    `workers_per_host`.
 
     They have no keys; `replace(settings, keys=cluster_keys.to_text())` gives them some.
     """
@@ -190,13 +192,14 @@ def cluster_settings(
     return settings
 
 
-# The constructor as an untyped function: JSON has no types, and a wrong field is a bug of ours that shows in
-# its use.
+# The constructor as an untyped function: JSON has no types, and `from_json` checks each field afterwards.
 _make: Callable[..., WorkerSettings] = WorkerSettings  # type: ignore[explicit-any]
 
 
 def check_silence(seconds: object, what: str) -> float:
-    """Raise `MisuseError`, saying `what`, unless a worker can be borne to be silent for so long."""
+    """Return a time limit for silent workers; raise `MisuseError`, beginning with `what`, if it is out of
+    range.
+    """
     if isinstance(seconds, int | float) and SILENCE_SECONDS_DEFAULT <= seconds <= SILENCE_SECONDS_MAX:
         return float(seconds)
     raise MisuseError(
@@ -206,6 +209,6 @@ def check_silence(seconds: object, what: str) -> float:
 
 
 def check_workers(workers: object) -> None:
-    """Raise `MisuseError` unless a cluster can have so many workers."""
+    """Raise `MisuseError` if a cluster cannot have this number of workers."""
     if not isinstance(workers, Integral) or not 1 <= int(workers) <= WORKERS_MAX:
         raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers!r:.80}")

@@ -1,15 +1,15 @@
-"""Who in this process shares its dictionaries, and when may all of it be looked at?
+"""Which workers share the dictionaries of this process, and when may they forget words?
 
-Dictionaries belong to the process. Mostly that is one worker; but a program may have several embedded
-clusters, in several threads. To forget what nothing refers to, all of them must stand still: none in the
-middle of a *turn*, in which it may hold words that are nowhere to be seen, and no message between its
-workers.
+Dictionaries belong to the process. Usually the process is one worker; but a program may have several embedded
+clusters, in several threads. Words that nothing refers to can be forgotten only while all of them stand
+still: none may be in the middle of a *turn*, in which it may hold words that nobody sees, and no message may
+be between its workers.
 
     group      workers that work in the same turns: an embedded cluster, or a process that is a worker
     turn       from when a group begins to work until it stops; turns of different groups may overlap
 
-Where they do, or where a group within a worker's process keeps words, nothing is forgotten at that moment; it
-is tried again.
+If another group is in its turn, or a group within a worker's process holds words, nothing is forgotten at
+that moment; the caller tries again later.
 """
 
 from __future__ import annotations
@@ -30,38 +30,40 @@ class Group(Protocol):
     """Workers of this process that work in the same turns."""
 
     def at_rest(self) -> Sequence[Worker] | None:
-        """Its workers between two turns; none if it is over. None if more is under way than they hold."""
+        """Return its workers, between two turns; [] if it has ended. Return None if the group is always at
+        work, or if messages between its workers are under way, which no worker holds.
+        """
         ...
 
 
 class _GroupRegister:
-    """Which groups there are, and which are in a turn."""
+    """All groups of the process, and those that are in a turn."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.groups: WeakSet[Group] = WeakSet()
         self.at_work: set[Group] = set()
-        """A turn that is begun, or ended, twice is one: whoever was interrupted (Ctrl-C) cannot know which of
-        it was done.
+        """The groups in a turn. A set: to begin or end a turn twice is the same as once, since a group that
+        was interrupted (Ctrl-C) cannot know whether it has.
         """
         self.is_looked_at = False
-        """Whether somebody holds the lock, and looks at what all groups hold. It is said before it is asked
-        who is at work, and whoever begins to work says that before asking this: so one hears of the other.
+        """True while a thread holds the lock, and looks at the words of all groups. The thread sets this
+        before it reads `at_work`, and a group enters `at_work` before it reads this: so one sees the other.
         """
 
 
 _process = _GroupRegister()
-_known = dictionaries()
+_dictionaries = dictionaries()
 
 
 def join(group: Group) -> None:
-    """There is a new group, as long as somebody holds on to it."""
+    """Add a group, for as long as something refers to it."""
     with _process.lock:
         _process.groups.add(group)
 
 
 def begin_turn(group: Group) -> None:
-    """A group begins to work; waits while something is being forgotten."""
+    """Begin the turn of a group; wait while another group forgets words."""
     _process.at_work.add(group)
     if _process.is_looked_at:
         with _process.lock:
@@ -69,13 +71,15 @@ def begin_turn(group: Group) -> None:
 
 
 end_turn: Callable[[Group], None] = _process.at_work.discard
-"""A group stops, if it has begun. Who looks meanwhile sees it at work, or at rest: both are true."""
+"""End the turn of a group, if it has begun. A thread that looks meanwhile may see it at work or at rest; both
+are true.
+"""
 
 
 def _while_nobody_begins(look: Callable[[], bool]) -> bool:
-    """What `look` says; meanwhile no turn begins. The lock is taken by `with` where it is let go of: by a
-    context manager of our own it would be held, after an interrupt (Ctrl-C) as that begins, for as long as
-    somebody keeps the error.
+    """Return the result of `look`; no turn begins meanwhile. The lock is taken by `with`, in the function
+    that releases it: a context manager of our own that was interrupted (Ctrl-C) as it begins would hold the
+    lock for as long as somebody keeps the error.
     """
     with _process.lock:
         try:
@@ -86,24 +90,24 @@ def _while_nobody_begins(look: Callable[[], bool]) -> bool:
 
 
 def is_full() -> bool:
-    """Whether some dictionary has so much that it is worth looking for what may be forgotten."""
-    for dictionary in _known:  # asked at every step: no generator, and no call
+    """Return True if some dictionary has so many words that it is worth looking for some to forget."""
+    for dictionary in _dictionaries:  # Fast path, at every step: no generator, and no call.
         if dictionary.is_full:
             return True
     return False
 
 
 def forget_together(group: Group) -> bool:
-    """Forget what no worker of any group refers to, in a turn of `group`, all of whose workers rest; False if
-    some other group is at work.
+    """Forget what no worker of any group refers to; return False if another group is at work, or has messages
+    under way. Requires: `group` is in its turn, and all its workers rest.
     """
 
     def look() -> bool:
         if len(_process.at_work) > 1:
             return False
         resting = [other.at_rest() for other in _process.groups]
-        workers = [worker for some in resting for worker in some or ()]
-        if any(some is None for some in resting):
+        workers = [worker for members in resting for worker in members or ()]
+        if any(members is None for members in resting):
             return False
         _, not_known = forget_the_rest(workers)
         for worker in workers:
@@ -114,7 +118,9 @@ def forget_together(group: Group) -> bool:
 
 
 def forget_alone(group: Group, forget: Callable[[], object]) -> bool:
-    """`forget`, in a turn of `group`; False if some other group is in this process, which may hold words."""
+    """Call `forget`; return False if another group in this process is at work, or may hold words. Requires:
+    `group` is in its turn.
+    """
 
     def look() -> bool:
         others = [other for other in _process.groups if other is not group]

@@ -253,10 +253,10 @@ def test_void_is_a_decision_of_anybody_but_worker_0() -> None:
         Decided(0, -1, (), ("in",)),
     ):
         group.network.transport(2).send(1, [write_control_header(), encode_control(order)])
-        with pytest.raises(timely.PeerError, match="worker 2 told worker 1 .* which only worker 0 says"):
+        with pytest.raises(timely.PeerError, match="worker 2 told worker 1 .* which only worker 0 may send"):
             group.workers[1].step()
     for request in (Decide(0, 0, True), Decide(0, -1, close=["in"]), Decide(0, 0, enter=[["in", "w", 0]])):
-        with pytest.raises(timely.RequestError, match="is asked of worker 0, which decides for all"):
+        with pytest.raises(timely.RequestError, match="goes to worker 0, which decides for all"):
             group.ask(1, request)
     assert group.epochs() == [0, 0, 0]
 

@@ -292,7 +292,7 @@ def test_refused_names_of_attempts_that_are_none(flow: Flow, attempts: list[Valu
             stage(flow, batch, "a", number, 1)
     with pytest.raises(RequestError, match="without a table"):
         ask(flow, Deliver(0, "rows", "q", 0, WHEN_NAMED, 0, 1, part=0, attempt="a"))
-    with pytest.raises(RequestError, match="asked of worker 0"):
+    with pytest.raises(RequestError, match="goes to worker 0"):
         ask(flow, Decide(0, -1, True, enter=[["rows", "q", 0, [], "", False, looked()]]), 1)
 
 

@@ -37,7 +37,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[SymbolTable]:
     monkeypatch.setattr(together._process, "groups", WeakSet())
     together._process.at_work.clear()
     monkeypatch.setattr(forgetting, "dictionaries", lambda: [found])
-    monkeypatch.setattr(together, "_known", [found])
+    monkeypatch.setattr(together, "_dictionaries", [found])
     yield found
     together._process.at_work.clear()
 

@@ -1,1 +1,1 @@
-"""What a worker answers its clients, by what it is about; `worker/server.py` says who is asked."""
+"""The answers of a worker about inputs and about outputs; `worker/server.py` chooses between them."""

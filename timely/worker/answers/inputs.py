@@ -1,7 +1,7 @@
-"""What is asked of inputs: to take deliveries; of worker 0, to decide for all what belongs to which epoch.
+"""Answers about inputs: they take deliveries; worker 0 decides for all workers what belongs to which epoch.
 
-Everything that can be wrong with rows is found before they are kept. What is decided is told to all workers
-(`worker/orders.py`).
+A worker checks everything that can be wrong with rows before it keeps them. Worker 0 tells its decisions to
+all workers (`worker/orders.py`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ..orders import Orders, attempt_names
 __all__ = ["PARTS_MAX", "Inputs", "inputs_named"]
 
 PARTS_MAX: Final = 1 << 22
-"""Parts of one attempt; where the order of rows counts, 64 bits hold the part, the worker and the row."""
+"""Parts of one attempt. If the order of rows counts, 64 bits hold the part, the worker and the row."""
 
 _PART_BYTES_MIN: Final = 1 << 10
-"""What a part takes though it has no rows."""
+"""The size that a part counts for even if it has no rows."""
 
 
 def inputs_named(request: Request) -> Iterator[str]:
-    """Find the inputs that a request names, as far as it is well-formed."""
+    """Yield the inputs that a request names, as far as it is well-formed."""
     match request:
         case Deliver():
             yield request.input
@@ -80,7 +80,7 @@ class Inputs:
         self._orders = orders
 
     def handle(self, request: Request, table: pa.Table | None) -> Reply | None:
-        """The answer; none if it is not inputs that are asked."""
+        """Return the answer; None if the request is not about inputs."""
         match request:
             case Deliver():
                 return self._deliver(request, table)
@@ -94,7 +94,7 @@ class Inputs:
                 return None
 
     def _deliver(self, request: Deliver, table: pa.Table | None) -> Reply:
-        """Take rows of a client. Everything that can be wrong with them is found before they are kept."""
+        """Take rows of a client. Check everything that can be wrong with them before any are kept."""
         handle = self._worker.instance(request.dataflow).input(request.input)
         counts = request.counts
         if self._worker.index and handle.is_ordered and _is_by_calls(request):
@@ -119,19 +119,19 @@ class Inputs:
             return _append_by_column(handle, request, table)
         if counts == WHEN_NAMED:
             return _stage(handle, request, table)
-        known = ", ".join(map(repr, (IN_OPEN, IN_EPOCH, BY_COLUMN, WHEN_NAMED)))
-        raise RequestError(f"rows count as one of {known}, not as {shown(counts)}")
+        names = ", ".join(map(repr, (IN_OPEN, IN_EPOCH, BY_COLUMN, WHEN_NAMED)))
+        raise RequestError(f"rows count as one of {names}, not as {shown(counts)}")
 
 
 def _is_by_calls(request: Deliver) -> bool:
-    """Whether the order of rows among others of their epoch is that in which calls are taken."""
+    """Return True if the order of calls decides the order of these rows among others of their epoch."""
     if request.counts in (IN_EPOCH, BY_COLUMN):
         return request.sequence == UNNAMED
-    return request.counts != WHEN_NAMED  # of which it is the order of decisions
+    return request.counts != WHEN_NAMED  # for staged rows, the order of decisions counts
 
 
 def _insert(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
-    """Rows for whichever epoch is open."""
+    """Take rows for the open epoch."""
     name = DeliveryName(request.writer, request.sequence)
     if not handle.is_new(name):
         return Reply({"is_new": False, "epoch": handle.epoch})
@@ -140,7 +140,7 @@ def _insert(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
 
 
 def _append(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
-    """Rows for the epoch that the caller names."""
+    """Take rows for the epoch that the caller names."""
     name = name_of(request.writer, request.sequence)
     word = handle.epoch_word(request.epoch)
     if not handle.is_new_append(request.epoch, name):
@@ -150,22 +150,22 @@ def _append(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
 
 
 def _append_by_column(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
-    """Rows of several epochs: they enter all of these, or none."""
-    given = divided(handle.codec, request.input, table, request.column)
+    """Take rows of several epochs: they enter all of these, or none."""
+    table_by_epoch = divided(handle.codec, request.input, table, request.column)
     name = name_of(request.writer, request.sequence)
-    words = [handle.epoch_word(epoch) for epoch in given.epochs]
-    if name is not None and handle.deliveries.is_taken_in_all(given.epochs, name):
+    words = [handle.epoch_word(epoch) for epoch in table_by_epoch.epochs]
+    if name is not None and handle.deliveries.is_taken_in_all(table_by_epoch.epochs, name):
         return Reply({"is_new": False})
     handle.check_open()
-    if given.epochs:
-        handle.is_new_append(given.epochs[0])
-    batches = batches_by_epoch(handle.codec, request.input, given, words, request.diff)
-    handle.append_epochs(given.epochs, words, batches, name)
+    if table_by_epoch.epochs:
+        handle.is_new_append(table_by_epoch.epochs[0])
+    batches = batches_by_epoch(handle.codec, request.input, table_by_epoch, words, request.diff)
+    handle.append_epochs(table_by_epoch.epochs, words, batches, name)
     return Reply({"is_new": True})
 
 
 def _stage(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
-    """Keep rows until a decision names them."""
+    """Stage rows until a decision names them."""
     deliveries, name, attempt = (
         handle.deliveries,
         DeliveryName(request.writer, request.sequence),
@@ -193,7 +193,7 @@ def _stage(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
 
 
 def _missing(instance: Instance, request: Missing) -> Reply:
-    """Say which deliveries are not here; attempts that are wait for their decision."""
+    """Return the deliveries that are not here. Attempts that are here stay until their decision."""
     appends: list[tuple[Value, Deliveries, DeliveryName]] = []
     attempts: list[tuple[Value, Deliveries, DeliveryName, str, int]] = []
     for entry in request.names:
@@ -223,14 +223,19 @@ def _queries(instance: Instance, queries: Sequence[Value]) -> Iterator[Value]:
         match entry:
             case [str(name), str(query)]:
                 handle = instance.input(name)
-                known = handle.deliveries
-                yield [known.last_batch(query), known.last_rows(query), handle.epoch, known.seconds()]
+                deliveries = handle.deliveries
+                yield [
+                    deliveries.last_batch(query),
+                    deliveries.last_rows(query),
+                    handle.epoch,
+                    deliveries.seconds(),
+                ]
             case _:
                 raise RequestError(f"a query is [input, query], not {shown(entry)}")
 
 
 def _drop(instance: Instance, request: Drop) -> Reply:
-    """Let go of what will not count."""
+    """Drop staged deliveries that no decision will name."""
     dropped: list[tuple[Deliveries, DeliveryName, tuple[str, ...]]] = []
     for entry in request.names:
         match entry:

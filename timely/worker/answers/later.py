@@ -1,4 +1,4 @@
-"""An answer that is not known yet, and how long a client waits for it."""
+"""Answers that are not known yet, and how long a client waits for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["Later", "now_or_later"]
 class Later:
     """An answer that is not known yet.
 
-    ready      the answer, or None if it is still not known; raises what the client shall see
-    late       what to raise after the deadline
+    ready      returns the answer, or None if it is still not known; raises the error for the client
+    late       returns the error to raise after the deadline
     deadline   by the server's clock, in seconds
     """
 

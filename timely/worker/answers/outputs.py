@@ -1,7 +1,7 @@
-"""Answers about outputs: how far they are, their changes, their rows at an epoch, the places of readers.
+"""Answers about outputs: how far they are, their changes, their rows at an epoch, the positions of readers.
 
-A request about an epoch that is not complete yet is answered later. If a dataflow was replaced, the new
-version answers once it has taken the place of the old one on this worker.
+If a request is about an epoch that is not complete yet, the answer comes later. If a dataflow was replaced,
+the new version answers once it has taken the place of the old one on this worker.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class Outputs:
     """Answers for the outputs of one worker.
 
     Args:
-        worker: the worker. replacements: which version of a dataflow is asked.
+        worker: the worker.
+        replacements: finds the version of a dataflow that has the outputs.
         clock: seconds, only their differences count.
-        session: what no other worker was called, before or elsewhere.
+        session: a name that no other worker has, or had before.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Outputs:
         dataflow, output, start = request.dataflow, request.output, request.start
         answer: Callable[[int], Reply]
         if request.first != -1:
-            # An epoch of another output is not waited for; one that is lost meanwhile is said to be.
+            # Checked at once, so that nobody waits for an epoch of another output.
             check_origin(request, self._origin(dataflow, output))
 
             def answer(complete: int) -> Reply:
@@ -126,7 +127,7 @@ class Outputs:
         return now_or_later(ready, late, self._clock(), seconds)
 
     def _origin(self, dataflow: int, output: str) -> str:
-        """Return where an output began: in this process, as an output of that dataflow."""
+        """Return where an output began: this process, and the dataflow in which it began."""
         return f"{self._session}/{self._replacements.first_of(dataflow, output)}"
 
     def _once_complete(
@@ -139,7 +140,7 @@ class Outputs:
         waited_seconds: float = 0.0,
     ) -> Reply | Later:
         complete = self.complete(dataflow, output, epoch)
-        if complete > epoch:  # most often, where workers work before they are asked
+        if complete > epoch:  # Fast path: embedded workers have worked before this.
             return answer(complete)
 
         def ready() -> Reply | None:
@@ -184,7 +185,7 @@ class Outputs:
             f"complete are the epochs before {complete}"
         )
 
-    def complete(self, dataflow: int, output: str, wanted: int = -1) -> int:
+    def complete(self, dataflow: int, output: str, epoch: int = -1) -> int:
         """Return the first epoch that is not complete at `output` (at all of the dataflow, if that is empty),
         in this worker's view; one ≤ `wanted` may be too high.
         """
@@ -198,8 +199,8 @@ class Outputs:
             complete = instance.output(name).complete_before
             if complete < at_outputs:
                 at_outputs = complete
-        # To look at all pointstamps after each step would be dear; an output that lacks the epoch decides.
-        return at_outputs if at_outputs <= wanted else min(at_outputs, instance.epochs_done())
+        # To look at all pointstamps after each step would be slow; an output that lacks the epoch decides.
+        return at_outputs if at_outputs <= epoch else min(at_outputs, instance.epochs_done())
 
     def _output(self, dataflow: int, name: str) -> CaptureVertex:
         if self._replacements.were_any:

@@ -1,1 +1,1 @@
-"""What a worker does for the tasks of a reader or writer of another system, such as Spark."""
+"""Work for the tasks of a reader or writer of another system, such as Spark."""

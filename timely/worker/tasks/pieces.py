@@ -1,7 +1,7 @@
-"""What a worker gives to readers that take an output in pieces: `Progress` with a reader, and `Read` of a
-piece (`wire/requests.py`).
+"""Answers for readers that take an output in pieces: `Progress` with a reader, and `Read` of a piece
+(`wire/requests.py`).
 
-The epochs are complete by then: here rows are only cut, filtered and packed.
+The epochs are complete by then: these functions only cut, filter and pack rows.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ _DIFF = "diff"
 
 
 def hold(capture: CaptureVertex, request: Progress) -> None:
-    """Move a reader to its place, unless changes that it needs are gone."""
+    """Move a reader to its position; raise if changes that it needs are gone."""
     if request.reader:
-        kept, _ = capture.log.extent()
-        check_kept(request.keep_from, kept)
+        first_epoch, _ = capture.log.extent()
+        check_kept(request.keep_from, first_epoch)
         seconds = max(0.0, min(request.keep_seconds, READER_SECONDS_MAX))
         capture.places.come(request.reader, request.keep_from, seconds)
 
 
 def drop(capture: CaptureVertex, request: Progress) -> int:
-    """Drop what no reader needs before an epoch, if that is complete, which the reader, if any, has its place
-    at from now on. Return the first epoch whose changes are kept.
+    """Drop changes before epoch `keep_from` that no reader needs, and move the reader, if any, to it. If that
+    epoch is not complete, the first that is not counts in its place. Return the first epoch whose changes are
+    still there.
     """
     complete = min(request.keep_from, capture.complete_before)
     if request.reader:
@@ -47,7 +48,7 @@ def drop(capture: CaptureVertex, request: Progress) -> int:
 
 def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
     """Return the extent of an output that began at `origin`, with failures from epoch `start` on."""
-    kept, last = capture.extent()
+    first_epoch, last = capture.extent()
     complete = capture.complete_before
     failures = capture.failures
     failed = [] if failures is None else failures.without(max(start, 0), complete)
@@ -55,7 +56,7 @@ def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
     return Reply(
         {
             "complete": complete,
-            "kept": kept,
+            "kept": first_epoch,
             "last": last,
             "without": stretches,
             "why": story_of(failed[-1].error) if failed else "",
@@ -65,7 +66,7 @@ def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
 
 
 def check_origin(request: Read, origin: str) -> None:
-    """Raise `RequestError` unless it is this output that is read, which began at `origin`."""
+    """Raise `RequestError` if the request reads an output that did not begin at `origin`."""
     if request.origin not in ("", origin):
         raise RequestError(
             f"output {request.output!r} of dataflow {request.dataflow} is not the one that is being read: "
@@ -74,7 +75,7 @@ def check_origin(request: Read, origin: str) -> None:
 
 
 def piece(capture: CaptureVertex, request: Read) -> Reply:
-    """Return one piece. Its filters may leave no row of it."""
+    """Return one piece; no row of it may pass the filters."""
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:
         raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
@@ -87,9 +88,9 @@ def piece(capture: CaptureVertex, request: Read) -> Reply:
         capture.places.hear(request.reader)
     capture.check_answer(request.stop - 1)
     sifting = dict.fromkeys(columns_of(request.filters))  # several conditions may be on one column
-    asked = [*columns, *(name for name in sifting if name not in columns)]
+    columns_read = [*columns, *(name for name in sifting if name not in columns)]
     cut = capture.log.piece(
-        Wanted(request.start, request.stop, request.first, request.part, request.parts, tuple(asked))
+        Wanted(request.start, request.stop, request.first, request.part, request.parts, tuple(columns_read))
     )
     table = fulfilling(cut.table, request.filters).select(columns)
     is_one = _DIFF in columns[1:] and _is_one(table)

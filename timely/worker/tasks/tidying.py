@@ -1,4 +1,4 @@
-"""Drops what readers and writers that have not come back leave behind, though nothing else happens.
+"""A worker drops what absent readers and writers have left behind, even if nothing else happens.
 
 A worker that has work does so as it goes along; one that waits looks from time to time.
 """
@@ -17,7 +17,8 @@ __all__ = ["Tidying"]
 class Tidying:
     """Looks through the inputs and outputs of one worker, not more often than is worth it.
 
-    `look_at` says when `look` has something to do next, by the clock: whoever asks often compares that first.
+    Before `look_at`, by the clock, `look` does nothing: the loop of a worker compares that first, without a
+    call.
 
     Args:
         worker: the worker.
