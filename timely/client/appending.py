@@ -1,4 +1,4 @@
-"""An append to the epochs that its caller names, as a request: of `FlowInput`, or of an `AppendClient`."""
+"""The request of an append to epochs that the caller names, for `FlowInput` and `AppendClient`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _TAKES = "the number of an epoch, or the name of a column that says the epoch of
 
 
 def append_request(dataflow: int, input: str, epoch: object, writer: str, sequence: int) -> Deliver:
-    """To `epoch`, or, if that names a column of the table, to the epoch that it says of each row; how often a
-    row is added its column `diff` says. Raises `MisuseError` if `epoch` is neither.
+    """Return the request to add rows to `epoch`; or, if that names a column of the table, each row to the
+    epoch in that column. The column `diff` says how often each row is added. Raise `MisuseError` if `epoch`
+    is neither a number nor a text.
     """
     if isinstance(epoch, str):
         return Deliver(dataflow, input, writer, sequence, BY_COLUMN, 0, 0, column=epoch)

@@ -1,8 +1,8 @@
-"""What an interrupt (Ctrl-C) of a call that waits says below its traceback: what was waited for, of which
-dataflow, for how long, and whose answers were missing.
+"""Notes on an interrupt (Ctrl-C) of a call that waits: what it waited for, for which dataflow and how long,
+and which workers had not answered.
 
-An interrupt itself says nothing, and who cannot see what a call waits for cannot see why it does not end: an
-epoch that nobody has sealed, one worker that computes, or a dataflow that is none of his.
+An interrupt itself says nothing. A user who does not see what a call waits for cannot see why it does not
+end: an epoch that nobody has sealed, one worker that computes, or the wrong dataflow.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ __all__ = ["SENT", "missing", "note_awaited", "what_is_asked"]
 
 SENT: Final = "the answer to what this thread has sent before, as rows or a seal"
 _SHOWN_MAX: Final = 8
-"""So many of the workers that have not answered are named."""
+"""How many workers that have not answered a note names."""
 
 
 def note_awaited(error: KeyboardInterrupt, what: Request | str, seconds: float, why: str) -> None:
-    """Say that `what` was waited for, for so many seconds, and `why` in vain."""
+    """Note on an interrupt what the call waited for, how many seconds, and `why` in vain."""
     if not isinstance(what, str):
-        # Who follows an output asks again and again.
+        # A client that follows an output sends request after request.
         seconds += what.waited_seconds if isinstance(what, Progress) else 0.0
         what = what_is_asked(what)
     add_note(error, f"interrupted after {seconds:.1f} s of waiting for {what}; {why}")
 
 
 def missing(workers: Sequence[int], addresses: Sequence[str]) -> str:
-    """That these have not answered, and where they are."""
+    """Return, for a note, which workers have not answered, and where they are."""
     listed = ", ".join(f"worker {worker} at {addresses[worker]}" for worker in workers[:_SHOWN_MAX])
     more = f" and {len(workers) - _SHOWN_MAX} more" if len(workers) > _SHOWN_MAX else ""
     return f"no answer yet from {listed}{more}"
 
 
 def what_is_asked(request: Request) -> str:
-    """In words of users."""
+    """Describe a request in the words of users."""
     match request:
         case Install(spec, arguments):
             return f"the install of {_name(spec, arguments)!r}"
@@ -63,7 +63,9 @@ def what_is_asked(request: Request) -> str:
 
 
 def _name(spec: str, arguments: dict[str, Value]) -> Value:
-    """A query that was sent is called by the name of its function: what builds it is ours."""
+    """Return the name of a dataflow. A query that travels has that of its function: our own code builds
+    it.
+    """
     return arguments.get("name", spec) if "token" in arguments else spec
 
 

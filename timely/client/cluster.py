@@ -1,4 +1,4 @@
-"""What a program does with a cluster: install dataflows, feed them, read their answers.
+"""A cluster as a program uses it: install dataflows, feed them, read their answers.
 
     with timely.connect(workers=2) as cluster:
         flow = cluster.install("my_queries:mentions")
@@ -6,7 +6,8 @@
         flow.seal()
         changes = flow.output("components").changes()
 
-The same for workers in this process, in processes that `connect` starts, and in a cluster that runs already.
+This works alike for workers in this process, in processes that `connect` starts, and in a cluster that runs
+already.
 """
 
 from __future__ import annotations
@@ -46,15 +47,17 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "connect"]
 
 _Traveller = Callable[[Description], tuple[str, Mapping[str, Value]]]
-"""From a description to a builder that workers have, by name, and its arguments."""
+"""Turns a description into the name of a builder that workers have, and its arguments."""
 
 _GOES_ON_SECONDS = 1.0
-"""For workers in this process to say whether a dataflow goes on that could not be replaced."""
+"""How long workers in this process have to answer whether a dataflow goes on that could not be replaced."""
 
 
 @in_short
 class Cluster:
-    """A running cluster. Made by `connect`; a context manager that ends what `connect` has started."""
+    """A running cluster. Made by `connect`; a context manager that ends the workers that `connect`
+    started.
+    """
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -73,13 +76,13 @@ class Cluster:
             add_note(error, f"closing the cluster there was another error, {type(second).__name__}: {second}")
 
     def __repr__(self) -> str:
-        """How many workers, and where; whether it can still be asked."""
+        """Return how many workers there are, where, and, if calls raise, why."""
         end = f", {self._workers.end}" if self._workers.end else ""
         return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{self._workers.kind}{end}>"
 
     @property
     def workers(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self._workers.count
 
     @property
@@ -88,17 +91,17 @@ class Cluster:
         return list(self._workers.addresses)
 
     def install(self, build: str | Builder, **arguments: Value) -> Flow:
-        """Build and start a dataflow on all workers.
+        """Build and start a dataflow on all workers, or, after an error, on none.
 
-        `build` is "module:function", imported by every worker, or a function. One that `@timely.builder`
-        marks is imported by workers in other processes, and called there. Any other one is called here, once,
-        and what it has asked of collections travels: so a query can be written in a notebook, a REPL or
-        inside of a function. Its own functions go by import name if they have one; otherwise as source with
-        the plain values that they use, to workers that `connect` has started, and to no others. `arguments`
-        are what msgpack holds (of a query that travels or is embedded: anything).
+        `build` is "module:function", which every worker imports, or a function. If `@timely.builder` marks
+        the function, workers in other processes import and call it. Any other function is called here, once,
+        and the operators that it has used travel to the workers: so a query can be written in a notebook, a
+        REPL or inside of a function. Its own functions travel by import name if they have one; otherwise as
+        source with the plain values that they use, but only to workers that `connect` has started.
+        `arguments` are values that msgpack holds; for a query that travels or is embedded, any values.
 
-        Raises `GraphError` if the workers build different dataflows, naming the first stage that differs;
-        `VertexError` if the builder fails. It is installed on all workers or on none.
+        Raise `GraphError` if the workers build different dataflows, with the first stage that differs;
+        `VertexError` if the builder fails.
         """
         return Flow(self._workers, self._installed(build, arguments))
 
@@ -112,7 +115,7 @@ class Cluster:
                 tell(began, False)
             return here
         spec, arguments = self._travelling(build, arguments)
-        # Worker 0 gives up first, and its error says who was late.
+        # Worker 0 gives up first, and its error says which worker was late.
         (reply,) = self._workers.ask(
             [(0, Install(spec, arguments), None)], INSTALL_SECONDS_MAX + REPLY_SECONDS_MAX
         )
@@ -127,15 +130,15 @@ class Cluster:
         timeout: float | None = None,
         **arguments: Value,
     ) -> Flow:
-        """Let a new version take the place of a running dataflow (a `Flow`, its number, or its name), and
-        return it once it has.
+        """Replace a running dataflow (a `Flow`, its number, or its name) by a new version, and return that
+        once it has taken over.
 
         `build` and `arguments` are as in `install`. The new version runs beside the old one until it has
-        caught up, and takes over at an epoch that all workers agree on: the name, and what clients append
-        and read from there on, also those who know the old one only. Inputs that both have begin with what
-        the old one holds, which must export them (`edges.export("edges")`); others begin empty. In that
-        epoch an output that both have changes by the difference between the two. An input or output that is
-        not there any more, or has other columns, is a `ReplacedError` for who asks for it.
+        caught up, and takes over at an epoch that all workers agree on: its name, and all that clients append
+        and read from there on, also clients that know only the old one. Inputs that both have begin with the
+        rows of the old version, which must export them (`edges.export("edges")`); others begin empty. In that
+        epoch an output that both have changes by the difference between the two. A call for an input or
+        output that is gone, or that has other columns, raises `ReplacedError`.
 
         If the new version cannot be built, fails, or has not caught up after `timeout` seconds, the old one
         goes on as it was.
@@ -171,8 +174,8 @@ class Cluster:
         return reply
 
     def _goes_on(self, dataflow: int) -> bool:
-        """Whether it runs, and no other stands for it."""
-        # In this process another thread may be at work: who has given a time is not to wait for that.
+        """Return True if a dataflow runs, and no new version has taken its place."""
+        # Another thread may be at work with workers in this process: do not wait long for that.
         seconds = REPLY_SECONDS_MAX if self._workers.addresses else _GOES_ON_SECONDS
         try:
             (reply,) = self._workers.ask([(0, Describe(dataflow), None)], seconds)
@@ -181,7 +184,7 @@ class Cluster:
         return reply.integer("dataflow") == dataflow
 
     def _travelling(self, build: str | Builder, arguments: dict[str, Value]) -> tuple[str, dict[str, Value]]:
-        """What workers in other processes are asked to build."""
+        """Return the builder and the arguments for workers in other processes."""
         if isinstance(build, str):
             return build, arguments
         if is_marked(build):
@@ -199,8 +202,8 @@ class Cluster:
         return spec, {**plan, "name": name, "token": getattr(self._workers, "token", "")}
 
     def flow(self, index: int | str = 0) -> Flow:
-        """A dataflow that is installed already, by another client or at the start: by its number, or by its
-        name, of which the last part does (`mentions` for "my_queries:mentions").
+        """Return a dataflow that is installed already, by another client or at the start: by its number, or
+        by its name or the last part of that (`mentions` for "my_queries:mentions").
         """
         if isinstance(index, str):
             index = _numbered(self.flows(), index)
@@ -208,49 +211,49 @@ class Cluster:
         return Flow(self._workers, reply)
 
     def flows(self) -> dict[int, str]:
-        """The installed dataflows: index and "module:function"."""
+        """Return the installed dataflows: index and "module:function"."""
         (hello,) = self._workers.ask([(0, Hello(), None)])
-        found: dict[int, str] = {}
+        flows: dict[int, str] = {}
         for entry in hello.items("dataflows"):
             match entry:
                 case [int(index), str(spec)]:
-                    found[index] = spec
-        return found
+                    flows[index] = spec
+        return flows
 
     def stats(self) -> list[dict[str, Value]]:
-        """What each worker counts, in their order, as plain values: how things stand now, or, where that is
-        said, so far. The table in docs/workers.md says of each name what it means, and in which unit.
+        """Return the counters of each worker, in order, as plain values: present ones, or totals since the
+        start. The table in docs/workers.md explains each name, and its unit.
 
-        Of the worker: `worker`, `workers`, `process`; so far `steps`, `messages_sent`, `messages_recv`.
-        Of what words stand for: `symbols.entries`, `symbols.bytes`, `symbols.forgotten` and `symbols.passes`
-        so far, `symbols.full_at`, `symbols.bytes_full_at`, `symbols.kept_by`.
+        Of the worker: `worker`, `workers`, `process`; totals `steps`, `messages_sent`, `messages_recv`.
+        Of symbols: `symbols.entries`, `symbols.bytes`, `symbols.full_at`, `symbols.bytes_full_at`,
+        `symbols.kept_by`; totals `symbols.forgotten` and `symbols.passes`.
         Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`.
         Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
-        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; so far
-        `dataflows.stages.activations`; of those that keep rows `dataflows.stages.trace_rows`,
+        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; total
+        `dataflows.stages.activations`; of stages that keep rows `dataflows.stages.trace_rows`,
         `dataflows.stages.trace_bytes`, `dataflows.stages.importers`,
         `dataflows.stages.rows_of_far_epochs`, `dataflows.stages.epochs_waiting`, `dataflows.stages.versions`,
-        `dataflows.stages.batches_kept`, `dataflows.stages.routing_versions`; and what `counters` and `report`
-        of a vertex of your own return.
-        Of what is kept once for several (a table of it: `Flow.arrangements`):
+        `dataflows.stages.batches_kept`, `dataflows.stages.routing_versions`; and the results
+        of `counters` and `report` of a vertex of your own.
+        Of arrangements that several operators share (as a table: `Flow.arrangements`):
         `dataflows.stages.arrangements.name`, `dataflows.stages.arrangements.rows`,
-        `dataflows.stages.arrangements.bytes`, of these `dataflows.stages.arrangements.run_bytes`,
+        `dataflows.stages.arrangements.bytes`, among these `dataflows.stages.arrangements.run_bytes`,
         `dataflows.stages.arrangements.head_bytes`, `dataflows.stages.arrangements.tail_bytes`,
         `dataflows.stages.arrangements.merge_bytes` and `dataflows.stages.arrangements.pinned_bytes`;
         `dataflows.stages.arrangements.since`; of each reader `dataflows.stages.arrangements.readers.name`,
         `dataflows.stages.arrangements.readers.hold`, `dataflows.stages.arrangements.readers.lag`,
         `dataflows.stages.arrangements.readers.holds_back`.
-        Of what leads from stage to stage, by their places: `dataflows.connectors.source`,
-        `dataflows.connectors.target`; so far `dataflows.connectors.rows`, `dataflows.connectors.messages`.
-        Of its loops (a table of it: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
+        Of connectors from stage to stage, by the numbers of these: `dataflows.connectors.source`,
+        `dataflows.connectors.target`; totals `dataflows.connectors.rows`, `dataflows.connectors.messages`.
+        Of its loops (as a table: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
         """
         replies = self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
         return [reply.values for reply in replies]
 
     def append_target(self, dataflow: int = 0) -> append_target:
-        """For appending from other processes, to which it can be sent: called there it is a connection, the
-        `AppendClient` of `timely.client.connection`. Not for an embedded cluster.
+        """Return an object to send to other processes, for appending from there: called, it returns a
+        connection, the `AppendClient` of `timely.client.connection`. Not for an embedded cluster.
         """
         if not self._workers.addresses:
             raise MisuseError(
@@ -264,17 +267,17 @@ class Cluster:
         return append_target(workers.addresses, dataflow, workers.keys, workers.silence_seconds)
 
     def shutdown(self) -> None:
-        """End the cluster, also one that was running already, and let go of it."""
-        # It tells the others. They may be gone before they are asked, and say so before it has answered.
+        """End the cluster, also one that was running already, and disconnect."""
+        # Worker 0 tells the others. They may end first, so that their end is known before its answer.
         with suppress(PeerError):
             self._workers.ask([(0, Shutdown(), None)])
         self.close()
 
     def close(self) -> None:
-        """Let go of the cluster. Workers that `connect` has started end; others go on.
+        """Disconnect from the cluster. Workers that `connect` has started end; others go on.
 
-        An embedded cluster does what is sealed before. If that fails, or has failed and no call has said so,
-        the error comes out here; and so does what was refused of rows that nobody has waited for.
+        An embedded cluster first does the work on all sealed epochs. If that fails, or has failed and no call
+        has raised it, this raises the error; and so it does for refused rows that no call has raised.
         """
         self._workers.close()
 
@@ -290,25 +293,27 @@ def connect(
     silence_seconds: float | None = None,
     keys: ClientKeys | ClusterKeys | Path | str | None = None,
 ) -> Cluster:
-    """A cluster to work with.
+    """Start workers, or join a running cluster, and return the cluster.
 
         connect(workers=2)                    starts two worker processes on this machine, which end with it
         connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
         connect(workers=2, threads=True)      the same with two workers, each in a thread of its own
-        connect("host:7401", …)               joins a cluster that runs; one address of it is enough
-        connect("host:7401", keys=FOLDER)     the same, where workers have keys: with those of this client
+        connect("host:7401", …)               joins a running cluster; the address of one worker is enough
+        connect("host:7401", keys=FOLDER)     the same, if workers have keys: with the keys of this client
 
-    Workers that `connect` starts import modules from where this program does (`sys.path`, working directory);
-    those of a running cluster from where they were started. Embedded workers without `threads` take turns, in
-    the same order each time; in threads they work at the same time, as far as their work is compiled, and
-    your own functions run one at a time, in the thread of their worker or in that of who asks. With
-    `check_progress` each worker checks its progress tracking after each step, which is slow
-    (docs/progress_tracking.md). One that is stopped, or kept from running, for longer than `silence_seconds`
-    (2.5) counts as lost, and ends the cluster; one that ends is noticed at once. `keys` is a folder that
-    `python -m timely.keys client` has made, by default what NAIAD_KEYS says, or `ClientKeys` themselves
-    (docs/keys.md). Raises `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it
-    does not let this client in, and `MisuseError` in a module that is being imported for a builder in it: a
-    script that installs its own builders begins under `if __name__ == "__main__":`.
+    Workers that `connect` starts import modules from the same places as this program (`sys.path`, working
+    directory); those of a running cluster from where they were started. Embedded workers without `threads`
+    take turns, in the same order each time; in threads they work at the same time, as far as their work is
+    compiled, and your own functions run one at a time, in the thread of their worker or in the calling one.
+    With `check_progress` each worker checks its progress tracking after each step, which is slow
+    (docs/progress_tracking.md). A worker that is stopped, or kept from running, for longer than
+    `silence_seconds` (2.5) counts as lost, and ends the cluster; the end of a worker is noticed at once.
+    `keys` is a folder that `python -m timely.keys client` has made, by default that of NAIAD_KEYS, or
+    `ClientKeys` themselves (docs/keys.md).
+
+    Raise `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it does not let this
+    client in, and `MisuseError` in a module that is being imported for a builder in it: a script that
+    installs its own builders begins under `if __name__ == "__main__":`.
     """
     check_not_importing()
     if addresses:
@@ -322,9 +327,11 @@ def connect(
         from ..keys.folder import client_keys
         from .connection import RemoteWorkers, discover
 
-        held = client_keys(keys)
-        found = discover(addresses, held)
-        return Cluster(RemoteWorkers(found.addresses, keys=held, silence_seconds=found.silence_seconds))
+        own_keys = client_keys(keys)
+        running = discover(addresses, own_keys)
+        return Cluster(
+            RemoteWorkers(running.addresses, keys=own_keys, silence_seconds=running.silence_seconds)
+        )
     if keys is not None:
         raise MisuseError(
             "connect takes keys for the addresses of a running cluster: workers that it starts itself are "
@@ -345,7 +352,7 @@ def connect(
 
 
 def _check_addresses(addresses: Sequence[object]) -> None:
-    """Raise MisuseError for what is no address, a number of workers above all."""
+    """Raise `MisuseError` for anything but texts; most often it is a number of workers."""
     for address in addresses:
         if not isinstance(address, str):
             count = address if type(address) is int else 2
@@ -356,14 +363,14 @@ def _check_addresses(addresses: Sequence[object]) -> None:
 
 
 def _built_here(build: str | Builder) -> tuple[str, Builder]:
-    """The name and the builder of what is built in this process."""
+    """Return the name and the builder of a dataflow that is built in this process."""
     if isinstance(build, str):
         return build, load_builder(build)
     return getattr(build, "__name__", "dataflow"), build
 
 
 def _check_build(call: str, build: object) -> None:
-    """Raise `MisuseError` unless it can be a builder."""
+    """Raise `MisuseError` if `build` cannot be a builder."""
     if not isinstance(build, str) and not callable(build):
         raise MisuseError(
             f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', not "
@@ -372,12 +379,12 @@ def _check_build(call: str, build: object) -> None:
 
 
 def _numbered(flows: Mapping[int, str], name: str) -> int:
-    found = [index for index, known in flows.items() if known == name]
-    found = found or [index for index, known in flows.items() if re.split("[:.]", known)[-1] == name]
-    if len(found) == 1:
-        return found[0]
-    listed = ", ".join(f"{known!r} (number {index})" for index, known in flows.items()) or "none"
-    raise MisuseError(f"{len(found) or 'no'} dataflows are called {name!r}: there are {listed}")
+    matches = [index for index, spec in flows.items() if spec == name]
+    matches = matches or [index for index, spec in flows.items() if re.split("[:.]", spec)[-1] == name]
+    if len(matches) == 1:
+        return matches[0]
+    listed = ", ".join(f"{spec!r} (number {index})" for index, spec in flows.items()) or "none"
+    raise MisuseError(f"{len(matches) or 'no'} dataflows are called {name!r}: there are {listed}")
 
 
 def _start_workers(count: int, log_level: str, check_progress: bool, silence_seconds: float) -> Workers:
@@ -407,5 +414,5 @@ def _start_workers(count: int, log_level: str, check_progress: bool, silence_sec
 
 
 def _show(index: int, line: str) -> None:
-    """What a worker writes belongs on the error stream of whoever started it."""
+    """Write a line of a worker to the error stream of this program, which has started it."""
     sys.stderr.write(f"worker {index}: {line}\n")

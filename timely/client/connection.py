@@ -1,10 +1,10 @@
-"""Talking to workers in other processes.
+"""Connections to workers in other processes.
 
-    RemoteWorkers   all workers of a cluster, asked together: what `cluster.py` stands on
-    AppendClient    only appends, to be used where rows are made (a Spark executor, a loader)
+    RemoteWorkers   all workers of a cluster; `cluster.py` uses it
+    AppendClient    only appends; for programs that produce rows (a Spark executor, a loader)
 
-Nothing waits for a worker that is gone: while an answer is outstanding, connections are watched and, of
-workers that this program has started, their `Keeper`.
+No call waits for a worker that is gone: while an answer is outstanding, `Channel` watches the connections
+and, for workers that this program has started, their `Keeper`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .remote.channel import Channel
 
 __all__ = [
     "AppendClient",
-    "Found",
+    "ClusterAddresses",
     "Keeper",
     "RemoteWorkers",
     "append_target",
@@ -61,8 +61,8 @@ _T = TypeVar("_T")
 def _until_lost(
     method: Callable[Concatenate[RemoteWorkers, _P], _T],
 ) -> Callable[Concatenate[RemoteWorkers, _P], _T]:
-    """Let a `PeerError` of `method` end the connection: every later call raises it at once. Refuse calls in a
-    process that was forked.
+    """Let a `PeerError` of `method` end the connection, so that every later call raises it at once. Refuse
+    calls in a forked process.
     """
 
     @wraps(method)
@@ -85,11 +85,11 @@ class RemoteWorkers:
     own: one may wait for an epoch that another is about to seal.
 
     Args:
-        addresses: of the client ports, one per worker in order.
-        launcher: of these workers, if this program has started them; they are stopped by `close`.
-        token: shows them that a request comes from who has started them.
-        keys: what this client proves itself by to workers that have keys; not asked for by ipc.
-        silence_seconds: how long one may be silent before it counts as lost, as the cluster was told.
+        addresses: the client ports, one per worker in order.
+        launcher: has started these workers for this program; `close` stops them.
+        token: proves to workers that a request comes from the program that has started them.
+        keys: prove this client to workers that have keys; not needed by ipc.
+        silence_seconds: how long a worker may be silent before it counts as lost; the same as in the cluster.
     """
 
     def __init__(
@@ -119,12 +119,12 @@ class RemoteWorkers:
 
     @property
     def kind(self) -> str:
-        """Where they are reached."""
+        """Where the workers are reached."""
         return f" at {', '.join(self.addresses)}"
 
     @property
     def end(self) -> str:
-        """That it was closed, or that a worker was lost."""
+        """ "closed", or "lost" if a worker was lost; else empty."""
         return "closed" if self._is_closed else "lost" if self._broken is not None else ""
 
     @_until_lost
@@ -134,9 +134,9 @@ class RemoteWorkers:
         timeout_seconds: float = REPLY_SECONDS_MAX,
         reach_seconds: float = float("inf"),
     ) -> list[Reply]:
-        """Send each (worker, request, table) and gather the replies, in that order. Raises what is reported,
-        the cause rather than the follow-up; `PeerError` when a worker is gone, or, who has not answered, is
-        not even reached after `reach_seconds`.
+        """Send each (worker, request, table) and return the replies, in that order. Raise the error that
+        workers report, the cause rather than its consequences; `PeerError` if a worker is gone, or if one
+        that has not answered is not even reached after `reach_seconds`.
         """
         return self._channel().ask(requests, timeout_seconds, reach_seconds)
 
@@ -150,15 +150,15 @@ class RemoteWorkers:
         call: str,
         is_ordered: bool = False,
     ) -> None:
-        """Send a delivery whose answer `poster` hears of when somebody settles. `is_ordered`: once other
-        threads have their answers, for a worker takes what comes by several connections in any order.
+        """Send a delivery. `poster` hears of the answer when a thread settles. `is_ordered`: wait until other
+        threads have their answers, since a worker takes messages of several connections in any order.
         """
         own = self._channel()
         if is_ordered:
             self._settle(own)
         rows = None if table is None else table_to_frame(table)
         own.posts.post(worker, request, rows, poster, call, call_site())
-        if own.sockets.has_unsent(worker):  # nobody may be there to send the rest of it soon
+        if own.sockets.has_unsent(worker):  # else it may take long until something sends the rest
             own.posts.settle()
 
     def insert_rows(
@@ -172,7 +172,7 @@ class RemoteWorkers:
         call: str,
         is_ordered: bool,
     ) -> int:
-        """See `Workers`: rows are posted to worker 0, where their epoch is sealed."""
+        """See `Workers`. Post the rows to worker 0, which seals their epoch."""
         epoch = poster.epoch
         request = Deliver(poster.index, name, writer, sequence, IN_OPEN, epoch, diff, rows)
         self.post(0, request, None, poster, f"{call}(…), input {name!r},", is_ordered)
@@ -180,9 +180,7 @@ class RemoteWorkers:
 
     @_until_lost
     def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
-        """See `Workers`. What other threads have posted is taken up first: it went by connections of their
-        own.
-        """
+        """See `Workers`. Settle the posts of other threads first: they went by other connections."""
         own = self._channel()
         self._settle(own)
         return own.seal(poster, seconds)
@@ -195,31 +193,31 @@ class RemoteWorkers:
 
     @_until_lost
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Take up the answers to all that was posted, in whichever thread."""
+        """Take the answers to the posts of all threads."""
         self._settle(None, timeout_seconds)
 
     def _settle(self, own: Channel | None, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Of all threads, or of all others."""
+        """Settle the posts of all threads but that of `own`."""
         for channel in self._channels:
             if channel is not own and channel.posts:
                 channel.posts.settle(timeout_seconds)
 
     def join(self, timeout_seconds: float = CONNECT_SECONDS_MAX) -> None:
-        """Wait until all workers are reached, though they may be at work; `PeerError` if one is not."""
+        """Wait until all workers are reached, though they may be at work; raise `PeerError` if one is not."""
         self._channel().join(timeout_seconds)
 
     def close(self) -> None:
-        """Let go of the sockets; end the workers if this process has started them. Raises what was posted and
-        refused, if no call has said so. A forked process leaves all as it is.
+        """Close the sockets; end the workers if this process has started them. Raise refusals of posts that
+        no call has raised. In a forked process, do nothing.
         """
         if not self._process.is_here:
             return
         self._is_closed = True
         broken = self._broken
         closed = MisuseError("this cluster is closed: connect again")
-        self._break(closed)  # first: another thread that goes on and on would have to be waited for
+        self._break(closed)  # first, so that other threads send no more requests
         try:
-            # A worker that computes takes them up afterwards, unless it ends with this program.
+            # A worker that computes takes posts afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):
                 if broken is not None:
                     raise again(broken)
@@ -238,39 +236,40 @@ class RemoteWorkers:
             raise together(refused)
 
     def _break(self, error: TimelyError) -> None:
-        """From now on every request is refused with the first such error."""
+        """Let every later request raise the first such error."""
         with self._lock:
             if self._broken is None:
                 self._broken = error
 
     def _channel(self) -> Channel:
-        known: Channel | None = getattr(self._own, "channel", None)
-        if known is None:
-            known = self._own.channel = Channel(
+        channel: Channel | None = getattr(self._own, "channel", None)
+        if channel is None:
+            channel = self._own.channel = Channel(
                 self.addresses, self.silence_seconds, self._launcher, self._lock, self.keys
             )
             with self._lock:
                 ended = [other for other in self._channels if not other.thread.is_alive() and not other.posts]
-                self._channels = [other for other in self._channels if other not in ended] + [known]
+                self._channels = [other for other in self._channels if other not in ended] + [channel]
             for other in ended:
                 other.close()
-        return known
+        return channel
 
 
 def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
-    """What all workers say of themselves; `PeerError` if one is not reached soon, `WaitTimeoutError` if one
-    that is has not answered after `timeout_seconds`: it may be in the middle of a long step.
+    """Return the answers of all workers to `Hello`; raise `PeerError` if one is not reached soon, and
+    `WaitTimeoutError` if one that is reached has not answered after `timeout_seconds`: it may be in the
+    middle of a long step.
     """
     hellos: list[tuple[int, Request, None]] = [(place, Hello(), None) for place in range(workers.count)]
     return workers.ask(hellos, max(timeout_seconds, CONNECT_SECONDS_MAX), CONNECT_SECONDS_MAX)
 
 
 class AppendClient:
-    """Appends rows to an input of a running cluster; which worker takes an append depends on (writer,
-    sequence) only.
+    """Appends rows to an input of a running cluster. Which worker takes an append depends only on (writer,
+    sequence).
 
     A context manager. `addresses` are the client ports of all workers, in order of their indices; `keys`
-    are wanted where workers have keys. How long a worker may be silent the cluster says, if it is not known.
+    are needed if workers have keys. The cluster itself tells how long a worker may be silent.
     """
 
     def __init__(
@@ -285,10 +284,10 @@ class AppendClient:
 
     def __enter__(self) -> AppendClient:
         try:
-            told = _silence_seconds(greeted(self._workers)[0])
-            if told != self._workers.silence_seconds:  # a limit is that of a connection from its beginning
+            seconds = _silence_seconds(greeted(self._workers)[0])
+            if seconds != self._workers.silence_seconds:  # a connection cannot change its limit
                 patient = RemoteWorkers(
-                    self._workers.addresses, keys=self._workers.keys, silence_seconds=told
+                    self._workers.addresses, keys=self._workers.keys, silence_seconds=seconds
                 )
                 self._workers.close()
                 self._workers = patient
@@ -308,11 +307,11 @@ class AppendClient:
         return self._workers.silence_seconds
 
     def append(self, input: str, epoch: int | str, writer: str, sequence: int, table: pa.Table) -> bool:
-        """Add `table`, whose column `diff` says how often each row is added, to an open epoch, or each row to
-        the one that the column `epoch` of the table says.
+        """Add the rows of `table` to an open epoch. The column `diff` says how often each row is added. If
+        `epoch` is the name of a column, each row enters the epoch in that column.
 
-        Returns whether it was new: `False` for a repetition, which changes nothing. Raises `InputClosedError`
-        if the epoch is sealed, `PeerError` if the worker cannot be reached.
+        Return False for a repetition, which changes nothing, else True. Raise `InputClosedError` if the epoch
+        is sealed, `PeerError` if the worker cannot be reached.
         """
         writer, sequence = named(writer, sequence)
         request = append_request(self._dataflow, input, epoch, writer, sequence)
@@ -324,7 +323,7 @@ class AppendClient:
         self._workers.close()
 
 
-class Found(NamedTuple):
+class ClusterAddresses(NamedTuple):
     """Where the workers of a cluster are reached, in order of their indices; how long one may be silent."""
 
     addresses: list[str]
@@ -332,8 +331,8 @@ class Found(NamedTuple):
 
 
 class append_target:
-    """Makes `AppendClient`s elsewhere: holds addresses and the client's keys only, so that it can be sent
-    to another process by any means that keeps a secret. It does not show the secret.
+    """Makes an `AppendClient` in another process. It holds only addresses and the client's keys, so it can be
+    sent there by any means that keeps a secret. Its `repr` does not show the secret.
     """
 
     def __init__(
@@ -349,22 +348,23 @@ class append_target:
         self.silence_seconds = silence_seconds
 
     def __call__(self) -> AppendClient:
-        """A new connection to the cluster."""
+        """Return a new connection to the cluster."""
         return AppendClient(self.addresses, self.dataflow, self.keys, self.silence_seconds)
 
 
 def discover(
     addresses: Sequence[str], keys: ClientKeys | None = None, timeout_seconds: float = REPLY_SECONDS_MAX
-) -> Found:
-    """All workers of the cluster that `addresses` belong to. Raises `PeerError` if nobody is there, or they
-    belong to different clusters, `WaitTimeoutError` if somebody is, and does not answer in time.
+) -> ClusterAddresses:
+    """Return the addresses of all workers of the cluster that `addresses` belong to. Raise `PeerError` if no
+    worker is there, or if they belong to different clusters; `WaitTimeoutError` if a worker does not answer
+    in time.
     """
     probe = RemoteWorkers(addresses, keys=keys)
     try:
         hellos = greeted(probe, timeout_seconds)
     finally:
         probe.close()
-    found: dict[int, str] = {}
+    by_index: dict[int, str] = {}
     for address, hello in zip(probe.addresses, hellos, strict=True):
         if hello.integer("version") != PROTOCOL_VERSION:
             raise PeerError(
@@ -372,15 +372,16 @@ def discover(
                 f"{PROTOCOL_VERSION}"
             )
         index = hello.integer("index")
-        if found.setdefault(index, address) != address:
+        if by_index.setdefault(index, address) != address:
             raise MisuseError(
-                f"{address} and {found[index]} are both worker {index}: give each worker's address once, "
+                f"{address} and {by_index[index]} are both worker {index}: give each worker's address once, "
                 "of one cluster only"
             )
     _check_one_cluster(probe.addresses, hellos)
-    told = hellos[0].items("addresses")
+    others = hellos[0].items("addresses")
     workers = range(hellos[0].integer("workers"))
-    return Found([found.get(index, str(told[index])) for index in workers], _silence_seconds(hellos[0]))
+    listed = [by_index.get(index, str(others[index])) for index in workers]
+    return ClusterAddresses(listed, _silence_seconds(hellos[0]))
 
 
 def _silence_seconds(hello: Reply) -> float:
@@ -388,10 +389,12 @@ def _silence_seconds(hello: Reply) -> float:
 
 
 def _check_one_cluster(addresses: Sequence[str], hellos: Sequence[Reply]) -> None:
-    """Workers of one cluster say the same of where each of them is, as far as they have heard of it."""
-    first = [str(told) for told in hellos[0].items("addresses")]
+    """Raise `PeerError` if workers report different addresses: workers of one cluster report the same, as far
+    as they know them.
+    """
+    first = [str(one) for one in hellos[0].items("addresses")]
     for address, hello in zip(addresses, hellos, strict=True):
-        others = [str(told) for told in hello.items("addresses")]
+        others = [str(one) for one in hello.items("addresses")]
         if len(first) != len(others):
             raise PeerError(
                 f"{addresses[0]} and {address} belong to different clusters: one of {len(first)} workers, "

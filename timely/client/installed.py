@@ -1,4 +1,4 @@
-"""What inputs and outputs of an installed dataflow share: the workers that they ask, and the open epoch."""
+"""An installed dataflow as its inputs and outputs share it: the workers that they ask, and the open epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .posting import Poster, Refusals, this_thread, together
 __all__ = ["PATIENCE_SECONDS", "Installed", "Keeper", "OwnProcess", "Workers", "after_work"]
 
 PATIENCE_SECONDS = 86_400.0 * 365
-"""The time limit of requests that wait for work of any length: the answer ends them, or the loss of a worker.
+"""The time limit of requests that wait for work of any length: an answer ends them, or the loss of a worker.
 """
 
 after_work: Final[list[Callable[[float, bool], None]]] = []
@@ -41,12 +41,12 @@ class Workers(Protocol):
 
     @property
     def kind(self) -> str:
-        """Where the workers are, as the `repr` of a cluster says it."""
+        """Where the workers are, for the `repr` of a cluster."""
         ...
 
     @property
     def end(self) -> str:
-        """Why workers take no requests any more, in a word; empty as long as they do."""
+        """Why workers take no requests any more, in one word; empty as long as they do."""
         ...
 
     def ask(
@@ -54,8 +54,8 @@ class Workers(Protocol):
         requests: Sequence[tuple[int, Request, pa.Table | None]],
         timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
-        """Send each (worker, request, table) and gather the replies in that order; raises what a worker
-        reports.
+        """Send each (worker, request, table) and return the replies in that order; raise the error that a
+        worker reports.
         """
         ...
 
@@ -68,8 +68,8 @@ class Workers(Protocol):
         call: str,
         is_ordered: bool = False,
     ) -> None:
-        """Send a delivery whose answer `poster` hears of at the next `settle`, or at once; `call` says what
-        the user has called. `is_ordered`: it comes after all that other threads have posted before.
+        """Send a delivery. `poster` hears of the answer at the next `settle`, or at once. `call` is the
+        user's call, for messages. `is_ordered`: the delivery counts after all earlier posts of other threads.
         """
         ...
 
@@ -84,18 +84,19 @@ class Workers(Protocol):
         call: str,
         is_ordered: bool,
     ) -> int:
-        """Add few plain rows to input `name`, at the open epoch of `poster`; return the epoch that they are
-        in, as far as it is known. Workers in other processes are sent the rows: see `post`.
+        """Add few plain rows to input `name`, at the open epoch of `poster`; return the epoch that they have
+        entered, as far as this client knows. Rows for workers in other processes are posted: see `post`.
         """
         ...
 
     def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
-        """Complete the open epoch of `poster`, behind what it has posted: return the last epoch that is
-        sealed by that (-1: none, since it is not known that all that was posted is there), and whether that
-        epoch is complete on all workers.
+        """Seal the open epoch of `poster`, behind its posts. Return the last epoch that this has sealed, and
+        True if that epoch is complete on all workers. The epoch is -1 if nothing was sealed, since worker 0
+        may not have all posts.
 
-        Without `seconds` nobody waits for the work on the epoch. With them, workers are asked for both at
-        once, and may take about so long; below 0: as long as it takes. Raises what is refused.
+        Without `seconds` this does not wait for the work on the epoch. With them, workers seal and work in
+        one request, and may take about `seconds`; below 0: as long as it takes. Raise the error if the seal
+        is refused.
         """
         ...
 
@@ -106,18 +107,18 @@ class Workers(Protocol):
         ...
 
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Let all who have posted hear of the answers. Raises only what has ended the connection, or that
-        there is no answer in time.
+        """Wait for the answers to all posts, and pass them to the posters. Raise only what has ended the
+        connection, or that there is no answer in time.
         """
         ...
 
     def close(self) -> None:
-        """Let go of them."""
+        """Disconnect from the workers, and end those that this program has started."""
         ...
 
 
 class Keeper(Protocol):
-    """Starts workers, and hears first of their end: a launcher, or a job of Spark."""
+    """A launcher, or a job of Spark: it starts workers, and knows first when one ends."""
 
     @property
     def descriptors(self) -> list[int]:
@@ -126,7 +127,9 @@ class Keeper(Protocol):
 
     @property
     def knows_best(self) -> bool:
-        """Whether to wait for the verdict of this keeper even after a worker has said why it ends."""
+        """True if a client shall wait for the verdict of this keeper even after a worker has said why it
+        ends.
+        """
         ...
 
     def check(self) -> None:
@@ -150,11 +153,11 @@ class OwnProcess:
 
     @property
     def is_here(self) -> bool:
-        """Whether the calling process is this one, and not a fork of it."""
+        """True if the calling process is this one, and not a fork of it."""
         return self.number == os.getpid()
 
     def check(self) -> None:
-        """Raise `MisuseError` in a fork."""
+        """Raise `MisuseError` in a forked process."""
         if not self.is_here:
             raise MisuseError(
                 "this cluster was connected before this process was forked: connect again in it"
@@ -170,7 +173,7 @@ class Installed:
     def __init__(self, workers: Workers, index: int, name: str, epoch: int) -> None:
         self._workers = workers
         self.is_embedded = not workers.addresses
-        """Whether the workers run within this process, and only while they are asked something."""
+        """True if the workers run within this process, and only during calls."""
         self.part_bytes = workers.part_bytes
         self._end: TimelyError | None = None
         self.index = index
@@ -180,8 +183,8 @@ class Installed:
         """The input into which this client has put rows last; "" if it has put none."""
 
     def _told_end(self) -> str:
-        """Return that the dataflow or its cluster has ended, and why, as far as this client knows; ""
-        otherwise.
+        """Return, for the `repr`, that the dataflow or its cluster has ended, and why; "" if this client does
+        not know that it has.
         """
         if self._end is not None:
             return f"has ended ({type(self._end).__name__})"
@@ -202,9 +205,8 @@ class Installed:
         requests: Sequence[tuple[int, Request, pa.Table | None]],
         timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
-        """As `Workers.ask`. A client that was told once that the dataflow has ended is told so from then on:
-        what one worker knows already another may not have heard, and would take rows that nobody can ever
-        read.
+        """Call `Workers.ask`. Once a worker has told this client that the dataflow has ended, all calls raise
+        that: another worker may not know yet, and would take rows that nobody can ever read.
         """
         if not self.is_embedded or self._end is not None:
             self.settle(timeout_seconds=timeout_seconds)
@@ -224,8 +226,8 @@ class Installed:
     def post(
         self, worker: int, request: Deliver, table: pa.Table | None, call: str, is_ordered: bool = False
     ) -> None:
-        """Send a delivery, and wait for no answer. If it is refused, the next call says so, and does
-        nothing else. `call`: what the user has called; `is_ordered`: see `Workers.post`.
+        """Send a delivery, and do not wait for the answer. If it is refused, the next call raises that, and
+        does nothing else. `call` and `is_ordered`: see `Workers.post`.
         """
         if self._end is not None or self._is_refused():
             self.settle()
@@ -238,8 +240,8 @@ class Installed:
     def insert_rows(
         self, name: str, writer: str, sequence: int, diff: int, rows: list[Value], call: str, is_ordered: bool
     ) -> int:
-        """Add few plain rows to the open epoch, and return it: as `post` otherwise."""
-        if self._end is not None or (self._workers.refusals.found and self._is_refused()):
+        """Add few plain rows to the open epoch, and return it; otherwise like `post`."""
+        if self._end is not None or (self._workers.refusals.unraised and self._is_refused()):
             self.settle()
         try:
             epoch = self._workers.insert_rows(self, name, writer, sequence, diff, rows, call, is_ordered)
@@ -251,8 +253,8 @@ class Installed:
         return self.epoch
 
     def seal_open(self, seconds: float | None) -> tuple[int, bool]:
-        """Complete the open epoch: see `Workers.seal`. Raise before it what is known to be refused of what
-        was posted; what is refused only then comes out of the next `settle`.
+        """Seal the open epoch: see `Workers.seal`. Raise refusals of posts that this client knows already;
+        refusals that come later are raised by the next `settle`.
         """
         if self._end is not None:
             self.settle(seals=True)
@@ -261,7 +263,7 @@ class Installed:
             sealed, is_done = self._workers.seal(self, seconds)
         except TimelyError as error:
             self._hear(error)
-            if self._workers.refusals.found and (refused := self._refused_of(None)):
+            if self._workers.refusals.unraised and (refused := self._refused_of(None)):
                 raise together(refused) from None
             raise
         except KeyboardInterrupt as error:
@@ -296,8 +298,8 @@ class Installed:
             _tell_after_work(began)
 
     def _note_awaited(self, error: KeyboardInterrupt, request: Request, began: float) -> None:
-        """Note on an interrupt what it has interrupted. Workers elsewhere have noted which answers were
-        missing.
+        """Note on an interrupt what it has interrupted. For workers in other processes, `Channel` has noted
+        which answers were missing.
         """
         if self.is_embedded:
             why = "its workers, in this process, " + (
@@ -319,18 +321,18 @@ class Installed:
             self._end = again(error)
 
     def on_answer(self, reply: Reply) -> None:
-        """What was posted is done."""
+        """Note the epoch of a post that was taken."""
         self.note_epoch(reply.integer("epoch"))
 
     def on_refusal(self, error: TimelyError, thread: int) -> None:
-        """What was posted is not."""
+        """Keep the refusal of a post until a call raises it."""
         self._workers.refusals.add(self.index, thread, error)
 
     def settle(self, seals: bool = False, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Wait for the answers to what was posted; raise what was refused, or what has ended the dataflow.
+        """Wait for the answers to all posts; raise refusals of this thread's posts, or what has ended the
+        dataflow.
 
-        Who only reads is not told of what another thread has inserted, which is to hear of that itself. Who
-        is about to complete an epoch (`seals`) is.
+        A thread hears of its own refusals only; but a call that seals (`seals`) raises those of all threads.
         """
         if self._end is None:
             self._workers.settle(timeout_seconds)
@@ -342,11 +344,11 @@ class Installed:
             raise again(self._end)
 
     def _is_refused(self) -> bool:
-        """Return whether a post of this thread is refused, and no call has told of it."""
+        """Return True if a post of this thread is refused, and no call has raised that yet."""
         return self._workers.refusals.concern(self.index)
 
     def _refused_of(self, thread: int | None) -> list[TimelyError]:
-        """Take the refusals of posts for this dataflow, of one thread or, if None, of all."""
+        """Take the refusals of posts for this dataflow, of one thread or, if it is None, of all."""
         refused = self._workers.refusals.take(self.index, thread)
         for error in refused:
             if error.ends_dataflow and self._end is None:
@@ -354,22 +356,22 @@ class Installed:
         return refused
 
     def ask_first(self, request: Request) -> Reply:
-        """Ask worker 0, which decides for all."""
+        """Send a request to worker 0, which decides for all."""
         (reply,) = self.ask([(0, request, None)])
         return reply
 
     def ask_all(self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
-        """Send the same request to all workers; a negative time-out is none.
+        """Send the same request to all workers; a negative timeout means no limit.
 
-        A worker that computes cannot answer before it has done so. Who waits with a limit is not made to wait
-        for that: shortly after the limit there is an error in any case.
+        A worker that computes answers only after that. A call with a limit does not wait so long: it raises
+        an error shortly after the limit.
         """
         seconds = _limit_of(timeout_seconds)
         return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)
 
 
 def _limit_of(seconds: float) -> float:
-    """Return how long to wait for the answer to a request that may take `seconds`; below 0: for ever."""
+    """Return how long to wait for the answer to a request that may take `seconds`; below 0: without limit."""
     return PATIENCE_SECONDS if seconds < 0 else seconds + ANSWER_SECONDS_MAX
 
 

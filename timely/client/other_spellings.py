@@ -1,4 +1,4 @@
-"""What to write for what other libraries have where a flow, an input or an output has something else."""
+"""Names of methods in other libraries, and what to write in their place for a flow, an input or an output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..user_code.spellings import Spellings, like
 __all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows"]
 
 _ROWS: Final = (
-    "snapshot() for all rows, or changes() for what this client was not given yet: tables of Arrow, which "
-    "have to_pandas() and to_pylist(); dd.to_pylist(table) unpacks columns of type any"
+    "snapshot() for all rows, or changes() for those that this client has not read yet: tables of Arrow, "
+    "which have to_pandas() and to_pylist(); dd.to_pylist(table) unpacks columns of type any"
 )
 _FOLLOW: Final = "follow(): for epoch, changes in output.follow()"
 _INSERT: Final = "insert(rows), a list of tuples or dicts, or a table; then flow.seal()"
@@ -72,19 +72,19 @@ _DIFFS: Final = {"insert": 1, "upsert": 1, "remove": -1, "delete": -1}
 
 
 def of_rows(entered: object, call: str, named: Mapping[str, object], error: TypeError) -> MisuseError:
-    """What to write for a `call` that gives an input rows, and arguments that it does not take: the epoch
-    above all, which `append` takes.
+    """Return the error for a `call` of an input with arguments that it does not take. Most often that is the
+    epoch, which `append` takes.
     """
     if "epoch" not in named:
-        given = "keys" if call == "delete" else "rows"
+        argument = "keys" if call == "delete" else "rows"
         return MisuseError(
-            f"{entered!r}: {error}. Write instead: {call}({given}), or {call}({given}, writer='load', "
+            f"{entered!r}: {error}. Write instead: {call}({argument}), or {call}({argument}, writer='load', "
             "sequence=0), which counts once. append(table) takes rows as often as their column 'diff' says"
         )
     epoch = named["epoch"]
     shown = repr(epoch) if isinstance(epoch, str | int) else "'day'"
     return MisuseError(
-        f"{entered!r}: {call} takes no epoch, for what it is given belongs to the open one. Write instead: "
+        f"{entered!r}: {call} takes no epoch: its rows belong to the open one. Write instead: "
         f"append(table, epoch={shown}). That table is one of Arrow with a column 'diff', here {_DIFFS[call]} "
         "in each row; epoch is a number, or the name of a column that says the epoch of each row"
     )

@@ -1,9 +1,9 @@
 """Reading an output piece by piece, straight from the worker that has it.
 
-    for table in pieces(workers, worker, slice_): …
+    for table in pieces(workers, worker, output): …
 
-While one piece is worked on, the next is on its way, and no more than that: what a slow reader leaves waiting
-is one piece on either side.
+While the reader works on one piece, the next is on its way, and no more than that: a slow reader leaves one
+piece waiting on either side.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from .installed import Workers
 __all__ = ["Extent", "Held", "OutputSlice", "extent_of", "hold_everywhere", "pieces"]
 
 _BEHIND_ALL = 1 << 61
-"""A row that no output has: asking from there on tells how much there is, and gives nothing."""
+"""A row that no output has: a request from there on returns the number of rows, and none of them."""
 
 
 @dataclass(frozen=True)
 class OutputSlice:
-    """What is read: `start` ≤ epoch < `stop` of the changes, or, with `start` -1, the collection as of `stop`
-    - 1.
+    """Changes of epochs `start` ≤ epoch < `stop` of an output, or, with `start` -1, the collection as of
+    `stop` - 1.
 
-    `reader` names whose place keeps it there; `columns` may hold `epoch` (of changes) and `diff`; `filters`
-    are conditions as of `operators/conditions.py`; `part` of `parts`: equal rows of all workers are in the
-    same one. `origins`: where the output began, on each worker that is asked; none: wherever.
+    reader    the reader whose position keeps these changes from being dropped
+    columns   columns to read; `epoch` (of changes) and `diff` may be among them
+    filters   conditions as of `operators/conditions.py`
+    part      only rows of this share of `parts`; equal rows of all workers are in the same share
+    origins   where the output began, on each worker that is read; empty: anywhere
     """
 
     dataflow: int
@@ -51,11 +53,11 @@ class OutputSlice:
     origins: tuple[str, ...] = ()
 
     def only(self, worker: int) -> OutputSlice:
-        """The same, for who asks no other worker."""
+        """Return the same slice for a reader of one worker only."""
         return replace(self, origins=self.origins[worker : worker + 1])
 
     def piece(self, worker: int, first: int) -> Read:
-        """The request to `worker` for the piece that begins at row `first`."""
+        """Return the request to `worker` for the piece that begins at row `first`."""
         return Read(
             self.dataflow,
             self.output,
@@ -74,17 +76,21 @@ class OutputSlice:
 
 @dataclass(frozen=True)
 class Extent:
-    """How much of an output there is on one worker."""
+    """The size of an output on one worker."""
 
     rows: int
     is_negative: bool
 
 
 class Held(NamedTuple):
-    """What all workers have of an output: the first epoch that is not complete on one of them, the first
-    whose changes all keep, and the epoch behind the last that has changes on any. `origins`: where the output
-    began, on each of them. `without`: the stretches of epochs without an answer, each as the first and the
-    one behind the last, and `why` the last of them has none.
+    """The epochs of an output that all workers have.
+
+    complete   the first epoch that is not complete on all workers
+    kept       the first epoch whose changes all workers still have
+    last       the epoch behind the last one that has changes on any worker
+    origins    where the output began, on each worker
+    without    the spans of epochs without an answer, each as its first epoch and the one behind its last
+    why        the reason why the last of these has no answer
     """
 
     complete: int
@@ -95,8 +101,8 @@ class Held(NamedTuple):
     why: str = ""
 
     def end_with_answer(self, start: int, stop: int) -> int | None:
-        """The end of a stretch of epochs that begins at `start`, of which the last has an answer: if possible
-        not behind `stop`; None: there is none yet.
+        """Return the end of a span of epochs that begins at `start` and whose last epoch has an answer; at
+        most `stop` if possible. Return None if there is none yet.
         """
         end = stop
         for first, last in reversed(self.without):
@@ -112,56 +118,58 @@ class Held(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where it began on worker 0, by which a dataflow is told from another."""
+        """Where the output began on worker 0. It distinguishes this dataflow from others."""
         return self.origins[0]
 
 
-def pieces(workers: Workers, worker: int, wanted: OutputSlice) -> Iterator[pa.Table]:
-    """The pieces of one worker, in order; each has all of `wanted.columns`. What fails raises."""
+def pieces(workers: Workers, worker: int, output: OutputSlice) -> Iterator[pa.Table]:
+    """Yield the pieces of one worker, in order; each has all columns of `output`."""
     with ThreadPoolExecutor(1, "pieces") as ahead:
-        coming = ahead.submit(_ask, workers, worker, wanted, 0)
+        coming = ahead.submit(_ask, workers, worker, output, 0)
         while True:
             reply = coming.result()
             following = reply.integer("next")
             if following >= 0:
-                coming = ahead.submit(_ask, workers, worker, wanted, following)
-            yield _with_diff(reply, wanted.columns)
+                coming = ahead.submit(_ask, workers, worker, output, following)
+            yield _with_diff(reply, output.columns)
             if following < 0:
                 return
 
 
-def extent_of(workers: Workers, wanted: OutputSlice) -> list[Extent]:
-    """How much each worker has; the collection is laid out there by then."""
-    asked = [(worker, wanted.piece(worker, _BEHIND_ALL), None) for worker in range(workers.count)]
-    replies = workers.ask(asked, wanted.timeout_seconds + REPLY_SECONDS_MAX)
+def extent_of(workers: Workers, output: OutputSlice) -> list[Extent]:
+    """Return the size of an output on each worker; the workers prepare the collection for that."""
+    requests = [(worker, output.piece(worker, _BEHIND_ALL), None) for worker in range(workers.count)]
+    replies = workers.ask(requests, output.timeout_seconds + REPLY_SECONDS_MAX)
     return [Extent(reply.integer("rows"), bool(reply.values.get("is_negative"))) for reply in replies]
 
 
-def hold_everywhere(workers: Workers, wanted: Progress, seconds: float = REPLY_SECONDS_MAX) -> Held:
-    """Ask all workers for the extent of an output, with `Progress`. Each may take `seconds` until it is free
-    to answer.
+def hold_everywhere(workers: Workers, request: Progress, seconds: float = REPLY_SECONDS_MAX) -> Held:
+    """Return the extent of an output on all workers. `request` may also move a reader. Each worker may take
+    `seconds` until it is free to answer.
     """
-    replies = workers.ask([(worker, wanted, None) for worker in range(workers.count)], seconds)
+    replies = workers.ask([(worker, request, None) for worker in range(workers.count)], seconds)
     return Held(
         min(reply.integer("complete") for reply in replies),
         max(reply.integer("kept") for reply in replies),
         max(reply.integer("last") for reply in replies),
         tuple(reply.text("origin") for reply in replies),
-        tuple(map(_stretch, replies[0].items("without"))),  # all workers know the same of what is complete
+        tuple(
+            map(_span, replies[0].items("without"))
+        ),  # the same on all workers, as far as epochs are complete
         replies[0].text("why"),
     )
 
 
-def _stretch(said: object) -> tuple[int, int]:
-    match said:
+def _span(entry: object) -> tuple[int, int]:
+    match entry:
         case [int(first), int(stop)]:
             return first, stop
-    raise PeerError(f"a worker says {said!r:.100} of epochs without an answer")
+    raise PeerError(f"a worker reports {entry!r:.100} for epochs without an answer")
 
 
-def _ask(workers: Workers, worker: int, wanted: OutputSlice, first: int) -> Reply:
-    seconds = wanted.timeout_seconds + REPLY_SECONDS_MAX + ANSWER_SECONDS_MAX
-    (reply,) = workers.ask([(worker, wanted.piece(worker, first), None)], seconds)
+def _ask(workers: Workers, worker: int, output: OutputSlice, first: int) -> Reply:
+    seconds = output.timeout_seconds + REPLY_SECONDS_MAX + ANSWER_SECONDS_MAX
+    (reply,) = workers.ask([(worker, output.piece(worker, first), None)], seconds)
     following = reply.integer("next")
     if 0 <= following <= first:
         raise PeerError(f"worker {worker} sent the piece of row {first} again in place of the next one")

@@ -1,12 +1,11 @@
-"""Requests whose answers nobody waits for yet: insertions of few rows, or of a small table.
+"""Posts: insertions of few rows, or of a small table, which a client sends without waiting for the answer.
 
-They are sent at once. Answers are taken up before anything else is asked of the dataflow: so nothing is
-waited for before all that was inserted is known to have arrived; and an insertion that was refused is told of
-by the next call of its thread, or by whoever seals, with the line that it was made in: that call does nothing
-else.
+The client takes the answers before it asks the dataflow for anything else, so it waits for nothing before it
+knows that all insertions have arrived. If one was refused, the next call of its thread raises that, with the
+line of the insertion; or a seal of another thread does. That call then does nothing else.
 
-What is asked of the same worker may go *behind* them, without waiting either: it names them, and is not done
-unless they were taken.
+A request to the same worker may go *behind* posts, without waiting either: it names them, and the worker
+carries it out only if it has taken them.
 """
 
 from __future__ import annotations
@@ -28,10 +27,11 @@ from ..wire.requests import Deliver, Reply, Request, Value
 __all__ = ["Behind", "Poster", "Posts", "Refusals", "this_thread", "together"]
 
 _LOOK_SECONDS: Final = 0.001
-"""So often who waits for another thread looks whether that is done."""
+"""How often a thread that waits for another one looks again."""
 
 Behind: TypeAlias = Callable[[list[Value]], Request]
-"""Makes a request that is done only if the deliveries of these names, [input, writer, sequence], were taken.
+"""Makes a request that the worker carries out only if it has taken the deliveries of these names, each
+[input, writer, sequence].
 """
 
 
@@ -39,7 +39,7 @@ _threads = count()
 
 
 class _Thread(threading.local):
-    """Made anew in each thread that asks for it."""
+    """The number of a thread; each thread makes its own."""
 
     def __init__(self) -> None:
         self.number = next(_threads)
@@ -49,29 +49,29 @@ _own = _Thread()
 
 
 def this_thread() -> int:
-    """The number of the thread that asks, which no other ever has: that of the system goes to the next one
-    that begins, and with it would what was refused to the first.
+    """Return the number of the calling thread, which no other thread ever has. The system reuses its numbers:
+    with these, a new thread would get the refusals of an old one.
     """
     return _own.number
 
 
 class Poster(Protocol):
-    """Who has posted for the dataflow `index`, and hears of the answer. Several threads may call it."""
+    """The dataflow `index` of a client that posts, and hears of the answers. Several threads may call it."""
 
     index: int
     epoch: int
-    """The open one, as far as this client knows: it never goes back."""
+    """The open epoch, as far as this client knows; it never decreases."""
 
     def check_refused(self) -> None:
-        """Raise what is refused of what any thread has posted for this dataflow."""
+        """Raise the refusals of posts for this dataflow, of any thread."""
         ...
 
     def on_answer(self, reply: Reply) -> None:
-        """It is done."""
+        """Note that a post was taken."""
         ...
 
     def on_refusal(self, error: TimelyError, thread: int) -> None:
-        """What that thread has posted is not done, and has changed nothing."""
+        """Note that a post of that thread was refused, and has changed nothing."""
         ...
 
 
@@ -86,52 +86,54 @@ class _Post(NamedTuple):
 
 
 class Refusals:
-    """What one client has posted and was not done, as long as no call has told of it."""
+    """The refused posts of one client that no call has raised yet."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[int, int, TimelyError]] = []
+        self.unraised: list[tuple[int, int, TimelyError]] = []
         """The dataflow, the thread and the error of each."""
         self._lock = threading.Lock()
 
     def add(self, dataflow: int, thread: int, error: TimelyError) -> None:
-        """What `thread` has posted for a dataflow is refused."""
+        """Add the refusal of a post of `thread` for a dataflow."""
         with self._lock:
-            self.found.append((dataflow, thread, error))
+            self.unraised.append((dataflow, thread, error))
 
     def concern(self, dataflow: int) -> bool:
-        """Whether anything is to be told of what this thread has posted for a dataflow."""
-        if not self.found:  # as nearly always
+        """Return True if there is a refusal of a post of this thread for a dataflow."""
+        if not self.unraised:  # Fast path.
             return False
         thread = this_thread()
-        return any((dataflow, thread) == (of, by) for of, by, _ in self.found)
+        return any((dataflow, thread) == (of, by) for of, by, _ in self.unraised)
 
     def __bool__(self) -> bool:
-        """Whether anything is to be told at all."""
-        return bool(self.found)
+        """Return True if there is any refusal."""
+        return bool(self.unraised)
 
     def take(self, dataflow: int | None = None, thread: int | None = None) -> list[TimelyError]:
-        """What is to be told of what a thread has posted for a dataflow, which is told then; None: any."""
-        if not self.found:  # as nearly always
+        """Remove and return the refusals of posts of a thread for a dataflow; None: of all."""
+        if not self.unraised:  # Fast path.
             return []
         with self._lock:
             taken = [
                 (of, by, error)
-                for of, by, error in self.found
+                for of, by, error in self.unraised
                 if dataflow in (None, of) and thread in (None, by)
             ]
-            self.found = [each for each in self.found if each not in taken]
+            self.unraised = [each for each in self.unraised if each not in taken]
         return [error for _, _, error in taken]
 
 
 def together(refused: Sequence[TimelyError]) -> TimelyError:
-    """The first of some refusals, which tells of the others, too."""
+    """Return the first of some refusals, with notes about the others."""
     for error in refused[1:]:
         refused[0].add_note(f"and so was another: {error}; {' '.join(getattr(error, '__notes__', ()))}")
     return refused[0]
 
 
 class _Doubt:
-    """While something is done that may be interrupted. A class: a generator takes 0.5 µs more."""
+    """Marks posts as in doubt until its block ends without an interrupt. A class: a generator takes 0.5 µs
+    more.
+    """
 
     __slots__ = ("_posts",)
 
@@ -149,15 +151,15 @@ class _Doubt:
 
 
 class Posts:
-    """What one thread has posted: the one that makes this.
+    """The unanswered posts of one thread: the one that makes this object.
 
     Args:
-        send: takes (worker, request, rows), returns the number of the request. Rows are those of a table,
-            as they go, so that they are the same if they go again.
-        gather: waits for the answer to one, by worker, number and for how long, and returns it, an error if
-            that is what the worker has answered; raises where there is no answer.
+        send: takes (worker, request, rows), and returns the number of the request. Rows are a table as a
+            frame, so that a repetition sends the same bytes.
+        gather: takes (worker, number, seconds), waits for the answer to one request, and returns it, also if
+            the answer is an error; raises if there is no answer.
 
-    Another thread may `settle`, as long as this one asks nothing: who asks has settled before.
+    Another thread may call `settle`, as long as this one asks nothing: before it asks, it settles itself.
     """
 
     def __init__(
@@ -173,12 +175,12 @@ class Posts:
         self._answers: dict[tuple[int, int], Reply | TimelyError] = {}
         self._lock = threading.Lock()
         self.is_in_doubt = False
-        """Whether an answer may be lost, which has come or never will, since who sent something or took an
-        answer was interrupted (Ctrl-C).
+        """True if an answer may be lost, since an interrupt (Ctrl-C) came while this thread sent a post or
+        took an answer. Such an answer has come already, or never will.
         """
 
     def __bool__(self) -> bool:
-        """Whether any answer is outstanding."""
+        """Return True if any answer is outstanding."""
         return bool(self._waiting)
 
     def post(
@@ -190,36 +192,37 @@ class Posts:
         call: str,
         site: CallSite,
     ) -> None:
-        """Send a delivery; `call` and `site` say what the user has called, and where."""
-        # In very many pieces a small table goes another way than rows, and might change places with them.
+        """Send a delivery; `call` and `site` are the user's call and its line, for messages."""
+        # A small table in very many pieces goes by ZeroMQ, and rows go by a direct line: they could arrive in
+        # another order.
         is_apart = rows is not None and memoryview(rows).nbytes > DIRECT_TABLE_BYTES_MAX
         if len(self._waiting) >= POSTED_COUNT_MAX or self.is_in_doubt or is_apart:
-            self.settle()  # what is sent again is before what comes now
+            self.settle()  # it may send posts again: these come before this one
         with self._lock:
-            # Who is interrupted as it sends may have lost the connection by which answers were to come.
+            # An interrupt during `_send` may have closed the connection by which answers were to come.
             is_in_doubt, self.is_in_doubt = self.is_in_doubt, True
             number = self._send(worker, request, rows)
             self._waiting.append(_Post(worker, number, request, rows, poster, call, site))
             self._expected.add((worker, number))
-            # Not before it is known that an answer to it is one: until then that would be thrown away.
+            # Only now is an answer to this post expected; until then it would be thrown away.
             self.is_in_doubt = is_in_doubt
         if is_apart:
             self.settle()
 
     def expects(self, worker: int, number: int) -> bool:
-        """Whether an answer is to something posted."""
+        """Return True if an answer of this number belongs to a post."""
         return (worker, number) in self._expected
 
     def take(self, worker: int, number: int, answer: Reply | TimelyError) -> None:
-        """One that is expected has come while another was waited for."""
+        """Keep an expected answer that has come while this thread waited for another one."""
         self._answers[worker, number] = answer
 
     def ask_behind(
         self, worker: int, poster: Poster, request: Behind, on_sent: Callable[[], object] = bool
     ) -> Reply:
-        """Ask something of a worker behind all that was posted to it for the dataflow of `poster`, and
-        settle. `on_sent` is called once the request is sent, before its answer is waited for. Raises what was
-        answered, or what ends the connection.
+        """Send a request to a worker behind all posts to it for the dataflow of `poster`, settle, and return
+        the answer. Call `on_sent` once the request is sent, before waiting for its answer. Raise the error if
+        that is the answer, or what ends the connection.
         """
         deadline = time.monotonic() + REPLY_SECONDS_MAX
         with self._lock:
@@ -240,11 +243,11 @@ class Posts:
         return answer
 
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Wait for all answers, and tell who has posted. Raises only what ends the connection, or a timeout;
-        then whatever has no answer is still outstanding.
+        """Wait for all answers, and pass them to the posters. Raise only what ends the connection, or a
+        timeout; then posts without an answer stay outstanding.
         """
         deadline = time.monotonic() + timeout_seconds
-        # Not `acquire` with a limit: whoever is interrupted (Ctrl-C) as that returns would hold it for ever.
+        # Not `acquire` with a limit: a thread interrupted (Ctrl-C) as that returns would hold it for ever.
         while self._lock.locked():
             if time.monotonic() >= deadline:
                 raise WaitTimeoutError(
@@ -269,17 +272,17 @@ class Posts:
                 else:
                     answer.add_note(f"this is the answer to {post.call} at {post.site}")
                     post.poster.on_refusal(answer, self._thread)
-                # Not before it is told: another thread that finds nothing outstanding goes on.
+                # Only after the poster knows: another thread that sees nothing outstanding goes on.
                 self._waiting.popleft()
                 self._expected.discard(at)
                 self._answers.pop(at, None)
 
     def _doubting(self) -> _Doubt:
-        """While something is sent, or answers are taken; an error is no interrupt."""
+        """Return a context for sending and for taking answers; an error is no interrupt."""
         return _Doubt(self)
 
     def _send_again(self) -> None:
-        """All that no answer is known to. It has names, so that it counts once."""
+        """Send all posts again that have no answer. They have names, so each counts once."""
         for place, post in enumerate(self._waiting):
             at = post.worker, post.number
             if at not in self._answers:

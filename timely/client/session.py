@@ -1,9 +1,9 @@
 """An installed dataflow as a client sees it: its inputs and its epochs. Its outputs are in `reading.py`.
 
-Any number of clients may work with one dataflow. What each does is whole: an insertion enters one epoch, on
-all workers, or none; an epoch is sealed on all workers, or on none. After an error nothing has changed, with
-one exception: who waits in vain for an answer (`WaitTimeoutError`) cannot know. Such a call may be repeated
-as it is, named by `writer` and `sequence` if it adds rows, and counts once.
+Any number of clients may work with one dataflow. Each call happens as a whole: an insertion enters one epoch,
+on all workers, or none; an epoch is sealed on all workers, or on none. After an error nothing has changed,
+with one exception: after a `WaitTimeoutError` the client cannot know. It may repeat such a call as it is, and
+the call counts once; if the call adds rows, it needs `writer` and `sequence` for that.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _GONE_LOOK_SECONDS = 0.002
 class Flow(Installed):
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
-    `epoch` is the open one, as far as this client knows: what it inserts belongs to it or to a later one, and
-    `seal` completes it.
+    `epoch` is the open one, as far as this client knows: rows that it inserts enter that epoch or a later
+    one, and `seal` completes it.
     """
 
     def __init__(self, workers: Workers, reply: Reply) -> None:
@@ -74,7 +74,7 @@ class Flow(Installed):
 
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
-            ends = vars(self)  # not there yet if `__init__` fails
+            ends = vars(self)  # empty if `__init__` has failed
             for kind in ("output", "input"):
                 if name in ends.get(f"_{kind}s", ()):
                     raise AttributeError(f"a flow has no {name!r}: it is an {kind}; write {kind}({name!r})")
@@ -82,29 +82,29 @@ class Flow(Installed):
 
     @property
     def inputs(self) -> list[str]:
-        """The names of its inputs."""
+        """The names of the inputs."""
         return list(self._inputs)
 
     @property
     def outputs(self) -> list[str]:
-        """The names of its outputs."""
+        """The names of the outputs."""
         return list(self._outputs)
 
     def input(self, name: str) -> FlowInput:
-        """The input of that name."""
-        asked: object = name  # as users write it
-        found = self._inputs.get(asked) if isinstance(asked, str) else None
-        if found is None:
+        """Return the input of that name; raise `MisuseError` if there is none."""
+        key: object = name  # users may write anything
+        match = self._inputs.get(key) if isinstance(key, str) else None
+        if match is None:
             raise no_end(self.name, "input", name, self._inputs, self._outputs)
-        return found
+        return match
 
     def output(self, name: str) -> FlowOutput:
-        """The output of that name."""
-        asked: object = name  # as users write it
-        found = self._outputs.get(asked) if isinstance(asked, str) else None
-        if found is None:
+        """Return the output of that name; raise `MisuseError` if there is none."""
+        key: object = name  # users may write anything
+        match = self._outputs.get(key) if isinstance(key, str) else None
+        if match is None:
             raise no_end(self.name, "output", name, self._inputs, self._outputs)
-        return found
+        return match
 
     def seal(
         self,
@@ -114,23 +114,24 @@ class Flow(Installed):
         wait: bool = False,
         timeout: float | None = None,
     ) -> int:
-        """Complete the open epoch of all inputs on all workers, and return it: every row that this client has
-        inserted is in it or in one before.
+        """Seal the open epoch: complete it at all inputs, on all workers, and return it. Every row that this
+        client has inserted is in that epoch or in an earlier one.
 
-        `through` completes all epochs up to that one instead, and none where that has been done: for epochs
-        that are times, and inputs of one's own beside what is imported, whose epochs may be far ahead.
+        `through` seals all epochs up to that one instead; those that are sealed already stay so. Use it if
+        epochs are times, or if the dataflow imports others, whose epochs may be far ahead.
 
-        `wait` also waits until that epoch is complete everywhere, as `wait(seal())` does, and asks workers in
-        other processes for both at once. After `timeout` seconds of waiting it raises `WaitTimeoutError`; the
-        epoch is sealed then, and `wait()` goes on. The seal itself has no limit: it comes after the turn of
-        another thread, or after the step at which worker 0 is. Without `wait` it does not wait for the work:
-        `Flow.wait` does, and reading. What fails in that work comes out there, or out of a later call.
+        `wait` also waits until that epoch is complete everywhere, as `wait(seal())` does, but with one
+        request to workers in other processes. After `timeout` seconds of waiting it raises
+        `WaitTimeoutError`; then the epoch is sealed, and `wait()` goes on waiting. The seal itself has no
+        limit: it waits for the turn of another thread, or for the current step of worker 0. Without `wait`
+        this does not wait for the work: `Flow.wait` does, and reading. If that work fails, they raise the
+        error, or a later call does.
 
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
-        one has not, nothing is sealed and the error lists what is missing. If another client has sealed the
-        epoch meanwhile that is no error: what it holds is complete.
+        one has not, this seals nothing, and the error lists the missing ones. It is no error if another
+        client has sealed the epoch meanwhile: then that epoch is complete.
         """
-        if isinstance(expected, int):  # 0, too, which would else be as good as no appends
+        if isinstance(expected, int):  # also 0, which would otherwise count as no appends
             raise MisuseError(
                 f"seal takes the appends that must have arrived, not {expected!r}. To complete epochs up to "
                 f"one write seal(through={expected!r}); the open one alone, {self.epoch}: seal()"
@@ -157,7 +158,7 @@ class Flow(Installed):
         return epoch
 
     def _seal_settled(self, expected: Sequence[ExpectedAppend], through: int | None) -> int:
-        """Complete an epoch once all that was posted is answered."""
+        """Seal an epoch after settling all posts."""
         # If rows have entered a later epoch than this client knew, that is the one to seal.
         self.settle(seals=True)
         epoch = self.epoch if through is None else epoch_of(through, "seal(through=…)")
@@ -169,16 +170,16 @@ class Flow(Installed):
         return epoch
 
     def refresh(self) -> int:
-        """Ask which epoch is open, when another client seals them; returns it."""
+        """Ask worker 0 for the open epoch, which another client may have changed; return it."""
         self.note_epoch(self.ask_first(Describe(self.index)).integer("epoch"))
         return self.epoch
 
     def wait(self, epoch: int | None = None, timeout: float | None = None) -> int:
-        """Block until `epoch` (the last sealed one by default) is complete everywhere; returns it. Right
+        """Block until `epoch` (by default the last sealed one) is complete everywhere; return it. Right
         behind a seal, `seal(wait=True)` does both.
 
-        Raises `WaitTimeoutError` after `timeout` seconds, `PeerError` when a worker is lost meanwhile. With
-        embedded workers it comes at once where no other thread of the program could seal the epoch, and
+        Raise `WaitTimeoutError` after `timeout` seconds, `PeerError` if a worker is lost meanwhile. Embedded
+        workers raise the first at once if no other thread of the program could seal the epoch, and otherwise
         after the step in which the time is over; the next call goes on from there.
         """
         if type(epoch) is not int:
@@ -187,12 +188,13 @@ class Flow(Installed):
         return epoch
 
     def finish(self, timeout: float | None = None) -> int:
-        """Close all inputs, and block until all that follows from their rows is complete on all workers.
+        """Close all inputs, and block until all consequences of their rows are complete on all workers.
 
-        Then `changes()` of an output has all that it was not given yet, also where rows come or go at epochs
-        later than those that were sealed, and `snapshot()` is the collection behind the last change. Returns
-        the epoch behind the last one in which an output has changed. A dataflow that reads others is finished
-        when these are. Raises `WaitTimeoutError` after `timeout` seconds, and may be called again then.
+        Then `changes()` of an output returns all changes that this client has not read yet, also those at
+        epochs later than the sealed ones, and `snapshot()` returns the collection after the last change.
+        Return the epoch behind the last one in which an output has changed. A dataflow that reads others is
+        finished when these are. Raise `WaitTimeoutError` after `timeout` seconds; then this may be called
+        again.
         """
         seconds = seconds_of(timeout)
         until = time.monotonic() + seconds
@@ -206,37 +208,38 @@ class Flow(Installed):
         return self.epoch
 
     def arrangements(self) -> pa.Table:
-        """What the dataflow keeps once for several operators, and who of them holds what back.
+        """Return the arrangements that operators of the dataflow share, and which reader holds them back.
 
         One row for each operator that reads an arrangement, on each worker: `worker`, `arrangement` (the
-        stage that keeps it), `loop` (the one that it is in, as `iterations` calls it; empty outside of all),
-        `rows` and `bytes` of it, `reader`, `hold` (the times that this may still ask about), `lag` (inserts
-        that it has not accepted; null if it reads by time) and `holds_back`: whether times of its hold are
-        the least of all, so that nothing before them is summed up until it moves on.
+        stage that keeps it), `loop` (the name of its loop, as in `iterations`; empty outside of loops),
+        `rows` and `bytes` of the arrangement, `reader`, `hold` (the times that the reader may still ask
+        about), `lag` (inserts that it has not accepted; null if it reads by time) and `holds_back`: true if
+        the times of its hold are the least of all, so that nothing before them is compacted until it moves
+        on.
         """
-        number = self.ask_first(Describe(self.index)).integer("dataflow")  # another, if it was replaced
+        number = self.ask_first(Describe(self.index)).integer("dataflow")  # differs if it was replaced
         return arrangements_of(self.ask_all(Stats()), number)
 
     def iterations(self, loop: str | None = None) -> pa.Table:
-        """How many rows went round in the loops of the dataflow, or in one of them, by its name.
+        """Return how many rows went round in the loops of the dataflow, or in the loop of that name.
 
-        One row for each epoch and iteration to which rows went on: `loop`, `epoch`, `around` (the iterations
-        of the loops around it), `iteration`, and `rows`: those that changed, those that came and those that
-        went, on all workers. Workers count as they send, and keep the last 1,024 times of each of the loop's
-        variables. Where several epochs are computed at once, rows count for the first whose message they are
-        in. Raises MisuseError for a loop that there is not.
+        One row for each epoch and iteration that rows entered: `loop`, `epoch`, `around` (the iterations of
+        the loops around it), `iteration`, and `rows`: the changed rows, both added and removed ones, on all
+        workers. Workers count as they send, and keep the last 1,024 times of each of the loop's variables. If
+        several epochs are computed at once, rows count for the first epoch of their message. Raise
+        `MisuseError` if there is no such loop.
         """
-        number = self.ask_first(Describe(self.index)).integer("dataflow")  # another, if it was replaced
+        number = self.ask_first(Describe(self.index)).integer("dataflow")  # differs if it was replaced
         return iterations_of(self.ask_all(Stats()), number, loop)
 
     def uninstall(self, *, cascade: bool = False) -> None:
-        """End this dataflow on all workers, for all clients, and give back what it keeps; others go on.
+        """End this dataflow on all workers, for all clients, and free its memory; other dataflows go on.
 
-        From now on whoever asks for it, or waits for it, gets an `UninstalledError`. It is refused while
+        From now on every call for it, and every wait, raises `UninstalledError`. Raise `MisuseError` while
         other dataflows import from this one, unless `cascade` ends them, too.
         """
         self.ask_first(Uninstall(self.index, cascade))
-        # Others hear of it a moment later. Until they have, they would take rows that nobody will ever read.
+        # Other workers hear of it a moment later. Until then they would take rows that nobody will ever read.
         for worker in range(self.workers):
             self._wait_gone(worker, time.monotonic() + REPLY_SECONDS_MAX)
 
@@ -285,8 +288,8 @@ class FlowInput:
         self._rows_writer = f"{writer}/rows"
         self._is_keyed = bool(form.keys)
         self._is_closed = False
-        """Whether this client has closed it; another one may have, which only workers know."""
-        # Where the order of calls counts, worker 0 makes it.
+        """True if this client has closed it; another client may have, which only workers know."""
+        # If the order of calls counts, all go to worker 0.
         self._place = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
@@ -294,7 +297,7 @@ class FlowInput:
         self._row_numbers = count()
 
     def __repr__(self) -> str:
-        """Of which dataflow, and what goes in."""
+        """Return the names of the input and of the dataflow, and the description of its rows."""
         return f"FlowInput({self.form.name!r} of {self._flow.name!r}: {self.form.description})"
 
     if not TYPE_CHECKING:
@@ -309,15 +312,15 @@ class FlowInput:
         """Add rows (Arrow, pandas, a structured array, tuples or dicts; or records) to the open epoch, and
         return it: all rows enter one epoch, on all workers, or, after an error, none.
 
-        Few rows, or a small table, are sent to worker processes without waiting for what they say: if they
-        are refused, the next call of this thread says so, with this call's line, and does nothing else, or
-        whoever seals, or, if there is none, `Cluster.close`. What is returned is then the epoch that is
-        open as far as this client knows; if another one has sealed it, they enter a later one, which `seal`
-        of this client returns.
+        Few rows, or a small table, go to worker processes without waiting for the answer. If a worker refuses
+        them, the next call of this thread, or a seal of another thread, or else `Cluster.close` raises that,
+        with the line of this call, and does nothing else. The returned epoch is then the open one as far as
+        this client knows; if another client has sealed it, the rows enter a later one, which `seal` of this
+        client returns.
 
-        `writer` and `sequence` name the insertion: called again with the same ones it counts once, however
-        much later. Number the insertions of a writer 0, 1, 2, … What a repeated call returns is the epoch
-        that is open now: its rows are in that one or, if the first call had arrived, in one before.
+        `writer` and `sequence` name the insertion: a repetition with the same name, however much later,
+        counts once. Number the insertions of a writer 0, 1, 2, … A repeated call returns the epoch that is
+        open now: the rows are in that one or, if the first call had arrived, in an earlier one.
         """
         if self._is_keyed:
             self._refuse("insert")
@@ -325,13 +328,13 @@ class FlowInput:
 
     @answers_misfits(of_rows)
     def upsert(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
-        """Say what the values of keys are, at an input that keeps the last value by key (`mode="upsert"`); as
-        `insert` otherwise, and returns the epoch.
+        """Set the values of keys, at an input that keeps the last value by key (`mode="upsert"`); otherwise
+        like `insert`. Return the epoch.
 
-        Within an epoch the last call counts, and in it the last row: calls are in the order in which worker 0
-        takes them, so that one that has returned is before one that begins, in whichever thread. (Of another
-        client it may not be, before this one has sealed, or asked anything else.) Named by `writer` and
-        `sequence` it may be repeated, and counts once, where it came first.
+        Within an epoch the last call counts, and in it the last row. Worker 0 orders calls as it takes them:
+        a call that has returned is before one that begins, in any thread of this client. (Before calls of
+        another client only once this client has sealed, or called anything else.) A call with `writer` and
+        `sequence` may be repeated, and counts once, where it came first.
         """
         if not self._is_keyed:
             self._refuse("upsert")
@@ -339,8 +342,8 @@ class FlowInput:
 
     @answers_misfits(of_rows)
     def delete(self, keys: object, *, writer: str | None = None, sequence: int | None = None) -> int:
-        """Say that these keys have no value any more: bare values of a key of one column, tuples, dicts, or a
-        table that has the columns of the key. As `upsert` otherwise; of a key that has no value it changes
+        """Remove the values of these keys; otherwise like `upsert`. `keys` are bare values if the key has one
+        column; or tuples, dicts, or a table with the columns of the key. A key without a value changes
         nothing.
         """
         if not self._is_keyed:
@@ -349,7 +352,9 @@ class FlowInput:
 
     @answers_misfits(of_rows)
     def remove(self, data: object, *, writer: str | None = None, sequence: int | None = None) -> int:
-        """Take rows out of the collection, in the open epoch; for collections only. As `insert` otherwise."""
+        """Remove rows from the collection, in the open epoch; otherwise like `insert`. For collections
+        only.
+        """
         if self._is_keyed:
             self._refuse("remove")
         return self._add("remove", self.form, data, -1, writer, sequence)
@@ -362,17 +367,17 @@ class FlowInput:
         writer: str | None = None,
         sequence: int | None = None,
     ) -> bool:
-        """Add rows as often as their column `diff` says; returns whether the append was new.
+        """Add rows as often as their column `diff` says; return False for a repetition, else True.
 
-        With `writer` and `sequence` they enter `epoch` (by default the open one that this client knows), and
-        one that repeats (epoch, writer, sequence) changes nothing; it is an `InputClosedError` if the epoch
-        is sealed. Give both, or neither: then it is always new, and where the order of calls counts it is one
-        of them.
+        With `writer` and `sequence` the rows enter `epoch` (by default the open one that this client knows),
+        and a repetition of (epoch, writer, sequence) changes nothing; raise `InputClosedError` if the epoch
+        is sealed. Give both, or neither: without them an append is always new, and, if the order of calls
+        counts, it is one of the calls.
 
-        `epoch` may name a column that says the epoch of each row, a whole number.
-        So many epochs take one call: rows enter all of these, or, after an error, none; one that repeats
-        (writer, sequence) changes nothing as long as one of them is open. The column goes with
-        the rows only if the input has one of that name. `Flow.seal(through=…)` completes them together.
+        `epoch` may name a column that has the epoch of each row, a whole number. One call then adds rows to
+        many epochs: to all of them, or, after an error, to none. A repetition of (writer, sequence) changes
+        nothing as long as one of the epochs is open. The column belongs to the rows only if the input has a
+        column of that name. `Flow.seal(through=…)` completes these epochs together.
         """
         if not isinstance(table, pa.Table):
             raise MisuseError(
@@ -386,7 +391,7 @@ class FlowInput:
             if epoch is None:
                 self._add_table(None, table, 0, None, None)
                 return True
-            # Without a number there is nothing to remember, and the order is that of calls.
+            # Without a number workers have nothing to remember, and the order is that of calls.
             place, writer, sequence = self._place, self._writer, UNNAMED
         else:
             writer, sequence = named(writer, sequence)
@@ -399,11 +404,11 @@ class FlowInput:
         return bool(reply.integer("is_new"))
 
     def close(self) -> int:
-        """Complete the open epoch of this input, for which no other follows: nothing can be added any more.
+        """Complete the open epoch of this input; no other epoch follows, and no rows can be added any more.
 
-        What the dataflow kept only because rows might still come is given back. Returns the epoch that is
-        open at the other inputs, or, if all are closed, would be next. From then on what is added is refused
-        with an `InputClosedError`: to this client at once, to another as whatever else is refused to it.
+        The dataflow frees all that it kept only because rows might still come. Return the epoch that is open
+        at the other inputs, or, if all are closed, the one that would be next. From then on insertions raise
+        `InputClosedError`: for this client at once, for other clients as any refusal.
         """
         self._flow.settle(seals=True)
         request = Decide(self._flow.index, -1, close=[self.form.name])
@@ -420,22 +425,20 @@ class FlowInput:
         writer: str | None,
         sequence: int | None,
     ) -> int:
-        """Send few plain rows as they are, and do not wait for the answer unless the caller has named them;
-        send all else as a table.
+        """Send few plain rows as they are, and wait for the answer only if the caller has named them; send
+        all other data as a table.
         """
         rows = form.plain_rows(data)
-        if not rows:  # none, or no plain ones
+        if not rows:  # no rows, or no plain ones
             return self._add_table(call, form.to_table(data), diff, writer, sequence)
         flow = self._flow
         flow.filled_input = self.form.name
         values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
-        if (
-            writer is None and sequence is None
-        ):  # to where the epoch is sealed, so the seal may go behind them
+        if writer is None and sequence is None:  # to worker 0, so that a seal may go behind them
             if self._is_closed:
                 self._refuse_as_closed()
             number = next(self._row_numbers)
-            # Of keys the last call counts, whichever thread has made it.
+            # For keys the last call counts, in whichever thread.
             return flow.insert_rows(
                 self.form.name, self._rows_writer, number, diff, values, call, self._is_keyed
             )
@@ -447,13 +450,13 @@ class FlowInput:
     def _add_table(
         self, call: str | None, table: pa.Table, diff: int, writer: str | None, sequence: int | None
     ) -> int:
-        """Few rows go to one worker; many by ranges to all, and enter when all have arrived. For the answer
-        to a small table nobody waits, unless the caller has named it, or wants to (without `call`).
+        """Send few rows to one worker; many in ranges to all workers, where they enter once all have arrived.
+        Wait for the answer to a small table only if the caller has named it, or has passed no `call`.
         """
         flow, workers = self._flow, self._flow.workers
         if table.num_rows:
             flow.filled_input = self.form.name
-        # One with a name may repeat what came before the end; only workers know.
+        # An insertion with a name may repeat one from before the end; only workers know.
         if self._is_closed and writer is None and sequence is None:
             self._refuse_as_closed()
         if call is not None and writer is None and sequence is None and _is_small(table, workers):
@@ -470,11 +473,11 @@ class FlowInput:
         return self._entered(reply)
 
     def _identity(self, writer: object, sequence: object, is_large: bool = False) -> tuple[int, str, int]:
-        """The worker that an insertion goes to, and its name.
+        """Return the worker that an insertion goes to, and the name of the insertion.
 
-        One that the caller has named is known on worker 0, whatever its size: all of a writer are one line of
-        numbers. Our own are three: for those in parts and for what is posted, which worker 0 knows, and one
-        where the others go.
+        Worker 0 knows the insertions that the caller has named, whatever their size: the numbers of a writer
+        are one series. Unnamed insertions are numbered in three series: posted ones and those sent in parts
+        (both known to worker 0), and the rest (known to the worker they go to).
         """
         if writer is not None and sequence is not None:
             return 0, *named(writer, sequence)
@@ -508,12 +511,12 @@ class FlowInput:
         return epoch
 
     def _refuse_as_closed(self) -> NoReturn:
-        """Raise at once what workers would answer to rows that nobody waits for, and the next call tell."""
-        self._flow.settle()  # that the dataflow has ended, or what was refused before, is told first
+        """Raise at once the refusal that workers would send, and that only the next call would raise."""
+        self._flow.settle()  # first raise that the dataflow has ended, or earlier refusals
         raise closed_error(self.form.name)
 
     def _refuse(self, call: str) -> NoReturn:
-        """Raise that `call` is none for an input of this kind."""
+        """Raise the error that an input of this kind has no `call`."""
         name = self.form.name
         if not self._is_keyed:
             raise MisuseError(
@@ -523,22 +526,22 @@ class FlowInput:
             )
         raise MisuseError(
             f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
-            f"takes the place of what was there, or delete(keys), in place of {call}(rows)"
+            f"replaces the values of their keys, or delete(keys), in place of {call}(rows)"
         )
 
 
 def _is_small(table: pa.Table, workers: int) -> bool:
-    """Whether an insertion is posted."""
+    """Return True if an insertion is posted."""
     if _is_large(table, workers):
         return False
     return bool(table.get_total_buffer_size() <= POSTED_BYTES_MAX or table.nbytes <= POSTED_BYTES_MAX)
 
 
 def _is_large(table: pa.Table, workers: int) -> bool:
-    """Whether an insertion is cut into parts."""
+    """Return True if an insertion is cut into parts."""
     if workers > 1 and table.num_rows >= SPREAD_ROWS_MIN:
         return True
-    # The size of a slice costs 10 µs, that of the buffers behind it, an upper bound, a fraction of one.
+    # The size of a slice takes 10 µs; that of its buffers, an upper bound, takes a fraction of 1 µs.
     return bool(table.get_total_buffer_size() > APPEND_BYTES_MAX and table.nbytes > APPEND_BYTES_MAX)
 
 

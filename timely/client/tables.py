@@ -1,8 +1,8 @@
-"""From what users have in hand to Arrow tables, and from the workers' answers to one table.
+"""Converts data of users to Arrow tables, and merges the answers of workers into one table.
 
-Records travel as one binary column `record` of msgpack values. Tables of collections are converted by a
-function that the input's codec names (its attribute `converter`, "module:function", called with the data, the
-Arrow schema and the name of the input); without one, by Arrow's own rules.
+Records travel as one binary column `record` of msgpack values. The codec of an input may name a function that
+converts data to tables (its attribute `converter`, "module:function", called with the data, the Arrow schema
+and the name of the input); without one, Arrow's own rules do.
 """
 
 from __future__ import annotations
@@ -44,36 +44,37 @@ _KEY_BITS = 63
 
 @dataclass(frozen=True)
 class InputForm:
-    """What a client knows of an input: its name, its codec's description, and how to make tables for it."""
+    """An input as a client knows it: its name, its codec's description, and how to make tables for it."""
 
     name: str
     description: str
     schema: pa.Schema | None = None
     converter: str | None = None
     is_plain: bool = False
-    """Whether it takes plain rows."""
+    """True if it takes plain rows."""
 
     @property
     def is_records(self) -> bool:
-        """Whether it takes Python records."""
+        """True if it takes Python records."""
         return self.description == "records"
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The columns by which it keeps the last value; none for other inputs."""
+        """The columns of the key, if it keeps the last value by key; else empty."""
         packed = None if self.schema is None else (self.schema.metadata or {}).get(b"keys")
         return () if packed is None else tuple(map(str, msgpack.unpackb(packed)))
 
     @cached_property
     def of_keys(self) -> InputForm:
-        """The form of what names keys: the columns of the key alone."""
+        """The form of rows that have only the columns of the key."""
         assert self.schema is not None and self.keys
         fields = [self.schema.field(name) for name in self.keys]
         return replace(self, schema=pa.schema(fields, self.schema.metadata))
 
     def key_rows(self, data: object) -> object:
-        """`data` as something that the form of keys takes: a table that has these columns among others,
-        tuples, or bare values of one key. What has not all of them is refused as any table is.
+        """Return `data` as rows for `of_keys`. `data` may be a table with these columns among others, tuples,
+        or bare values if the key has one column. Data without all columns of the key come back as they are,
+        and the conversion refuses them.
         """
         names = list(self.keys)
         if isinstance(data, pa.Table | pa.RecordBatch):
@@ -82,8 +83,8 @@ class InputForm:
             frame = cast("Mapping[object, object]", data)
             return frame[[name for name in names if name in frame]]
         if type(data).__module__.startswith("polars.") and type(data).__name__ == "DataFrame":
-            known: list[str] = data.columns  # type: ignore[attr-defined]
-            return data.select([name for name in names if name in known])  # type: ignore[attr-defined]
+            columns: list[str] = data.columns  # type: ignore[attr-defined]
+            return data.select([name for name in names if name in columns])  # type: ignore[attr-defined]
         if isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping | np.ndarray):
             data = list(data)
             if len(names) == 1 and not any(isinstance(each, tuple | list | Mapping) for each in data):
@@ -92,7 +93,9 @@ class InputForm:
 
     @cached_property
     def plain_rows(self) -> Callable[[object], list[PlainRow] | None]:
-        """Called with what a user has in hand: as it is, if these are few plain rows, which need no table."""
+        """A function that returns data as they are if they are few plain rows, which need no table; else
+        None.
+        """
         return PlainRows(self.schema).of if self.is_plain and self.schema is not None else _none_plain
 
     @cached_property
@@ -103,7 +106,7 @@ class InputForm:
         )
 
     def to_table(self, data: object) -> pa.Table:
-        """`data` as a table for this input; `MisuseError` says what does not fit."""
+        """Return `data` as a table for this input; raise `MisuseError` if they do not fit."""
         if self.is_records:
             return self._records(data)
         if self.converter is not None:
@@ -144,7 +147,9 @@ class InputForm:
 
 
 def records_of(table: pa.Table) -> list[tuple[int, object]]:
-    """The (epoch, record) pairs of an output of records, by epoch; `PeerError` if a worker sent none."""
+    """Return the (epoch, record) pairs of an output of records, by epoch; raise `PeerError` if a worker has
+    sent something else.
+    """
     try:
         epochs = table.column("epoch").to_pylist()
         records = [
@@ -159,8 +164,8 @@ def records_of(table: pa.Table) -> list[tuple[int, object]]:
 
 
 def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
-    """The changes of all workers as one table, sorted by (epoch, columns); equal rows summed, those that
-    cancel left out.
+    """Return the changes of all workers as one table, sorted by (epoch, columns). Equal rows are one row with
+    the sum of their `diff`; rows that cancel are left out.
     """
     filled = [table for table in tables if table.num_rows]
     if not filled:
@@ -174,11 +179,12 @@ def merged_changes(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _merged(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table | None:
-    """Rows of whole numbers by numpy. Of many its memory is gone with them, where Arrow keeps what it has had
-    for what may come: as much as some of these tables. Of few it takes a quarter of the time, and Arrow's
-    functions need not be there: ten MiB of a process. None if it is to be done by Arrow.
+    """Merge tables of whole numbers by numpy; return None if Arrow has to do it. For many rows numpy frees
+    its memory afterwards, while Arrow keeps its own for later, as much as some of these tables. For few rows
+    numpy takes a quarter of the time, and the process does not load Arrow's functions: ten MiB.
 
-    What several workers have said is each in order. So where a row fits a word, as numbers, this is a merge.
+    Each worker sends its rows in order. So if a row, as numbers, fits one word, the stable sort of these
+    words is a merge.
     """
     rows = sum(table.num_rows for table in tables)
     if names[-1] != "diff" or len(names) == 1 or not all(map(_is_plain, tables)):
@@ -200,13 +206,15 @@ def _merged(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table | None
         diffs = np.add.reduceat(diffs, np.flatnonzero(is_first))
         is_there = diffs != 0
         diffs, columns = diffs[is_there], [column[is_first][is_there] for column in columns]
-    found = dict(zip(names, map(int64_array, [*columns, diffs]), strict=True))
+    arrays = dict(zip(names, map(int64_array, [*columns, diffs]), strict=True))
     schema = tables[0].schema
-    return pa.Table.from_arrays([found[name] for name in schema.names], schema=schema)
+    return pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 def _order_of(columns: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.intp]:
-    """The numbers of rows in their order, as `numpy.lexsort` but for its first column being the last here."""
+    """Return the order of rows, as `numpy.lexsort` of the columns in reverse: the first column counts
+    most.
+    """
     key, bits = np.zeros(len(columns[0]), np.int64), 0
     for column in columns:
         low, high = int(column.min()), int(column.max())
@@ -224,9 +232,10 @@ def _is_plain(table: pa.Table) -> bool:
 
 
 def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """By these columns, ascending. Few rows of whole numbers by numpy: Arrow's functions, which would be
-    loaded for the first of them, take a twelfth of the time until the first answer of a fresh process. They
-    are in order mostly, if one worker has said them: to see that takes no memory, and sorting as much again.
+    """Return a table sorted by these columns, ascending. Few rows of whole numbers are sorted by numpy: to
+    load Arrow's functions takes a twelfth of the time until the first answer of a fresh process. Rows of one
+    worker are usually in order already: to check that takes no memory, while sorting takes as much as the
+    table.
     """
     if not _is_plain(table):
         return table.sort_by([(name, "ascending") for name in names])
@@ -240,7 +249,7 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _are_in_order(columns: Sequence[npt.NDArray[np.int64]], rows: int) -> bool:
-    """Whether no row is before the one that it follows; some rows are looked at, at a time."""
+    """Return True if the rows are sorted; compare `_LOOKED_AT_ROWS` rows at a time."""
     for start in range(0, rows - 1, _LOOKED_AT_ROWS):
         stop = min(start + _LOOKED_AT_ROWS, rows - 1)
         undecided = np.ones(stop - start, np.bool_)
@@ -255,14 +264,16 @@ def _are_in_order(columns: Sequence[npt.NDArray[np.int64]], rows: int) -> bool:
 
 
 def at_epoch(table: pa.Table, start: int, stop: int | None = None) -> pa.Table:
-    """Rows of epochs `start` ≤ epoch < `stop` (by default of `start` alone) of a table sorted by epoch."""
+    """Return the rows of epochs `start` ≤ epoch < `stop` (by default only `start`) of a table sorted by
+    epoch.
+    """
     epochs = int64s_of(table.column("epoch"))
     first, last = np.searchsorted(epochs, [start, start + 1 if stop is None else stop])
     return table.slice(int(first), int(last - first))
 
 
 def accumulated(tables: Sequence[pa.Table], epoch: int) -> pa.Table:
-    """The snapshots of all workers as changes that come in one epoch: columns, `epoch`, `diff`; sorted."""
+    """Return the snapshots of all workers as changes of one epoch: columns, `epoch`, `diff`; sorted."""
     filled = [table for table in tables if table.num_rows]
     table = summed(pa.concat_tables(filled)) if len(filled) > 1 else filled[0] if filled else tables[0]
     others = [name for name in table.column_names if name != "diff"]
@@ -272,15 +283,16 @@ def accumulated(tables: Sequence[pa.Table], epoch: int) -> pa.Table:
 
 
 def expanded(tables: Sequence[pa.Table]) -> pa.Table:
-    """The snapshots of all workers as one multiset of rows: each as often as its `diff` says, if there is
-    that column.
+    """Return the snapshots of all workers as one sorted table, with each row as often as its `diff` says, if
+    there is that column.
     """
     filled = [table for table in tables if table.num_rows]
     if not filled:
         return _without_diff(tables[0])
     table = filled[0] if len(filled) == 1 else pa.concat_tables(filled)
     if "diff" in table.column_names:
-        # Adding up takes longer than all the rest. A row that several workers have need not be one row here.
+        # Summing takes longer than all the rest, and a row that several workers have may stand here twice: so
+        # sum only if a diff is negative.
         if (int64s_of(table.column("diff")) < 0).any():
             table = summed(table)
         times = int64s_of(table.column("diff"))
@@ -289,10 +301,10 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
             raise MisuseError(
                 "the collection holds rows a negative number of times, so it is no table: read changes(). "
                 f"{_shown(_without_diff(table.slice(first, 1)))} is there {times[first]:,} times: a plain "
-                "input believes who removes rows that are not there; dd.checked_input(…) refuses it"
+                "input lets a client remove rows that are not there; dd.checked_input(…) refuses that"
             )
         if (times != 1).any():
-            # As floats, for the sum of such multiplicities may leave 64 bits.
+            # As floats: the sum of such multiplicities may overflow 64 bits.
             if times.sum(dtype=np.float64) > SNAPSHOT_ROWS_MAX:
                 raise MisuseError(
                     f"the collection holds {sum(times.tolist()):,} rows, {summed(table).num_rows:,} of them "
@@ -305,17 +317,17 @@ def expanded(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def chunks(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
-    """The rows of `table`, in order, in pieces of about `bytes_max` at most (one row at least)."""
+    """Yield the rows of `table`, in order, in pieces of about `bytes_max` at most (at least one row each)."""
     rows = max(1, table.num_rows * bytes_max // max(1, table.nbytes))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
 
 
 def summed(table: pa.Table) -> pa.Table:
-    """Equal rows as one, with the sum of their `diff`; those of which it is 0 left out. In no order."""
+    """Return equal rows as one row with the sum of their `diff`; leave out rows with sum 0. In no order."""
     if "diff" not in table.column_names:
         return table
-    import pyarrow.compute as pc  # a twentieth of a second, which most clients need not wait for
+    import pyarrow.compute as pc  # takes 0.05 s, which most clients need not wait for
 
     names = table.column_names
     keys = [name for name in names if name != "diff"]
@@ -330,13 +342,13 @@ def summed(table: pa.Table) -> pa.Table:
 
 
 def _widened(table: pa.Table) -> pa.Table:
-    """The same with `diff` as decimals, which add up exactly where 64 bits would wrap."""
+    """Return the table with `diff` as decimals, which add up exactly where 64 bits would wrap."""
     index = table.column_names.index("diff")
     return table.set_column(index, "diff", table.column("diff").cast(pa.decimal128(38, 0)))
 
 
 def _shown(row: pa.Table) -> str:
-    """A row for a message, cut."""
+    """Return a row as text for a message, at most 200 characters."""
     try:
         (values,) = row.to_pylist()
     except (OverflowError, ValueError):  # Python has no such time
@@ -345,7 +357,9 @@ def _shown(row: pa.Table) -> str:
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
-    """The same with `diff` in 64 bits; `MisuseError` with the row if one does not fit."""
+    """Return the table with `diff` in 64 bits; raise `MisuseError`, which shows the row, if one does not
+    fit.
+    """
     index = table.column_names.index("diff")
     for row, diff in enumerate(table.column("diff").to_pylist()):
         if not -(1 << 63) <= diff < 1 << 63:
@@ -381,15 +395,15 @@ def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
 
 
 def is_of_pandas(value: object, kind: str) -> bool:
-    """Whether `value` is a "DataFrame", "Series" of pandas, which need not be there; another thread may be
-    importing it just now.
+    """Return True if `value` is of the class `kind` of pandas, "DataFrame" or "Series". Pandas need not be
+    installed, and another thread may be importing it just now.
     """
-    known = getattr(sys.modules.get("pandas"), kind, None)
-    return isinstance(known, type) and isinstance(value, known)
+    pandas_class = getattr(sys.modules.get("pandas"), kind, None)
+    return isinstance(pandas_class, type) and isinstance(value, pandas_class)
 
 
 def _none_plain(data: object) -> None:
-    """Of an input that takes no plain rows."""
+    """Return None: an input that takes no plain rows has none."""
     del data
 
 

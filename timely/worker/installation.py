@@ -92,7 +92,7 @@ class Installations:
         late = WaitTimeoutError(
             f"dataflow {dataflow} ({self.specs.get(dataflow, '')}) was not built within "
             f"{INSTALL_SECONDS_MAX:.0f} s by "
-            f"worker {missing}: it was given up on all workers"
+            f"worker {missing}: all workers have given it up"
         )
         self._decide(Verdict(dataflow, str(late), tuple(class_names(late))))
 

@@ -279,8 +279,9 @@ class Replacements:
             self.check_replaceable(old)
             if new.first_epoch > epoch:
                 raise MisuseError(
-                    f"the new version begins with epoch {new.first_epoch} of what it imports, and dataflow "
-                    f"{old.index} ({old.frozen.name}) is at epoch {epoch}: seal that up to there, try again"
+                    f"the new version begins with epoch {new.first_epoch} of its imports, and dataflow "
+                    f"{old.index} ({old.frozen.name}) is at epoch {epoch}: seal that one up to there, and "
+                    "replace it again"
                 )
         except MisuseError as error:
             self._worker.fail(one.new, error)

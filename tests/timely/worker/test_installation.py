@@ -189,7 +189,7 @@ def test_late_a_worker_that_is_too_slow_is_named_and_leaves_nothing_behind() -> 
     settle(group.workers)  # worker 2 builds now, and hears that it is too late
     assert group.leftovers() == []
     for server in group.servers:
-        with pytest.raises(timely.WaitTimeoutError, match="by worker 2: it was given up on all workers"):
+        with pytest.raises(timely.WaitTimeoutError, match="by worker 2: all workers have given it up"):
             server.installations.outcome(0)
     again = group.install("dataflows:word_count")
     settle(group.workers)

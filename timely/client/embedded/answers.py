@@ -1,4 +1,4 @@
-"""The answers to a call of embedded workers, as far as they are known."""
+"""The answers to a call of embedded workers; some may not be known yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Answers", "what_ended"]
 
 
 class Answers:
-    """The answers to a call, in the order of its requests, as far as they are known."""
+    """The answers to a call, in the order of its requests; `waiting` are those that are not known yet."""
 
     def __init__(self, answers: Sequence[Reply | Later]) -> None:
         self.replies: list[Reply] = []
@@ -35,9 +35,9 @@ class Answers:
             except BaseException as error:
                 if is_interrupt(error):
                     raise
-                # The others may still have something to hear of it; the first error is the cause.
-                told = as_refused(error, "nothing was answered, since a codec or a log failed")
-                self.failure = self.failure if isinstance(self.failure, VertexError) else told
+                # Go on with the other answers; the first error is the cause.
+                refusal = as_refused(error, "nothing was answered, since a codec or a log failed")
+                self.failure = self.failure if isinstance(self.failure, VertexError) else refusal
                 del self.waiting[place]
                 continue
             if reply is not None:
@@ -45,12 +45,12 @@ class Answers:
                 del self.waiting[place]
 
     def late(self) -> TimelyError:
-        """Return what to raise if the call waits no longer."""
+        """Return the error to raise if the call waits no longer."""
         return next(iter(self.waiting.values())).late()
 
 
 def what_ended(workers: Sequence[Worker], dataflow: int) -> TimelyError | None:
-    """Return the error that has ended a dataflow, told by the worker on which it arose, or None."""
+    """Return the error that has ended a dataflow, from the worker on which it arose, or None."""
     ended = [worker.ended[dataflow] for worker in workers if dataflow in worker.ended]
     if not ended:
         return None

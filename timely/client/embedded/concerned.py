@@ -5,8 +5,8 @@ this one reads: another one may have very much to do, or go round a loop for eve
 in turn, each for a step, so one dataflow delays a call about another by one step at most.
 
 *Is nothing left to do in some dataflows?* No worker has work in them, and as many of their messages were
-taken as were sent. Both are looked at while nobody works. What workers say to one another apart from data,
-such as that an epoch is sealed, counts for all dataflows.
+taken as were sent. A call checks both while no worker works. Messages between workers apart from data, such
+as that an epoch is sealed, count for all dataflows.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ...worker.replacing import Replacements
 __all__ = ["About", "Pieces", "asked_by", "concerned", "exporting", "have_done"]
 
 About: TypeAlias = frozenset[int] | None
-"""The dataflows that a call is about; None: all that there are."""
+"""The dataflows that a call is about; None: all."""
 
 _FIRST_SECONDS: Final = 1e-3
 _LAST_SECONDS: Final = 0.05
 
 
 class Pieces:
-    """How long threads work before the calling thread looks whether the dataflows of its call have done all:
-    longer and longer, since stopping and beginning again has its cost.
+    """How long threads work before the calling thread checks whether its dataflows have done all. The times
+    double, since to stop and begin again has a cost.
     """
 
     def __init__(self, until: float) -> None:
@@ -53,17 +53,17 @@ def asked_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | Non
 def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]) -> About:
     """Return the dataflows `asked`, their new versions, and all that these read; None if these are all."""
     instances = worker.instances
-    found: set[int] = set()
+    closure: set[int] = set()
     ahead = list(asked)
     while ahead:
         one = ahead.pop()
-        if one in found:
+        if one in closure:
             continue
-        found.add(one)
+        closure.add(one)
         ahead += [replacements.inputs_of(one), replacements.outputs_of(one), *replacements.beside(one)]
         if one in instances:
             ahead += instances[one].reads
-    return None if found.issuperset(instances) else frozenset(found)
+    return None if closure.issuperset(instances) else frozenset(closure)
 
 
 def exporting(worker: Worker) -> list[int]:
@@ -72,7 +72,7 @@ def exporting(worker: Worker) -> list[int]:
 
 
 def have_done(workers: Sequence[Worker], dataflows: Iterable[int]) -> bool:
-    """Return whether nothing is left to do in any of these. Requires: no thread is at work."""
+    """Return True if nothing is left to do in any of these dataflows. Requires: no thread is at work."""
     if sum(worker.controls_sent for worker in workers) != sum(worker.controls_recv for worker in workers):
         return False
     for number in dataflows:
@@ -84,7 +84,7 @@ def have_done(workers: Sequence[Worker], dataflows: Iterable[int]) -> bool:
             try:
                 if not instance.is_at_rest():
                     return False
-            except BaseException as error:  # a vertex was asked; the next step ends its dataflow
+            except BaseException as error:  # of a vertex; the next step ends its dataflow
                 if is_interrupt(error):
                     raise
                 return False

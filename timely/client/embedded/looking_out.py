@@ -1,7 +1,7 @@
 """How does a thread wait for another one without going to sleep, and without the interpreter's lock?
 
-In a kernel, which looks at a word of memory again and again. To be woken from sleep takes tens of
-microseconds where the core has gone to sleep, too; a small change goes from thread to thread eight times.
+A kernel looks at a word of memory again and again. To wake a thread takes tens of microseconds if its core
+sleeps, too; a small change goes from thread to thread eight times.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from progress.compiled.kernel import Int64s, kernel
 __all__ = ["CALLS", "looks_within", "new_words", "sees_another"]
 
 CALLS: Final = 0
-"""Where the word is that is looked at."""
+"""The index of the word that a waiting thread looks at."""
 _BESIDE: Final = 8
-"""In another cache line: where who looks writes."""
+"""The index, in another cache line, of the word that the waiting thread itself writes."""
 _TRIES: Final = 20_000
 
 
 def new_words() -> Int64s:
-    """Memory for `sees_another`."""
+    """Return memory for `sees_another`."""
     return np.zeros(2 * _BESIDE, np.int64)
 
 
 @kernel
-def _look(words: Int64s, known: int, beside: int, looks: int) -> bool:
-    # What is written might be what is looked at, for all that the compiler knows: so it looks anew each time.
+def _look(words: Int64s, expected: int, beside: int, looks: int) -> bool:
+    # The store could change the word that is read, as far as the compiler knows: so it reads it each time.
     for number in range(looks):
-        if words[CALLS] != known:
+        if words[CALLS] != expected:
             return True
         words[beside] = number
-    return bool(words[CALLS] != known)
+    return bool(words[CALLS] != expected)
 
 
-def sees_another(words: Int64s, known: int, looks: int) -> bool:
-    """Whether the word becomes another than `known` while it is looked at so often."""
-    return bool(_look(words, known, _BESIDE, looks))
+def sees_another(words: Int64s, expected: int, looks: int) -> bool:
+    """Look at the word `looks` times; return True as soon as it is not `expected`."""
+    return bool(_look(words, expected, _BESIDE, looks))
 
 
 @cache
 def looks_within(seconds: float) -> int:
-    """How many looks take about so long on this machine."""
+    """Return how many looks take about `seconds` on this machine."""
     words = new_words()
     sees_another(words, 0, 1)  # it may have to be compiled
     least = float("inf")

@@ -1,12 +1,12 @@
-"""Work that embedded workers have taken and not done yet: how much there is, and who does it at the end.
+"""Work that embedded workers have taken and not done yet: its amount, and how it is done at the end.
 
 Embedded workers work while a call needs an answer that depends on their work. Sealed epochs wait until then
 as *pending* work. Much work done at once costs less for each epoch, but takes memory, and delays effects of
 the user's own code (files, prints). So pending work has bounds, and a seal that reaches one works it off.
 
-A program that ends without closing its cluster still gets the answers to what it has sealed: clusters with
-pending work are held here until the interpreter ends, and then asked to do it. A forked child does not: its
-parent does.
+A program that ends without closing its cluster still gets the answers to what it has sealed: this module
+holds clusters with pending work until the interpreter ends, and then lets them do it. A forked child does not
+do the work of its parent.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class PendingWork:
         self.bytes = 0
 
     def __bool__(self) -> bool:
-        """Whether any work is pending."""
+        """Return True if any work is pending."""
         return self.epochs > 0
 
     def give(self, dataflow: int, rows: int, size_bytes: int) -> None:
         """Note rows that are not sealed yet: no work is pending for them."""
-        known = self._unsealed.get(dataflow)
-        if known is not None:
-            rows, size_bytes = rows + known[0], size_bytes + known[1]
+        before = self._unsealed.get(dataflow)
+        if before is not None:
+            rows, size_bytes = rows + before[0], size_bytes + before[1]
         self._unsealed[dataflow] = rows, size_bytes
 
     def seal(self, dataflow: int) -> None:
@@ -84,7 +84,7 @@ class PendingWork:
             self.seal(request.dataflow)
 
     def is_too_much(self) -> bool:
-        """Return whether one of the bounds is reached."""
+        """Return True if one of the bounds is reached."""
         return self.epochs > 0 and (
             self.epochs >= PENDING_EPOCHS_MAX
             or self.rows >= PENDING_ROWS_MAX
@@ -93,8 +93,8 @@ class PendingWork:
         )
 
     def clear(self, dataflows: Iterable[int] | None = None) -> None:
-        """Forget all work, since it is done or never will be; or that of some dataflows. The time of what is
-        left counts from now.
+        """Forget all work, or that of some dataflows, since it is done or never will be. The age of the other
+        work counts from now.
         """
         for dataflow in () if dataflows is None else dataflows:
             epochs, rows, size_bytes = self._sealed_by.pop(dataflow, (0, 0, 0))
@@ -109,11 +109,13 @@ class PendingWork:
 
 
 _with_work: dict[int, HasWork] = {}
-"""By identity. They are held, so that pending work is done though nobody else refers to its cluster."""
+"""By identity. This refers to the clusters, so that their work is done even if nothing else refers to
+them.
+"""
 
 
 def work_off_all() -> None:
-    """Let all clusters work off what is pending; raise the first error once all have had their turn."""
+    """Let all clusters do their pending work; then raise the first error, if any."""
     failure: BaseException | None = None
     for cluster in list(_with_work.values()):
         try:

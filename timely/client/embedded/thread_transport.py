@@ -25,7 +25,7 @@ from .looking_out import CALLS, looks_within, new_words, sees_another
 __all__ = ["ThreadNetwork", "ThreadTransport"]
 
 _LOOKS: Final = 10_000
-"""How often a kernel that waits looks before it returns. It has the core to itself meanwhile, and not the
+"""How often a kernel that waits looks before it returns. Meanwhile it uses its core, but does not hold the
 interpreter's lock.
 """
 
@@ -68,10 +68,11 @@ class ThreadTransport:
         self._come: list[deque[list[memoryview]]] = [deque() for _ in range(workers)]
         self._neighbours = Neighbours(index, self._hand_over, workers, self._wake_peer)
         self.is_held = False
-        """Whether a thread other than its own has the turn of its worker, and wakes its own if need be."""
-        self.is_called = False
-        """Whether its thread is to take the turn, though no message may have come: it may be about to sleep.
+        """True if a thread other than its own has the turn of its worker; that one wakes its own if need
+        be.
         """
+        self.is_called = False
+        """True if its thread shall take the turn even if no message has come."""
         self._is_asleep = False
         self._words = new_words()
         self._bell = threading.Lock()
@@ -95,16 +96,16 @@ class ThreadTransport:
         return arrived
 
     def wait(self, timeout_seconds: float, is_awaited: Callable[[], bool] = bool) -> None:
-        """Sleep until a message has come, or a thread calls `wake`; return at once if `is_awaited` is true. A
-        thread may wait without its turn, while another thread takes the messages: so it only looks.
+        """Sleep until a message has come, or a thread calls `wake`; return at once if `is_awaited` returns
+        True. A thread may wait without its turn, while another thread takes the messages: so this only looks.
         """
-        self._is_asleep = True  # before looking: who comes later wakes
+        self._is_asleep = True  # before looking: a later sender wakes it
         try:
-            known = int(self._words[CALLS])
+            calls = int(self._words[CALLS])
             self._neighbours.ask_to_be_woken()
             if not self.has_come() and not is_awaited():
                 if self._neighbours.spins and sees_another(
-                    self._words, known, looks_within(ROUND_SPIN_SECONDS_MAX)
+                    self._words, calls, looks_within(ROUND_SPIN_SECONDS_MAX)
                 ):
                     self._bell.acquire(blocking=False)
                 else:
@@ -114,8 +115,8 @@ class ThreadTransport:
             self._neighbours.wake_up(False)
 
     def has_come(self) -> bool:
-        """Return whether `recv_nowait` would find a message; any thread may ask. A message with a lower
-        number than one that lies in a ring was handed over before that was written.
+        """Return True if a message has come; any thread may call this. If one lies in a ring, all with lower
+        numbers were handed over before, so `recv_nowait` finds the next one.
         """
         return any(self._come) or self._neighbours.has_any()
 
@@ -127,17 +128,17 @@ class ThreadTransport:
             try:
                 self._bell.release()
             except RuntimeError:
-                pass  # somebody else has just done so
+                pass  # another thread has just done so
 
     def let_go(self) -> None:
-        """Let its thread have the turn; called by the thread that had it."""
+        """Give the turn to its own thread; called by the thread that had it."""
         self.is_held = False
-        if self._is_asleep:  # who wrote meanwhile has called in vain, and would not call again
+        if self._is_asleep:  # a sender meanwhile has called in vain, and would not call again
             self._neighbours.ask_to_be_woken()
 
     def lend(self) -> Lent | None:
         """See `Transport`."""
-        if self.is_held:  # whoever takes turns with all others waits for nobody
+        if self.is_held:  # workers that take turns in one thread cannot wait for each other
             return None
         self._take_over()
         lines = self._neighbours.lend()
@@ -161,7 +162,9 @@ class ThreadTransport:
         return not any(self._come) and self._neighbours.looks_out(number)
 
     def _hand_over(self, peer: int, frames: Sequence[Frame]) -> None:
-        """Send what does not go by a ring. The sender, whose memory it is, does not write there any more."""
+        """Send a message that does not fit a ring: hand over its memory, which the sender does not change any
+        more.
+        """
         transport = self._transports[peer]
         transport._come[self._index].append([bytes_of(frame) for frame in frames])
         transport.wake()

@@ -1,15 +1,16 @@
 """Can what a thread waits for still come, and when is it worth looking again?
 
-Embedded workers work while a call asks them something, and then do all that there is to do. What has not come
-by that can come only by a call of another thread of the program, one that seals, for example. If no thread
-could make such a call, waiting is an error at once. Otherwise the waiting thread gives up its turn, so that
-others can have theirs, and looks again when one of them has asked for anything.
+Embedded workers work during a call, and then do all that there is to do. If the answer has not come by that,
+only a call of another thread of the program can bring it, one that seals, for example. If no thread could
+make such a call, waiting is an error at once. Otherwise the waiting thread gives up its turn, so that others
+can have theirs, and looks again when one of them has made a call.
 
-Which threads may make such a call? Those that have asked this cluster before, and those that were started
-since it was made, since they may be about to. A thread that was there before and has never asked, such as one
-of a notebook or of a debugger, does not count; nor does a thread in which a worker works, nor one that waits
-here itself, without a limit: if all threads that could bring something wait for one another, the last one is
-told. What nobody can know is that a thread waits for something else, such as the end of one that waits here.
+Which threads may make such a call? Those that have called this cluster before, and those that were started
+since it was made, since they may be about to. A thread that was there before and has never called, such as
+one of a notebook or of a debugger, does not count; nor does a thread in which a worker works, nor one that
+waits here itself, without a limit: if all threads that could bring something wait for one another, the last
+one gets an error. One thing nobody can know: that a thread waits for something else, such as the end of one
+that waits here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Turn(Protocol):
         ...
 
     def release(self) -> None:
-        """Give it back; `RuntimeError` if it is another's."""
+        """Give it back; raise `RuntimeError` if another thread has it."""
         ...
 
     def __enter__(self) -> bool: ...
@@ -57,7 +58,7 @@ class WaitingThreads:
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
         self.have_asked: set[int] = set()
-        """The threads that have: each adds itself as it asks."""
+        """The threads that have made a call: each adds itself."""
         self.asleep: dict[threading.Event, int] = {}
         """The threads that wait, by the event that each waits for: its number if it waits without a limit,
         else 0. `wake` has nobody to wake if this is empty.
@@ -73,7 +74,7 @@ class WaitingThreads:
             if is_free:
                 turn.release()
         except BaseException:
-            # Who is interrupted (Ctrl-C) as `acquire` returns would hold it for ever.
+            # A thread interrupted (Ctrl-C) as `acquire` returns would hold the turn for ever.
             with suppress(RuntimeError):
                 turn.release()
             raise
@@ -81,15 +82,15 @@ class WaitingThreads:
 
     @staticmethod
     def not_begun() -> WaitTimeoutError:
-        """Return what to raise if it is not."""
+        """Return the error to raise if the turn is not free in time."""
         return WaitTimeoutError(
-            "the time is over, and another thread of this program is at work with these workers: nothing of "
-            "what was asked for was done. Ask again, or take workers in processes, connect(workers=…), which "
-            "answer each thread by itself"
+            "the time is over, and another thread of this program is at work with these workers: this call "
+            "has done nothing. Repeat it, or take workers in processes, connect(workers=…), which answer "
+            "each thread by itself"
         )
 
     def may_ask(self) -> bool:
-        """Return whether there is another thread that may ask for something."""
+        """Return True if another thread may make a call."""
         asleep = set(self.asleep.copy().values())
         return any(
             (thread.ident in self.have_asked or thread not in self._before)
@@ -100,15 +101,15 @@ class WaitingThreads:
         )
 
     def why_not(self) -> str:
-        """Return, for a message, what keeps other threads from asking; empty if there are none."""
+        """Return, for a message, what keeps other threads from calls; empty if there are no others."""
         asleep = self.asleep.copy().values()  # others get up without a turn
         waiting = {each for each in asleep if each not in (0, threading.get_ident())}
         count = len(waiting)
         return f": {count} wait{'s' * (count == 1)} as this one does, without a limit" if count else ""
 
     def patience(self, answers: Answers) -> float:
-        """Return for how long other threads may bring the missing answers. Raise the error of an answer, or
-        that it is late: at once if no thread could bring it.
+        """Return for how long other threads may bring the missing answers, in seconds. Raise the error of an
+        answer, or that an answer is late: at once if no thread could bring it.
         """
         if answers.failure is not None:
             raise answers.failure

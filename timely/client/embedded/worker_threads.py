@@ -35,10 +35,9 @@ __all__ = ["WorkerThreads", "is_worker_thread"]
 
 _NAME: Final = "naiad-worker-"
 _IN_TURN_SECONDS: Final = 1e-3
-"""How long work that has begun in turn goes on so."""
+"""How long workers go on taking turns before each gets a thread."""
 _LOOK_SECONDS: Final = 1.0
-"""How long a thread sleeps at most. It looks around then, though no way is known in which it would not be
-woken.
+"""How long a thread sleeps at most. Then it looks for work, though we know no case in which nothing wakes it.
 """
 
 
@@ -46,8 +45,9 @@ class WorkerThreads:
     """Threads for all workers but the first, which works in the calling thread.
 
     Args:
-        wants_pause: whether to stop for something that has to be done while no thread is at work.
-        is_closing: a method of the owner, whether it is about to end the threads, which do not keep it alive.
+        wants_pause: returns True if all shall stop, for something that must be done while no thread works.
+        is_closing: a method of the owner; returns True if it is about to end the threads. The threads do not
+            keep the owner alive.
     """
 
     def __init__(
@@ -86,26 +86,26 @@ class WorkerThreads:
             thread.start()
 
     def has(self, thread: int) -> bool:
-        """Return whether a thread, by its number, is one of these."""
+        """Return True if a thread, by its number, is one of these."""
         return any(thread == each.ident for each in self._threads)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a thread may still be in the step in which all was called off."""
+        """True if a thread may still be in a step although `call_off` was called."""
         return self.is_over and any(thread.is_alive() for thread in self._threads)
 
     @property
     def has_paused(self) -> bool:
-        """Whether something is left to do, although `work` has returned."""
+        """True if something is left to do, although `work` has returned."""
         return self._must_pause
 
     def work(self, until: float = inf, rows: int = 0) -> bool:
-        """Work until nothing is left to do, or until a moment of the monotonic clock, or until a pause is
-        wanted; return whether anything was done. Raise what a worker raises; after that, and after an
-        interrupt, all threads end.
+        """Work until nothing is left to do, or until a moment of the monotonic clock, or until `wants_pause`
+        returns True; return True if there was anything to do. Raise what a worker raises; after that, and
+        after an interrupt, all threads end.
 
-        `rows`: how many have come in. The work for many rows begins in all threads: a step that has begun in
-        turn is not left in its midst, and for many rows it may be half of all the work.
+        `rows`: how many have come in. The work for many rows begins in all threads: workers that take turns
+        finish a step before they change to threads, and for many rows a step may be half of all the work.
         """
         self._has_moved = self._must_pause = False
         began = time.monotonic()
@@ -126,7 +126,7 @@ class WorkerThreads:
         return self._has_moved
 
     def _work_in_turn(self, until: float) -> bool:
-        """Let all workers take turns in this thread; return whether nothing is left to do."""
+        """Let all workers take turns in this thread; return True if nothing is left to do."""
         self._transports[0].is_held = True
         try:
             while True:
@@ -145,7 +145,7 @@ class WorkerThreads:
             self._transports[0].is_held = False
 
     def _work_at_once(self, until: float) -> bool:
-        """Let each thread work; return whether nothing is left to do."""
+        """Let each thread work; return True if nothing is left to do."""
         for index in range(1, len(self._workers)):
             self._let_go(index)
         is_done = self._work_until_all_rest(until)
@@ -157,7 +157,7 @@ class WorkerThreads:
         return is_done
 
     def call_off(self) -> None:
-        """End all threads, each after the step that it is in."""
+        """End all threads, each after its current step."""
         self.is_over = self._must_pause = True
         for transport in self._transports[1:]:
             transport.is_called, transport.is_held = True, False
@@ -175,9 +175,9 @@ class WorkerThreads:
         self._network.close()
 
     def _let_go(self, index: int) -> None:
-        """Give a worker's turn away. A worker that has nothing to do is not woken for that."""
+        """Give a worker's turn to its thread. Wake the thread only if the worker has something to do."""
         transport = self._transports[index]
-        transport.let_go()  # first: what comes from now on wakes it, what came before is found
+        transport.let_go()  # first: messages from now on wake it, `has_come` sees earlier ones
         rests = self._rests[index] = self._workers[index].is_at_rest() and not transport.has_come()
         transport.is_called = not rests
         self._turns[index].release()
@@ -185,7 +185,7 @@ class WorkerThreads:
             transport.wake()
 
     def _work_until_all_rest(self, until: float) -> bool:
-        """Work as the first worker; return whether nothing is left to do."""
+        """Work as the first worker; return True if nothing is left to do."""
         worker, transport = self._workers[0], self._transports[0]
         while True:
             while worker.step():
@@ -212,7 +212,7 @@ class WorkerThreads:
         return self._is_called_off() or self._all_rest()
 
     def _all_rest(self) -> bool:
-        """Return whether nothing is left to do, if the first worker rests."""
+        """Return True if nothing is left to do. Requires: the first worker rests."""
         before = [(transport.sent, transport.taken) for transport in self._transports]
         if not all(self._rests):
             return False
@@ -242,29 +242,29 @@ class WorkerThreads:
 
 
 def is_worker_thread(thread: threading.Thread) -> bool:
-    """Return whether a worker works in a thread, of this cluster or of another one."""
+    """Return True if a worker works in a thread, of this cluster or of another one."""
     return thread.name.startswith(_NAME)
 
 
 def _serve(
     owner: weakref.ref[WorkerThreads], index: int, turn: threading.Lock, transport: ThreadTransport
 ) -> None:
-    """Run one thread. It does not keep its owner alive while it waits: it ends if nobody else does."""
+    """Run one thread. While it waits it does not keep its owner alive, and it ends once the owner is gone."""
     while True:
         try:
             transport.wait(_LOOK_SECONDS, lambda: transport.is_called)
-        except BaseException as error:  # of a kernel that cannot be compiled: nobody else would work here
-            if (found := owner()) is not None:
-                found.fail(error)
+        except BaseException as error:  # a kernel cannot be compiled: no other thread would do this work
+            if (threads := owner()) is not None:
+                threads.fail(error)
             return
         has_turn = turn.acquire(timeout=_LOOK_SECONDS)
-        found = owner()
-        if found is None:
+        threads = owner()
+        if threads is None:
             transport.close()
             return
-        if found.is_over:
+        if threads.is_over:
             return
         if has_turn:
-            found.work_at(index)
+            threads.work_at(index)
             turn.release()
-        del found
+        del threads

@@ -1,13 +1,13 @@
 """Workers in the caller's own process: no sockets, no other process; results in the same call.
 
-Several workers take turns, and talk through memory: all that workers do across processes is done here, too,
-and in the same order each time. Or each has a thread of its own (`worker_threads.py`), so that they work at
-the same time, and what comes first is chance.
+Several workers take turns, and talk through memory: they do all that workers in processes do, and in the same
+order each time. Or each has a thread of its own (`worker_threads.py`), so that they work at the same time, in
+an order that depends on chance.
 
 Workers work in calls whose answers depend on work (waiting, reading, installing, statistics, `close`), and
-then do all that there is. What has not come by that only another thread can bring (`waiting_threads.py`). A
-call that inserts rows or seals an epoch does not work: small epochs cost half if many are worked on at once.
-Pending work is bounded (`pending_work.py`).
+then do all that there is. If an answer has not come by that, only another thread can bring it
+(`waiting_threads.py`). A call that inserts rows or seals an epoch does not work: small epochs cost half if
+many are worked on at once. Pending work is bounded (`pending_work.py`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["EmbeddedWorkers"]
 _CLOSED: Final = "this cluster is closed: connect again"
 
 _OF_NO_WORK = (Deliver, Decide, Missing, Drop)
-"""Requests whose answers do not depend on what the dataflow does, but only on what its inputs keep."""
+"""Requests whose answers depend only on the inputs of a dataflow, not on its work."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -60,7 +60,7 @@ def _in_turn(
     """Let the calling thread hold the turn while `method` runs. Threads take turns; a vertex, which runs
     within the turn of some thread, cannot have another.
 
-    The lock is taken by `with`, and `_busy` is written here: an interrupt (Ctrl-C) may come as any call
+    `with` takes the lock, and this function itself writes `_busy`: an interrupt (Ctrl-C) may come as any call
     begins or returns.
     """
 
@@ -88,12 +88,12 @@ def _in_turn(
 
 
 class EmbeddedWorkers:
-    """`count` workers that run while they are asked something.
+    """`count` workers that run during calls.
 
     Args:
-        seed: of what is late between workers that take turns.
-        check_progress: whether each checks its progress tracking after each step.
-        threads: whether each has a thread.
+        seed: decides which messages between workers that take turns are late; None: none.
+        check_progress: True: each checks its progress tracking after each step.
+        threads: True: each has a thread.
     """
 
     def __init__(
@@ -122,15 +122,17 @@ class EmbeddedWorkers:
         self._waiting_threads = WaitingThreads()
         self._pending = PendingWork(self)
         self._giving_back = GivingBack()
-        self._late: set[int] = set()  # dataflows whose work was not done when the time was over
-        self._untold: dict[int, TimelyError] = {}  # what has ended a dataflow, and no call has raised yet
+        self._late: set[int] = set()  # dataflows whose work was not done at the time limit of a call
+        self._untold: dict[
+            int, TimelyError
+        ] = {}  # errors that have ended dataflows, and that no call has raised
         self._failed_installs: set[int] = set()
         for worker, server in zip(self._workers, self._servers, strict=True):
             worker.on_failure = partial(self._on_failure, worker.on_failure)
             server.greet()
         self._is_closed = False
         self._closing = threading.RLock()
-        self._closer: int | None = None  # the thread that closes it, for whose turn others stop
+        self._closer: int | None = None  # the thread that closes this; others stop for its turn
         self._threads: WorkerThreads | None = None
         if isinstance(network, ThreadNetwork):
             self._threads = WorkerThreads(self._workers, network, is_full, self._is_closing_elsewhere)
@@ -139,12 +141,12 @@ class EmbeddedWorkers:
 
     @property
     def kind(self) -> str:
-        """That they are here, and in whose threads."""
+        """That the workers are embedded, and in which threads."""
         return ", embedded" if self._threads is None else ", embedded, each in a thread"
 
     @property
     def end(self) -> str:
-        """That it was closed, or was interrupted at work."""
+        """ "closed", or "interrupted" if an interrupt came at work; else empty."""
         return "closed" if self._is_closed else "interrupted" if self._broken is not None else ""
 
     def ask(
@@ -152,12 +154,12 @@ class EmbeddedWorkers:
         requests: Sequence[tuple[int, Request, pa.Table | None]],
         timeout_seconds: float = REPLY_SECONDS_MAX,
     ) -> list[Reply]:
-        """Do what is asked of each worker, and, if the answers depend on work, all of that before.
+        """Answer the requests to each worker; if the answers depend on work, do all of that before.
 
-        What a vertex raises ends its dataflow, and is the cause of the `VertexError` that comes out here, or
-        out of the next call that asks the dataflow for anything. What does not come by working is waited for
-        only if another thread may bring it (`waiting_threads.py`); else it is an error at once.
-        What is not done when the time is over is left to whoever asks next.
+        An error of a vertex ends its dataflow; this call, or the next one that asks the dataflow for
+        anything, raises a `VertexError` with that cause. If work alone does not bring an answer, the call
+        waits only if another thread may bring it (`waiting_threads.py`); else it raises an error at once.
+        Work that is not done at the time limit is left to the next call.
         """
         until = inf if timeout_seconds >= PATIENCE_SECONDS else time.monotonic() + timeout_seconds
         if not self._may_begin(until):
@@ -181,14 +183,14 @@ class EmbeddedWorkers:
         is_patient: bool,
         answers: Answers | None,
     ) -> tuple[Answers, threading.Event | None, float]:
-        """Hand out `requests`, unless that is done, and work for their answers. If some are still missing:
-        what to wait for without a turn, and for how long.
+        """Hand out `requests`, unless `answers` are theirs, and work for the answers. If some are still
+        missing, return an event to wait for without the turn, and for how many seconds.
         """
         self._check()
         asked = asked_by(requests)
         if answers is None:
             answers = self._begin(requests, asked, until - ANSWER_SECONDS_MAX)
-            if not all(waits_for_epoch(request) for _, request, _ in requests):  # those help no other thread
+            if not all(waits_for_epoch(request) for _, request, _ in requests):  # waits help no other thread
                 self._waiting_threads.wake()
         else:
             self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked))
@@ -212,7 +214,7 @@ class EmbeddedWorkers:
         call: str,
         is_ordered: bool = False,
     ) -> None:
-        """Do it now: here nobody is waited for."""
+        """Carry out a delivery now, and pass the answer to `poster`."""
         del call, is_ordered
         answer = self._do_now(worker, request, table)
         assert isinstance(answer, Reply), "what may be posted is answered at once"
@@ -235,7 +237,7 @@ class EmbeddedWorkers:
         call: str,
         is_ordered: bool,
     ) -> int:
-        """See `Workers`: done at once."""
+        """See `Workers`. The rows are taken at once."""
         del call, is_ordered
         if self._broken is not None or self._threads is not None:
             self._check()
@@ -249,7 +251,7 @@ class EmbeddedWorkers:
 
     @_in_turn
     def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
-        """See `Workers`. Who waits has the work of the dataflow done in the same turn."""
+        """See `Workers`. With `seconds`, do the work of the dataflow in the same turn."""
         if self._broken is not None or self._threads is not None:
             self._check()
         dataflow, epoch = poster.index, poster.epoch
@@ -272,7 +274,7 @@ class EmbeddedWorkers:
         return epoch, False
 
     def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
-        """See `Workers`. What does not come by working is waited for as by `ask`."""
+        """See `Workers`. If work alone does not complete the epoch, wait as `ask` does."""
         began = time.monotonic()
         until = inf if seconds < 0 else began + seconds
         if self._may_begin(until) and self._has_done(dataflow, epoch, until):
@@ -290,8 +292,8 @@ class EmbeddedWorkers:
         return self._work_through(dataflow, epoch, until)
 
     def _work_through(self, dataflow: int, epoch: int, until: float) -> bool:
-        """Do all work of a dataflow, or as much as can be done before `until`; whether the epoch is complete
-        on all workers then. If it is not, calls of other threads may still complete it.
+        """Do all work of a dataflow, or as much as can be done before `until`; return True if the epoch is
+        complete on all workers then. If it is not, calls of other threads may still complete it.
         """
         instances = self._instances
         # Fast path: there is one dataflow.
@@ -315,61 +317,62 @@ class EmbeddedWorkers:
         return answer
 
     def _refuse(self, error: TimelyError, dataflow: int | None) -> NoReturn:
-        """Raise what a worker has said to what was asked of a dataflow."""
-        self._take_in()  # what this request has asked of other workers before
-        told = self._in_full(error, dataflow)
-        raise told from told.__cause__
+        """Raise the error with which a worker has answered a request about a dataflow."""
+        self._take_in()  # orders to other workers, which the request may have sent
+        full = self._in_full(error, dataflow)
+        raise full from full.__cause__
 
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """All answers were given at once."""
+        """Do nothing: embedded workers answer posts at once."""
 
     @_in_turn
     def work_off(self) -> None:
-        """Do all that there is to do; or, once time was over before it was done, as much as a seal does."""
+        """Do all work; or, if a call has hit its time limit before, as much as a seal does."""
         self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._late else inf)
 
     def _may_begin(self, until: float) -> bool:
-        """Whether a turn can be had before then."""
+        """Return True if this thread can have the turn before `until`."""
         return until == inf or self._is_within() or self._waiting_threads.may_begin(self._lock, until)
 
     def _is_closing_elsewhere(self) -> bool:
-        """Whether another thread closes this meanwhile, and does what is left."""
+        """Return True if another thread closes this meanwhile, and does the remaining work."""
         return self._closer is not None and self._closer != self._busy
 
     def _is_within(self) -> bool:
-        """Whether what asks is a vertex of this cluster."""
+        """Return True if the caller is a vertex of this cluster."""
         thread = get_ident()
         return self._busy == thread or (self._threads is not None and self._threads.has(thread))
 
     def _note(self, error: BaseException) -> None:
-        """After an interrupt something may be half done, wherever it came: there is nothing to go on with.
-        What has ended a dataflow, and those that read it, need not be told once more.
+        """Note an error that a call raises. After an interrupt something may be half done, wherever it came,
+        so the cluster cannot go on. An error that has ended a dataflow, and those that read it, need not be
+        raised once more.
         """
         if not isinstance(error, Exception):
             self._broken = error
             self._pending.clear()
             self._waiting_threads.wake()
         elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
-            story = story_of(error)
-            self._untold = {one: each for one, each in self._untold.items() if not self._is_in(story, one)}
+            text = story_of(error)
+            self._untold = {one: each for one, each in self._untold.items() if not self._is_in(text, one)}
 
-    def _is_in(self, story: str, dataflow: int) -> bool:
-        """Whether a story tells what has ended a dataflow, which may have happened on several workers at
-        once: then it is told as of one of them.
+    def _is_in(self, text: str, dataflow: int) -> bool:
+        """Return True if the full text of an error has the error that has ended a dataflow. That may have
+        arisen on several workers at once: then the text has that of one of them.
         """
-        told = self._what_ended(dataflow)
-        return any(each is not None and story_of(each) in story for each in (self._untold[dataflow], told))
+        errors = (self._untold[dataflow], self._what_ended(dataflow))
+        return any(each is not None and story_of(each) in text for each in errors)
 
     def _on_failure(
         self, tell: Callable[[int, TimelyError], None] | None, dataflow: int, error: TimelyError
     ) -> None:
         if dataflow not in self._failed_installs:
             self._untold.setdefault(dataflow, error)
-        assert tell is not None, "its server has said whom to tell"
+        assert tell is not None, "the server of this worker has set it"
         tell(dataflow, error)
 
     def at_rest(self) -> list[Worker] | None:
-        """Its workers, as long as no message is between them: see `together.py`."""
+        """Return the workers, or None if messages between them are under way: see `together.py`."""
         if self._threads is not None and self._threads.is_at_work:
             return None
         if self._broken is not None:
@@ -390,7 +393,8 @@ class EmbeddedWorkers:
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
             about = self._about(asked)
-            # Who was told that there is more to do, and asks for none of it, is answered as it is now.
+            # If an earlier call has hit its time limit, one that does not wait for work gets the present
+            # state.
             is_late = bool(self._late) if about is None else not self._late.isdisjoint(about)
             self._work_off(until if looks or not is_late else 0.0, about, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
@@ -403,13 +407,15 @@ class EmbeddedWorkers:
         return Answers(answers)
 
     def _work_off_for(self, dataflow: int) -> None:
-        """Work off what is pending, which is too much, after a call has completed an epoch of a dataflow."""
+        """Work off pending work, which is too much, after a call has sealed an epoch of a dataflow."""
         self._work_off(time.monotonic() + REPLY_SECONDS_MAX, self._about((dataflow,)))
         if (error := self._what_ended(dataflow)) is not None:
             raise error
 
     def _in_full(self, error: TimelyError, dataflow: int | None) -> TimelyError:
-        """What has ended a dataflow as the worker tells it on which it arose; any other error as it is."""
+        """Return the error that has ended a dataflow from the worker on which it arose; any other as it
+        is.
+        """
         if error.ends_dataflow and dataflow is not None:
             return self._what_ended(dataflow) or error
         return error
@@ -422,8 +428,8 @@ class EmbeddedWorkers:
         replaces: int | None = None,
         timeout: float | None = None,
     ) -> Reply:
-        """What `builder`, a function of this process, builds, on all workers; as the new version of dataflow
-        `replaces` if it catches up within `timeout` seconds.
+        """Install on all workers what `builder`, a function of this process, builds. With `replaces`, it
+        becomes the new version of that dataflow if it catches up within `timeout` seconds.
         """
         until = inf if timeout is None else time.monotonic() + timeout
         if not self._may_begin(until):
@@ -435,7 +441,7 @@ class EmbeddedWorkers:
         self, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int | None, until: float
     ) -> Reply:
         self._check()
-        # It may read what others export, and begins with what these have done by then.
+        # The dataflow may read exports of others, and begins with what these have done by then.
         read = [one for one in exporting(self._workers[0]) if one not in self._late]
         about = self._about(read if replaces is None else [*read, replaces])
         self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), about)
@@ -449,17 +455,19 @@ class EmbeddedWorkers:
                 raise waited.late()
             return waited.replies[0]
         except TimelyError:
-            # Whatever ends it now or later, the caller hears of it here.
+            # Whatever ends this dataflow now or later, the caller gets that error here.
             self._failed_installs.add(dataflow)
             self._untold.pop(dataflow, None)
             raise
 
     def close(self) -> None:
-        """Do all pending work; then nothing can be asked. Raise what has ended a dataflow, if no call has."""
+        """Do all pending work, and take no calls any more. Raise an error that has ended a dataflow, if no
+        call has.
+        """
         if not self._is_here():
             return
         is_within = self._is_within()  # a vertex closes what runs it
-        with nullcontext() if is_within else self._closing:  # who comes second finds it closed
+        with nullcontext() if is_within else self._closing:  # a second thread finds it closed
             if self._broken is not None:  # closed, perhaps by a vertex, or an interrupt came
                 self._is_closed = True
                 if not is_within:
@@ -473,7 +481,7 @@ class EmbeddedWorkers:
                     self._closer = None
                     raise
             self._is_closed, self._broken = True, MisuseError(_CLOSED)
-            self._pending.clear()  # what was not done in time never will be
+            self._pending.clear()  # work that was not done in time never will be
             self._waiting_threads.wake()
             if not is_within:
                 self._end_threads()
@@ -486,7 +494,7 @@ class EmbeddedWorkers:
             self._threads.close()
 
     def _is_here(self) -> bool:
-        """Whether this process has the threads: one that was forked has not."""
+        """Return True if this process has the threads: a forked one has not."""
         return self._threads is None or self._process.is_here
 
     def _check(self) -> None:
@@ -495,18 +503,18 @@ class EmbeddedWorkers:
         if self._broken is None:
             return
         if isinstance(self._broken, TimelyError):
-            raise again(self._broken)  # not itself: each thread that is told has a traceback of its own
+            raise again(self._broken)  # a fresh copy: each thread has a traceback of its own
         raise MisuseError(
             f"this cluster was interrupted by {self._broken!r} as it worked, and what it held is lost: "
             "connect again, and feed it anew. Workers in processes, connect(workers=…), bear an interrupt"
         ) from self._broken
 
     def _what_ended(self, dataflow: int) -> TimelyError | None:
-        """The error that has ended a dataflow, as the worker tells it on which it arose."""
+        """Return the error that has ended a dataflow, from the worker on which it arose, or None."""
         return what_ended(self._workers, self._server.replacements.inputs_of(dataflow))
 
     def _take_in(self) -> None:
-        """Let all workers know what the first has decided."""
+        """Let all workers take the messages between them, such as decisions of the first."""
         while self._network.in_flight():
             for worker in self._workers:
                 worker.take_in()
@@ -517,9 +525,9 @@ class EmbeddedWorkers:
         return concerned(self._workers[0], self._server.replacements, asked)
 
     def _work_off(self, until: float, about: About = None, asks_else: bool = False) -> None:
-        """Work until nothing is left to do in the dataflows `about`, or until then. `asks_else`: for who asks
-        for something else than just that. If no rows have come meanwhile, who has loaded before did not wait
-        for what it has left to be given back.
+        """Work until nothing is left to do in the dataflows `about`, or until `until`. `asks_else`: the
+        caller asks for more than this work. Then, if no rows have come since, the memory that an earlier load
+        has left goes back to the system first: that load did not wait for it.
         """
         if self._broken is None:
             rows, giving_back = self._pending.rows, self._giving_back
@@ -527,8 +535,8 @@ class EmbeddedWorkers:
                 giving_back.look_behind()
             pieces = None if about is None else Pieces(until)
             while self._step(until if pieces is None else pieces.next_until()):
-                # A lone worker knows without another step that nothing is left, and so do threads that have
-                # not paused; workers that take turns do not.
+                # For a lone worker no further step is needed to know that nothing is left, nor for threads
+                # that have not paused; for workers that take turns it is.
                 if self._workers[0].is_at_rest() if self.count == 1 else self._has_all_done():
                     break
                 if about is not None and have_done(self._workers, about):
@@ -536,7 +544,7 @@ class EmbeddedWorkers:
                     self._late.difference_update(about)
                     self._pending.clear(about)
                     return
-                if time.monotonic() > until:  # what is left is still pending
+                if time.monotonic() > until:  # the rest is still pending
                     giving_back.add(rows)
                     self._late.update(self._instances if about is None else about)
                     return
@@ -548,8 +556,8 @@ class EmbeddedWorkers:
         return self._threads is not None and not self._threads.has_paused
 
     def _settle(self, answers: Answers, until: float, about: About) -> bool:
-        """Work until all answers are known, or there is nothing to do in the dataflows `about`; whether they
-        are. Raises what they are not known for.
+        """Work until all answers are known, or nothing is left to do in the dataflows `about`; return True if
+        they are known. Raise the error of an answer.
         """
         pieces = None if about is None else Pieces(until)
         while answers.waiting:
@@ -566,8 +574,8 @@ class EmbeddedWorkers:
         return True
 
     def _step(self, until: float) -> bool:
-        """Each worker's turn, or, where each has a thread, all that there is to do until then; whether it was
-        anything.
+        """Let each worker do a step; or, if each has a thread, let them work until `until`. Return True if
+        there was anything to do.
         """
         moved = False
         try:
@@ -581,7 +589,7 @@ class EmbeddedWorkers:
             raise
         if is_full():
             if self._threads is not None:
-                self._take_in()  # who paused may have had messages on their way
+                self._take_in()  # after a pause there may be messages under way
             forget_together(self)
         if self._closer is not None and self._is_closing_elsewhere():
             self._late.update(self._instances)

@@ -1,7 +1,7 @@
-"""One thread's connections to all workers of a cluster: what is asked, and what ends the waiting for answers.
+"""One thread's connections to all workers of a cluster: they send requests, and wait for answers.
 
-Nothing waits for a worker that is gone: while an answer is outstanding, connections are watched and, of
-workers that this program has started, their `Keeper`.
+No call waits for a worker that is gone: while an answer is outstanding, the channel watches the connections
+and, for workers that this program has started, their `Keeper`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ _log = logging.getLogger("timely")
 _BUSY: Final = "it is reached, and does not answer: it computes, or waits for others"
 _SHORT_WAIT_SECONDS = 0.5
 _KNOWS = -1
-"""Stands for the worker in a failure that is known to be the cause: a worker's last word."""
+"""In place of the worker, in a failure that is known to be the cause: a worker's last message."""
 _KEEPS = -2
-"""The same, from who keeps the workers, and knows best."""
+"""The same, in a failure that the keeper of the workers reports, which knows best."""
 
 
 class Channel:
-    """One thread's connections to all workers. `lock` is held while all threads' `launcher` is asked."""
+    """One thread's connections to all workers. All threads share `launcher`; each holds `lock` as it calls
+    it.
+    """
 
     def __init__(
         self,
@@ -55,15 +57,14 @@ class Channel:
         self.sockets = ClientSockets(addresses, keys, silence_seconds)
         self._number = 0
         self._in_use = threading.RLock()
-        """Held while the sockets are used: they must not be closed meanwhile."""
+        """Held while this thread uses the sockets: no other thread may close them meanwhile."""
         self._over: TimelyError | None = None
         self._awaited: dict[tuple[int, int], int] = {}
-        """What is pending, of what was waited for last; since when: `_awaited_since`."""
+        """The pending requests of the last wait, which began at `_awaited_since`."""
         self._awaited_since = 0.0
         self.posts = Posts(self._send, self._answer)
         self._early: dict[tuple[int, int], Reply | TimelyError | None] = {}
-        """By worker and number, the answers to waits that were sent with a seal; None as long as one is
-        missing.
+        """By worker and number, the answers to waits that were sent with a seal; None while one is missing.
         """
         self._apart_until = 0.0
         self._descriptors = [] if launcher is None else launcher.descriptors
@@ -77,7 +78,7 @@ class Channel:
         reach_seconds: float,
     ) -> list[Reply]:
         """See `RemoteWorkers.ask`."""
-        self.posts.settle()  # from now on this thread alone looks at the sockets
+        self.posts.settle()  # from now on only this thread uses the sockets
         with self._in_use:
             try:
                 return self._ask(requests, timeout_seconds, reach_seconds)
@@ -94,7 +95,7 @@ class Channel:
         self._check_goes_on()
         first = self._number + 1
         self._number += len(requests)
-        # What cannot be sent is found before anything is.
+        # All requests are encoded before the first is sent: one that cannot be sent raises here.
         encoded = [
             (worker, first + position, check_size(encode_request(first + position, request, table)))
             for position, (worker, request, table) in enumerate(requests)
@@ -105,22 +106,22 @@ class Channel:
         for worker, _, frames in encoded:
             self.sockets.send(worker, frames)
         pending = {(worker, number): number - first for worker, number, _ in encoded}
-        said_seconds = _limit_of(requests[0][1], timeout_seconds)
-        return self._gather(pending, timeout_seconds, reach_seconds, said_seconds=said_seconds)
+        limit_seconds = _limit_of(requests[0][1], timeout_seconds)
+        return self._gather(pending, timeout_seconds, reach_seconds, limit_seconds=limit_seconds)
 
     def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
-        """See `Workers.seal`. With `seconds`, all workers are asked to wait for the epoch right behind the
-        seal, before that is answered: so their answers are on their way when the work is done.
+        """See `Workers.seal`. With `seconds`, send a wait for the epoch to all workers right behind the seal,
+        before its answer comes: so their answers are on their way as soon as the work is done.
 
-        Such a wait lies with each worker for `SEALED_WAIT_SECONDS_MAX` at most. After one that came to
-        nothing (the seal was refused, or the work takes longer) for as long none is sent with a seal, so that
-        no worker has more than two of this thread.
+        A worker keeps such a wait for `SEALED_WAIT_SECONDS_MAX` at most. After one in vain (the seal was
+        refused, or the work takes longer), this thread sends none with a seal for as long, so that no worker
+        has more than two of them.
         """
         sealing = -1
 
         def request(after: list[Value]) -> Request:
             nonlocal sealing
-            poster.check_refused()  # what other threads have posted has its answers by now
+            poster.check_refused()  # posts of other threads have their answers by now
             sealing = poster.epoch
             return Decide(poster.index, sealing, True, after)
 
@@ -132,7 +133,7 @@ class Channel:
         def on_sent() -> None:
             if waits:
                 wait = Progress(poster.index, "", sealing, limit)
-                # The worker that has the seal first: another one that is woken may take its core.
+                # First to the worker that has the seal: another one that wakes may take its core.
                 self._early = {
                     (worker, self._send(worker, wait, None)): None for worker in range(len(self._addresses))
                 }
@@ -142,7 +143,7 @@ class Channel:
             reply = self.posts.ask_behind(0, poster, request, on_sent)
             sealed = reply.integer("sealed")
             if sealed >= 0:
-                # Compared once all is known: another thread of the client may be further by now.
+                # Compared last: another thread of the client may be further by now.
                 opened = max(sealed + 1, reply.integer("open"))
                 if opened > poster.epoch:
                     poster.epoch = opened
@@ -154,8 +155,8 @@ class Channel:
         return sealed, is_done
 
     def _have_waited(self, dataflow: int, epoch: int, seconds: float) -> bool:
-        """Whether the waits that were sent with a seal are answered in time, and by no error: who asks again
-        is told of the same one.
+        """Return True if the waits that were sent with a seal are answered in time, and without an error: a
+        repeated wait raises the same error.
         """
         if not self._early:
             return False
@@ -175,7 +176,7 @@ class Channel:
         return True
 
     def _send(self, worker: int, request: Request, rows: Frame | None) -> int:
-        """Send what nobody waits for now."""
+        """Send a request without waiting for its answer; return its number."""
         with self._in_use:
             if self._over is not None:
                 raise again(self._over)
@@ -186,7 +187,9 @@ class Channel:
             return self._number
 
     def _answer(self, worker: int, number: int, timeout_seconds: float) -> Reply | TimelyError:
-        """Wait for the answer to what was sent so; raises where there is none."""
+        """Return the answer to a request that `_send` has sent, also if it is an error; raise if there is
+        none.
+        """
         pending = {(worker, number): 0}
         try:
             with self._in_use:
@@ -201,7 +204,7 @@ class Channel:
         return reply
 
     def _note_awaited(self, error: KeyboardInterrupt, what: Request | str) -> None:
-        """Say of an interrupt whose answers were missing; nothing if none was."""
+        """Note on an interrupt which answers were missing, if any."""
         if workers := sorted({worker for worker, _ in self._awaited}):
             seconds = time.monotonic() - self._awaited_since
             note_awaited(error, what, seconds, missing(workers, self._addresses))
@@ -228,11 +231,13 @@ class Channel:
             self.sockets.wait(min(_SHORT_WAIT_SECONDS, left))
 
     def end(self, error: TimelyError) -> None:
-        """Let whoever waits for answers raise this within half a second; called in any thread."""
+        """Let a thread that waits for answers raise this error within half a second; any thread may call
+        it.
+        """
         self._over = error
 
     def close(self) -> None:
-        """Let go of the sockets, once nobody uses them: see `end`."""
+        """Close the sockets, once no thread uses them: see `end`."""
         with self._in_use:
             self.sockets.close()
 
@@ -241,11 +246,13 @@ class Channel:
             raise again(self._over)
 
     def _absent(self) -> list[int]:
-        """Workers that are not reached, or not any more."""
+        """Return the workers that are not reached, or not any more."""
         return [at for at in range(len(self._addresses)) if not self.sockets.is_joined(at)]
 
     def _check_reached(self, late: set[int], seconds: float, patience: float) -> None:
-        """Nobody there, or somebody who cannot answer yet? Raise the one; say that the other is awaited."""
+        """Raise `PeerError` if one of the `late` workers is not reached; else log that they cannot answer
+        yet.
+        """
         if absent := late.intersection(self._absent()):
             raise PeerError(
                 f"no answer from worker {self._listed(absent)} within {seconds:g} s: is a cluster running "
@@ -262,13 +269,13 @@ class Channel:
         timeout_seconds: float,
         reach_seconds: float,
         soon_seconds: float = float("inf"),
-        said_seconds: float | None = None,
+        limit_seconds: float | None = None,
     ) -> list[Reply]:
-        """The answers to what is pending, by position. `soon_seconds`: for so long it is waited for while
-        nothing has failed; who looks for the cause of a failure has until the timeout. `said_seconds`: the
-        limit that messages say, if not the timeout.
+        """Return the answers to pending requests, by position. `soon_seconds`: how long to wait while nothing
+        has failed; to look for the cause of a failure there is time until the timeout. `limit_seconds`: the
+        limit that messages name, if it is not the timeout.
         """
-        said_seconds = timeout_seconds if said_seconds is None else said_seconds
+        limit_seconds = timeout_seconds if limit_seconds is None else limit_seconds
         started = time.monotonic()
         deadline, reach_by = started + timeout_seconds, started + reach_seconds
         soon = min(deadline, started + soon_seconds)
@@ -277,12 +284,12 @@ class Channel:
         self._awaited, self._awaited_since = pending, started
         self._check_goes_on()
         self._take_soon(pending, replies, failures, soon)
-        if not (pending or failures):  # Fast path: nobody need be looked after.
+        if not (pending or failures):  # Fast path: all answers are here.
             return [replies[position] for position in sorted(replies)]
         grace = apart = deadline
         while pending or failures:
             self._check_goes_on()
-            for worker in range(len(self._addresses)):  # also who was not asked may have a last word
+            for worker in range(len(self._addresses)):  # any worker may have sent a last message
                 self._take(worker, pending, replies, failures)
             if not pending and not failures:
                 break
@@ -291,7 +298,7 @@ class Channel:
             if (failures or lost) and grace == deadline:
                 grace = min(deadline, now + self._patience)
             failures.extend(lost)
-            # Who is asked may be in a long step, in which it cannot tell that the cluster is gone.
+            # A worker that has a request may be in a long step, and unable to tell that the cluster is gone.
             others = [] if failures else self._lost_apart({worker for worker, _ in pending})
             apart = min(apart, now + self._patience) if others else deadline
             if now >= apart:
@@ -307,7 +314,7 @@ class Channel:
                 late = {worker for worker, _ in pending}
                 why = "it cannot be reached" if late.intersection(self._absent()) else _BUSY
                 raise WaitTimeoutError(
-                    f"no answer from worker {self._listed(late)} within {round(said_seconds, 2):g} s: {why}"
+                    f"no answer from worker {self._listed(late)} within {round(limit_seconds, 2):g} s: {why}"
                 )
             pause = 0.02 if failures or self.sockets.is_losing() else _SHORT_WAIT_SECONDS
             self.sockets.wait(min(pause, max(0.0, min(until, grace, reach_by) - now)))
@@ -322,8 +329,9 @@ class Channel:
         failures: list[tuple[int, TimelyError]],
         deadline: float,
     ) -> None:
-        """Take what comes as long as nothing but answers does: most often nobody need be looked after. What
-        has come already by another way, or been lost, is found afterwards; all of it wakes who waits.
+        """Fast path: take answers as long as nothing else comes, and no connection needs a closer look.
+        Messages that came by another way, and lost workers, are left to `_gather`; each of them ends the
+        wait.
         """
         sockets = self.sockets
         if sockets.is_losing() or sockets.has_arrived():
@@ -354,7 +362,7 @@ class Channel:
         replies: dict[int, Reply],
         failures: list[tuple[int, TimelyError]],
     ) -> None:
-        # A worker may say more than a client: the stages of a large dataflow are a long text.
+        # Answers may be longer than requests: the stages of a large dataflow are a long text.
         number, head = head_of(frames, FRAME_BYTES_MAX)
         position = pending.pop((worker, number), None)
         if position is None and number != FAREWELL:
@@ -362,7 +370,7 @@ class Channel:
                 self.posts.take(worker, number, decode_reply(frames, head))
             elif (worker, number) in self._early:
                 self._early[worker, number] = decode_reply(frames, head)
-            return  # or it is the answer to a request that was given up
+            return  # or it answers a request that this thread has given up
         answer = decode_reply(frames, head)
         if position is None:
             if isinstance(answer, PeerError):
@@ -373,7 +381,7 @@ class Channel:
             failures.append((worker, answer))
 
     def _find_lost(self, workers: set[int]) -> list[tuple[int, TimelyError]]:
-        """Workers of whom an answer is outstanding and none will come."""
+        """Return a failure for each of `workers` whose outstanding answers will never come."""
         if self._launcher is not None:
             try:
                 with self._lock:
@@ -395,18 +403,18 @@ class Channel:
             if (loss := self.sockets.loss(worker))
         ]
 
-    def _lost_apart(self, asked: set[int]) -> list[tuple[int, TimelyError]]:
-        """Workers that nothing is outstanding of, which are lost and not back: without them there is no
-        cluster that could answer.
+    def _lost_apart(self, waited_for: set[int]) -> list[tuple[int, TimelyError]]:
+        """Return failures of the other workers, those without an outstanding answer, that are lost and not
+        back: without them there is no cluster that could answer.
         """
-        found: list[tuple[int, TimelyError]] = []
+        failures: list[tuple[int, TimelyError]] = []
         for worker in range(len(self._addresses)):
-            if worker not in asked:
+            if worker not in waited_for:
                 self.sockets.forgive(worker)
                 if loss := self.sockets.loss(worker):
                     who = f"worker {worker} at {self._addresses[worker]}"
-                    found.append((worker, PeerError(f"{who} is lost, and with it the cluster: {loss}")))
-        return found
+                    failures.append((worker, PeerError(f"{who} is lost, and with it the cluster: {loss}")))
+        return failures
 
     def _forget_ended(self) -> None:
         assert self._launcher is not None
@@ -421,20 +429,21 @@ class Channel:
 
     @property
     def _patience(self) -> float:
-        """How long to wait for the cause of a failure."""
+        """How long to wait for the cause of a failure, in seconds."""
         return KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
 
     def _is_settled(self, is_pending: bool, failures: list[tuple[int, TimelyError]]) -> bool:
-        """Whether there is nothing to wait for: one of the failures explains itself, or all have answered. Of
-        a lost peer another worker may know the cause; who keeps them knows it for certain.
+        """Return True if there is nothing to wait for: one of the failures explains itself, or all have
+        answered. If a peer is lost, another worker may know the cause; the keeper of the workers knows it for
+        certain.
         """
-        known = _KEEPS if self._keeper_knows_best else _KNOWS
-        if any(worker <= known or not isinstance(error, PeerError) for worker, error in failures):
+        cause = _KEEPS if self._keeper_knows_best else _KNOWS
+        if any(worker <= cause or not isinstance(error, PeerError) for worker, error in failures):
             return True
         return not is_pending and not (failures and self._keeper_knows_best)
 
     def _judge(self, failures: list[tuple[int, TimelyError]]) -> TimelyError:
-        """The failure that explains the others."""
+        """Return the failure that explains the others."""
         ranked = sorted(failures, key=lambda failure: (isinstance(failure[1], PeerError), failure[0]))
         worker, error = ranked[0]
         if not isinstance(error, PeerError) and worker >= 0 and len(self._addresses) > 1:
@@ -443,8 +452,8 @@ class Channel:
 
 
 def _limit_of(request: Request, seconds: float) -> float:
-    """The limit that the caller has said, if he has said one: answers are given more time than that, and a
-    part of it may be over. Else that of answers, `seconds`.
+    """Return the limit of a wait as its caller has set it; if the caller has set none, `seconds`. The request
+    itself has only what is left of it, and the answer may take a little longer.
     """
     if (
         not isinstance(request, Progress | Read)

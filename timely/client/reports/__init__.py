@@ -1,1 +1,1 @@
-"""What workers report of a dataflow, as tables."""
+"""Reports of workers on a dataflow, as tables."""

@@ -1,4 +1,4 @@
-"""What dataflows keep once for several operators, as workers report it, as a table."""
+"""The report of workers on the arrangements that several operators share, as a table."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SCHEMA: Final = pa.schema(
 
 
 def arrangements_of(replies: Sequence[Reply], dataflow: int) -> pa.Table:
-    """The arrangements of a dataflow in the answers to `Stats` of all workers; see `Flow.arrangements`."""
+    """Return the table of `Flow.arrangements` from the answers of all workers to `Stats`."""
     rows = [row for worker, reply in enumerate(replies) for row in _rows(worker, reply, dataflow)]
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
 def dataflow_in(reply: Reply, dataflow: int) -> Value:
-    """What an answer to `Stats` says of a dataflow; None if nothing."""
+    """Return what an answer to `Stats` reports of a dataflow; None if nothing."""
     match reply.values.get("dataflows"):
         case {**dataflows}:
             return dataflows.get(dataflow)
@@ -50,12 +50,12 @@ def _rows(worker: int, reply: Reply, dataflow: int) -> Iterator[dict[str, Value]
     for stage in stages:
         match stage:
             case {"arrangements": [*arrangements], "loop": str(loop)}:
-                for kept in arrangements:
-                    yield from _readers(worker, loop, kept)
+                for arrangement in arrangements:
+                    yield from _readers(worker, loop, arrangement)
 
 
-def _readers(worker: int, loop: str, kept: Value) -> Iterator[dict[str, Value]]:
-    match kept:
+def _readers(worker: int, loop: str, arrangement: Value) -> Iterator[dict[str, Value]]:
+    match arrangement:
         case {"name": str(name), "rows": int(rows), "bytes": int(size), "readers": [*readers]}:
             for reader in readers:
                 yield {

@@ -1,4 +1,4 @@
-"""What went round in the loops of a dataflow, as workers report it, as a table."""
+"""The report of workers on the rows that went round in the loops of a dataflow, as a table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Time = tuple[str, int, tuple[int, ...], int]
 
 
 def iterations_of(replies: Sequence[Reply], dataflow: int, loop: str | None) -> pa.Table:
-    """The iterations of a dataflow in the answers to `Stats` of all workers; see `Flow.iterations`."""
+    """Return the table of `Flow.iterations` from the answers of all workers to `Stats`."""
     loops: set[str] = set()
     rows: dict[_Time, int] = {}
     for reply in replies:
@@ -41,8 +41,8 @@ def iterations_of(replies: Sequence[Reply], dataflow: int, loop: str | None) -> 
                         time = (name, epoch, counters, iteration)
                         rows[time] = rows.get(time, 0) + count
     if loop is not None and loop not in loops:
-        known = ", ".join(map(repr, sorted(loops))) or "none"
-        raise MisuseError(f"the dataflow has no loop {loop!r}; its loops: {known}")
+        names_of_loops = ", ".join(map(repr, sorted(loops))) or "none"
+        raise MisuseError(f"the dataflow has no loop {loop!r}; its loops: {names_of_loops}")
     names = _SCHEMA.names
     chosen = [(*time, count) for time, count in sorted(rows.items()) if loop in (None, time[0])]
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in chosen], _SCHEMA)
