@@ -14,7 +14,7 @@ from ..failure import add_note
 from ..operators.capture import FOREVER
 from ..wire.requests import Decide, Deliver, Install, Progress, Read, Replace, Request, Value
 
-__all__ = ["SENT", "missing", "note_awaited", "what_is_asked"]
+__all__ = ["SENT", "description_of", "missing", "note_awaited"]
 
 SENT: Final = "the answer to what this thread has sent before, as rows or a seal"
 _SHOWN_MAX: Final = 8
@@ -26,7 +26,7 @@ def note_awaited(error: KeyboardInterrupt, what: Request | str, seconds: float, 
     if not isinstance(what, str):
         # A client that follows an output sends request after request.
         seconds += what.waited_seconds if isinstance(what, Progress) else 0.0
-        what = what_is_asked(what)
+        what = description_of(what)
     add_note(error, f"interrupted after {seconds:.1f} s of waiting for {what}; {why}")
 
 
@@ -37,7 +37,7 @@ def missing(workers: Sequence[int], addresses: Sequence[str]) -> str:
     return f"no answer yet from {listed}{more}"
 
 
-def what_is_asked(request: Request) -> str:
+def description_of(request: Request) -> str:
     """Describe a request in the words of users."""
     match request:
         case Install(spec, arguments):

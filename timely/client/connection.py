@@ -260,7 +260,7 @@ def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) 
     `WaitTimeoutError` if one that is reached has not answered after `timeout_seconds`: it may be in the
     middle of a long step.
     """
-    hellos: list[tuple[int, Request, None]] = [(place, Hello(), None) for place in range(workers.count)]
+    hellos: list[tuple[int, Request, None]] = [(worker, Hello(), None) for worker in range(workers.count)]
     return workers.ask(hellos, max(timeout_seconds, CONNECT_SECONDS_MAX), CONNECT_SECONDS_MAX)
 
 

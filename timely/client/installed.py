@@ -182,7 +182,7 @@ class Installed:
         self.filled_input = ""
         """The input into which this client has put rows last; "" if it has put none."""
 
-    def _told_end(self) -> str:
+    def _end_text(self) -> str:
         """Return, for the `repr`, that the dataflow or its cluster has ended, and why; "" if this client does
         not know that it has.
         """

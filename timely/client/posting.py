@@ -283,10 +283,10 @@ class Posts:
 
     def _send_again(self) -> None:
         """Send all posts again that have no answer. They have names, so each counts once."""
-        for place, post in enumerate(self._waiting):
+        for position, post in enumerate(self._waiting):
             at = post.worker, post.number
             if at not in self._answers:
                 again = post._replace(number=self._send(post.worker, post.request, post.rows))
                 self._expected.add((again.worker, again.number))
-                self._waiting[place] = again
+                self._waiting[position] = again
                 self._expected.discard(at)

@@ -54,7 +54,7 @@ class FlowOutput:
         self.description = description
         self.schema = schema
         self._reader = uuid4().hex
-        self._place = 0
+        self._position = 0
 
     def __repr__(self) -> str:
         """Return the names of the output and of the dataflow, and the description of its rows."""
@@ -86,7 +86,7 @@ class FlowOutput:
         the same call may be made again. Changes in epochs without an answer count as changes of the next
         epoch that has one.
         """
-        begin = self._place if start is None else epoch_of(start, "changes(start=…)")
+        begin = self._position if start is None else epoch_of(start, "changes(start=…)")
         check_kept(begin, 0)
         stop = None if stop is None else epoch_of(stop, "changes(stop=…)")
         if start is not None and stop is not None and stop < begin:
@@ -102,14 +102,14 @@ class FlowOutput:
             own = max(begin, self._flow.epoch)
             table, end = self._read_open_ended(begin, own, timeout, start is None)
         if start is None:
-            self._place = max(self._place, end)
+            self._position = max(self._position, end)
         return records_of(table) if self.is_records else table
 
     def changes_nowait(self) -> pa.Table:
         """Return the changes of all epochs that are complete now and that this client has not read yet,
         whichever client sealed them; do not wait.
         """
-        table, self._place = self._read_open_ended(self._place, self._place, None, takes_place=True)
+        table, self._position = self._read_open_ended(self._position, self._position, None, moves_reader=True)
         return records_of(table) if self.is_records else table
 
     def follow(
@@ -149,23 +149,23 @@ class FlowOutput:
             last_error = yield from self._follow_to_snapshot(empty, timeout)
         elif start is not None:
             check_kept(start, 0)
-            self._place = start
+            self._position = start
         while True:
             with told_shortly():
                 complete = self._wait_for_more(timeout)
-                table, failed = self._read_with_failures(self._place, complete, timeout)
+                table, failed = self._read_with_failures(self._position, complete, timeout)
             if complete == FOREVER:
                 complete = self._end(table, failed)
-                if complete <= self._place:
+                if complete <= self._position:
                     return
-            epochs: Iterable[int] = range(self._place, complete)
+            epochs: Iterable[int] = range(self._position, complete)
             if not empty:
-                with_news = [max(each.start, self._place) for each in failed if each.since != last_error]
+                with_news = [max(each.start, self._position) for each in failed if each.since != last_error]
                 epochs = sorted({*with_news, *np.unique(int64s_of(table.column("epoch"))).tolist()})
             for epoch in epochs:
-                if epoch < self._place:
+                if epoch < self._position:
                     continue  # `changes` has returned it meanwhile
-                self._place = epoch + 1
+                self._position = epoch + 1
                 without = next((each for each in failed if each.start <= epoch < each.stop), None)
                 if without is not None:
                     last_error = without.since
@@ -173,7 +173,7 @@ class FlowOutput:
                     continue
                 rows = at_epoch(table, epoch)
                 yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
-            self._place = max(self._place, complete)
+            self._position = max(self._position, complete)
             if forget:
                 self.forget()
 
@@ -195,7 +195,7 @@ class FlowOutput:
                 last_error = first.since
                 yield epoch, again(first.error)
             with told_shortly():
-                if self._wait_for_more(timeout) == FOREVER and self._end() <= self._place:
+                if self._wait_for_more(timeout) == FOREVER and self._end() <= self._position:
                     return last_error  # and no epoch follows
 
     def snapshot(self, timeout: float | None = None) -> pa.Table:
@@ -230,8 +230,8 @@ class FlowOutput:
         """Give up the changes of epochs before `stop`, by default of all that this client has read. The
         workers drop them as soon as no other client has its position there.
         """
-        end = self._place if stop is None else epoch_of(stop, "forget(stop)")
-        self._place = max(self._place, end)
+        end = self._position if stop is None else epoch_of(stop, "forget(stop)")
+        self._position = max(self._position, end)
         self._flow.ask_all(
             Progress(self._flow.index, self.name, reader=self._reader, keep_from=end, drops=True)
         )
@@ -240,9 +240,9 @@ class FlowOutput:
         """Give up this client's position: it holds nothing back any more. Reading again takes a new one."""
         self._flow.ask_all(Progress(self._flow.index, self.name, reader=self._reader))
 
-    def _read(self, start: int, stop: int, timeout: float | None, takes_place: bool) -> pa.Table:
+    def _read(self, start: int, stop: int, timeout: float | None, moves_reader: bool) -> pa.Table:
         seconds = seconds_of(timeout)
-        reader = self._reader if takes_place else ""
+        reader = self._reader if moves_reader else ""
         request = Read(self._flow.index, self.name, start, max(stop, 0), seconds, reader=reader)
         table = merged_changes([reply.columns() for reply in self._flow.ask_all(request, seconds)])
         give_back_read(table.num_rows)
@@ -264,13 +264,13 @@ class FlowOutput:
         return table, _failed(replies[0].values.get("failed"))
 
     def _read_open_ended(
-        self, start: int, stop: int, timeout: float | None, takes_place: bool
+        self, start: int, stop: int, timeout: float | None, moves_reader: bool
     ) -> tuple[pa.Table, int]:
         """Wait until the epochs before `stop` are complete; return the changes of all complete epochs from
         `start` on, and the end of these epochs.
         """
         seconds = -1.0 if timeout is None else seconds_of(timeout)
-        reader = self._reader if takes_place else ""
+        reader = self._reader if moves_reader else ""
         replies = self._flow.ask_all(
             Read(self._flow.index, self.name, start, stop, seconds, reader=reader, is_open_ended=True),
             seconds,
@@ -313,7 +313,7 @@ class FlowOutput:
             slice_seconds = _PULSE_SECONDS if timeout is None else min(_PULSE_SECONDS, timeout - waited)
             until = time.monotonic() + slice_seconds
             try:
-                request = Progress(flow.index, self.name, self._place, slice_seconds, waited)
+                request = Progress(flow.index, self.name, self._position, slice_seconds, waited)
                 # Embedded workers must know the whole wait: they find out whether it is in vain.
                 is_for_ever = timeout is None and flow.is_embedded
                 replies = flow.ask_all(request, -1.0 if is_for_ever else slice_seconds)
@@ -323,7 +323,7 @@ class FlowOutput:
                 if is_hopeless or (timeout is not None and waited >= timeout):
                     raise
                 with suppress(WaitTimeoutError):  # a worker that computes gets it later
-                    self._read(self._place, self._place, 0.0, takes_place=True)
+                    self._read(self._position, self._position, 0.0, moves_reader=True)
                 continue
             return min(reply.integer("complete") for reply in replies)
 
@@ -333,12 +333,12 @@ class FlowOutput:
         """
         for _ in range(_SNAPSHOTS_MAX):
             # The position comes first: from then on nobody can drop the next epochs.
-            self._place = max(self._flow.epoch, self.complete_before_capped())
+            self._position = max(self._flow.epoch, self.complete_before_capped())
             try:
-                _, failed = self._read_with_failures(self._place, self._place, timeout)
+                _, failed = self._read_with_failures(self._position, self._position, timeout)
                 if failed:
-                    return self._place - 1, failed[-1]
-                epoch, tables = self._snapshot(timeout, self._place - 1)
+                    return self._position - 1, failed[-1]
+                epoch, tables = self._snapshot(timeout, self._position - 1)
             except ForgottenError:
                 continue
             return epoch, accumulated(tables, epoch)

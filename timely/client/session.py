@@ -68,7 +68,7 @@ class Flow(Installed):
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
-        return f"Flow({self.name!r}, {self._told_end() or f'epoch {self.epoch}'}, {ends})"
+        return f"Flow({self.name!r}, {self._end_text() or f'epoch {self.epoch}'}, {ends})"
 
     if not TYPE_CHECKING:
 
@@ -290,7 +290,7 @@ class FlowInput:
         self._is_closed = False
         """True if this client has closed it; another client may have, which only workers know."""
         # If the order of calls counts, all go to worker 0.
-        self._place = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
+        self._worker = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
         self._large_numbers = count()
@@ -392,13 +392,13 @@ class FlowInput:
                 self._add_table(None, table, 0, None, None)
                 return True
             # Without a number workers have nothing to remember, and the order is that of calls.
-            place, writer, sequence = self._place, self._writer, UNNAMED
+            worker, writer, sequence = self._worker, self._writer, UNNAMED
         else:
             writer, sequence = named(writer, sequence)
-            place = place_of(writer, sequence, self._flow.workers)
+            worker = place_of(writer, sequence, self._flow.workers)
         at = self._flow.epoch if epoch is None else epoch
         request = append_request(self._flow.index, self.form.name, at, writer, sequence)
-        (reply,) = self._flow.ask([(place, request, table)])
+        (reply,) = self._flow.ask([(worker, request, table)])
         if table.num_rows:
             self._flow.filled_input = self.form.name
         return bool(reply.integer("is_new"))
@@ -442,9 +442,9 @@ class FlowInput:
             return flow.insert_rows(
                 self.form.name, self._rows_writer, number, diff, values, call, self._is_keyed
             )
-        place, writer, sequence = self._identity(writer, sequence)
+        worker, writer, sequence = self._identity(writer, sequence)
         request = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff, values)
-        (reply,) = flow.ask([(place, request, None)])
+        (reply,) = flow.ask([(worker, request, None)])
         return self._entered(reply)
 
     def _add_table(
@@ -467,9 +467,9 @@ class FlowInput:
         if _is_large(table, workers):
             _, writer, sequence = self._identity(writer, sequence, is_large=True)
             return self._add_in_parts(table, diff, writer, sequence)
-        place, writer, sequence = self._identity(writer, sequence)
+        worker, writer, sequence = self._identity(writer, sequence)
         request = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff)
-        (reply,) = flow.ask([(place, request, table)])
+        (reply,) = flow.ask([(worker, request, table)])
         return self._entered(reply)
 
     def _identity(self, writer: object, sequence: object, is_large: bool = False) -> tuple[int, str, int]:
@@ -485,7 +485,7 @@ class FlowInput:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:
             return 0, f"{self._writer}/parts", next(self._large_numbers)
-        return self._place, self._writer, next(self._numbers)
+        return self._worker, self._writer, next(self._numbers)
 
     def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
         flow, workers, name = self._flow, self._flow.workers, self.form.name

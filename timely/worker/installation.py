@@ -32,7 +32,7 @@ from ..wire.frames.tables import schema_to_bytes
 from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
 from ..wire.requests import Reply, Value
 from .orders import open_epoch
-from .replacing import Replacements, kept_inputs
+from .replacing import Replacements, feeds_of
 
 __all__ = ["Installations", "describe"]
 
@@ -166,7 +166,7 @@ class Installations:
             built.name = old.frozen.name
         frozen = built.freeze()
         self.specs[dataflow] = frozen.name  # a query that was sent here brings its own name
-        feeds = None if old is None else kept_inputs(self._worker, old, frozen)
+        feeds = None if old is None else feeds_of(self._worker, old, frozen)
         prepared = self.prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
         if old is not None:
             self._replaces[dataflow] = replaces

@@ -270,7 +270,7 @@ def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
 
 
 def _entering(entry: _Entering) -> Entering:
-    """Return the order to all workers about a delivery. An insertion counts as taken from now on."""
+    """Return the order to all workers about a delivery. A new insertion counts as taken from now on."""
     name, batch, handle = entry.name, entry.batch, entry.handle
     attempts = None if batch is None else batch.attempts
     if not entry.is_new:

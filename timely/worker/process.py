@@ -94,7 +94,7 @@ class WorkerProcess:
         self._settings = settings
         self._report = report
         self._waiting: list[tuple[bytes, int, Later]] = []
-        self._is_told_to_stop = False
+        self._is_ending = False
         self._stop_reason = ""
         self._ended_count = 0
         self._rest_at = float("inf")
@@ -155,7 +155,7 @@ class WorkerProcess:
     def stop_soon(self, reason: str = "") -> None:
         """End after the current step; may be called from a signal handler or another thread."""
         self._stop_reason = self._stop_reason or reason
-        self._is_told_to_stop = True
+        self._is_ending = True
         try:
             self._wake_send.send(b"!")
         except OSError:
@@ -285,7 +285,7 @@ class WorkerProcess:
                         self._wait(IDLE_SECONDS_MAX)
 
     def _must_stop(self) -> bool:
-        return self._is_told_to_stop or self._server.is_stopping
+        return self._is_ending or self._server.is_stopping
 
     def _wait(self, seconds: float) -> None:
         if self._waiting:
@@ -301,8 +301,8 @@ class WorkerProcess:
 
     def _serve(self) -> bool:
         self._serve_at = time.monotonic() + _SERVE_SECONDS
-        if gone := self._clients.taken_away():
-            self._tell_refused(gone)
+        if refused := self._clients.taken_away():
+            self._tell_refused(refused)
         requests = self._clients.recv_nowait()
         if self._unsent:
             self._send_unsent({client for client, _ in requests})
@@ -368,16 +368,16 @@ class WorkerProcess:
         for client in [client for client in self._unsent if client not in but]:
             self._clients.send(client, *self._unsent.pop(client))
 
-    def _tell_refused(self, gone: list[bytes]) -> None:
+    def _tell_refused(self, refused: list[bytes]) -> None:
         """Tell clients that their key was taken away, before `ServerSocket` closes their connections."""
-        for client in gone:
+        for client in refused:
             error = RefusedError(self._clients.refusal(client))
             _log.warning("worker %d: %s", self._settings.index, error)
             for waiting, number, _ in self._waiting:
                 if waiting == client:
                     self._send(client, encode_error(number, error))
             self._send(client, encode_error(FAREWELL, error))
-        self._waiting = [entry for entry in self._waiting if entry[0] not in gone]
+        self._waiting = [entry for entry in self._waiting if entry[0] not in refused]
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview], head: Head | None) -> None:
         request, table = decode_request(frames, head)

@@ -32,10 +32,10 @@ from ..running.instance import Instance
 from ..wire.handshake import Ended, Switched, TakenOver, encode_control
 from .orders import open_epoch
 
-__all__ = ["Replacements", "kept_inputs"]
+__all__ = ["Replacements", "feeds_of"]
 
 
-def kept_inputs(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str, Exported]:
+def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str, Exported]:
     """Return, by input name, the exports that feed the inputs which a new version has in common with `old`;
     raise if there is none for one of them.
     """
@@ -313,9 +313,9 @@ class Replacements:
             return  # the new version has failed meanwhile
         one.done.add(worker)
         if len(one.done) == self._worker.workers:
-            gone = ReplacedError(f"dataflow {one.old} was replaced by dataflow {one.new}")
-            self._worker.end(one.old, gone)
-            ended = Ended(one.old, story_of(gone), tuple(class_names(gone)))
+            error = ReplacedError(f"dataflow {one.old} was replaced by dataflow {one.new}")
+            self._worker.end(one.old, error)
+            ended = Ended(one.old, story_of(error), tuple(class_names(error)))
             self._worker.send_control(encode_control(ended))
 
 

@@ -162,27 +162,27 @@ def cluster_settings(
     check_workers(len(hosts) * workers_per_host)
     own = hosts[this_host]
     by_tcp = [
-        tcp_address(host.name, host.port + place) for host in hosts for place in range(workers_per_host)
+        tcp_address(host.name, host.port + number) for host in hosts for number in range(workers_per_host)
     ]
     first = this_host * workers_per_host
     peers = list(by_tcp)
     if not is_tcp_only:
         peers[first : first + workers_per_host] = [
-            f"ipc://{folder}/m{place}" for place in range(workers_per_host)
+            f"ipc://{folder}/m{number}" for number in range(workers_per_host)
         ]
     interface = ("::1" if own.name == "::1" else "127.0.0.1") if own.is_loopback else "*"
     settings = []
-    for place in range(workers_per_host):
-        listen = [] if is_tcp_only else [peers[first + place]]
+    for number in range(workers_per_host):
+        listen = [] if is_tcp_only else [peers[first + number]]
         if is_tcp_only or len(hosts) > 1:
-            listen.append(tcp_address(interface, own.port + place))
+            listen.append(tcp_address(interface, own.port + number))
         settings.append(
             WorkerSettings(
-                first + place,
+                first + number,
                 len(peers),
                 tuple(listen),
                 tuple(peers),
-                tcp_address(interface, client_port + place if client_port else 0),
+                tcp_address(interface, client_port + number if client_port else 0),
                 client_host=own.name,
                 installs=tuple(installs),
                 log_level=log_level,

@@ -15,7 +15,7 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client.awaited import missing, note_awaited, what_is_asked
+from timely.client.awaited import description_of, missing, note_awaited
 from timely.operators.capture import FOREVER
 from timely.wire.requests import IN_OPEN, Decide, Deliver, Hello, Install, Progress, Read, Replace, Request
 
@@ -167,7 +167,7 @@ def test_an_install_that_is_interrupted_says_so(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_requests_in_words(request_: Request, said: str) -> None:
-    assert what_is_asked(request_).startswith(said)
+    assert description_of(request_).startswith(said)
 
 
 def test_who_asks_again_and_again_has_waited_all_the_time() -> None:

@@ -20,16 +20,16 @@ class Answers:
         self.replies: list[Reply] = []
         self.waiting: dict[int, Later] = {}
         self.failure: TimelyError | None = None
-        for place, answer in enumerate(answers):
+        for position, answer in enumerate(answers):
             if isinstance(answer, Later):
-                self.waiting[place] = answer
+                self.waiting[position] = answer
                 self.replies.append(Reply())
             else:
                 self.replies.append(answer)
 
     def take(self) -> None:
         """Take the answers that are ready by now."""
-        for place, later in list(self.waiting.items()):
+        for position, later in list(self.waiting.items()):
             try:
                 reply = later.ready()
             except BaseException as error:
@@ -38,11 +38,11 @@ class Answers:
                 # Go on with the other answers; the first error is the cause.
                 refusal = as_refused(error, "nothing was answered, since a codec or a log failed")
                 self.failure = self.failure if isinstance(self.failure, VertexError) else refusal
-                del self.waiting[place]
+                del self.waiting[position]
                 continue
             if reply is not None:
-                self.replies[place] = reply
-                del self.waiting[place]
+                self.replies[position] = reply
+                del self.waiting[position]
 
     def late(self) -> TimelyError:
         """Return the error to raise if the call waits no longer."""

@@ -20,7 +20,7 @@ from ...running.core import Worker
 from ...wire.requests import Request
 from ...worker.replacing import Replacements
 
-__all__ = ["About", "Pieces", "asked_by", "concerned", "exporting", "have_done"]
+__all__ = ["About", "Pieces", "concerned", "exporting", "have_done", "named_by"]
 
 About: TypeAlias = frozenset[int] | None
 """The dataflows that a call is about; None: all."""
@@ -44,17 +44,17 @@ class Pieces:
         return min(self._until, time.monotonic() + seconds)
 
 
-def asked_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | None:
+def named_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | None:
     """Return the dataflows that requests name; None if a request names none."""
-    asked = [getattr(request, "dataflow", None) for _, request, _ in requests]
-    return None if None in asked else [one for one in asked if one is not None]
+    dataflows = [getattr(request, "dataflow", None) for _, request, _ in requests]
+    return None if None in dataflows else [one for one in dataflows if one is not None]
 
 
-def concerned(worker: Worker, replacements: Replacements, asked: Collection[int]) -> About:
-    """Return the dataflows `asked`, their new versions, and all that these read; None if these are all."""
+def concerned(worker: Worker, replacements: Replacements, dataflows: Collection[int]) -> About:
+    """Return the given dataflows, their new versions, and all that these read; None if these are all."""
     instances = worker.instances
     closure: set[int] = set()
-    ahead = list(asked)
+    ahead = list(dataflows)
     while ahead:
         one = ahead.pop()
         if one in closure:

@@ -72,7 +72,9 @@ class ThreadTransport:
         be.
         """
         self.is_called = False
-        """True if its thread shall take the turn even if no message has come."""
+        """True if its thread shall take the turn even if no message has come: it may be about to sleep, so
+        that `wake` alone could come too early.
+        """
         self._is_asleep = False
         self._words = new_words()
         self._bell = threading.Lock()

@@ -57,7 +57,7 @@ class WaitingThreads:
 
     def __init__(self) -> None:
         self._before = WeakSet(threading.enumerate())
-        self.have_asked: set[int] = set()
+        self.callers: set[int] = set()
         """The threads that have made a call: each adds itself."""
         self.asleep: dict[threading.Event, int] = {}
         """The threads that wait, by the event that each waits for: its number if it waits without a limit,
@@ -93,7 +93,7 @@ class WaitingThreads:
         """Return True if another thread may make a call."""
         asleep = set(self.asleep.copy().values())
         return any(
-            (thread.ident in self.have_asked or thread not in self._before)
+            (thread.ident in self.callers or thread not in self._before)
             and thread.ident not in asleep
             and not is_worker_thread(thread)
             for thread in threading.enumerate()

@@ -37,7 +37,7 @@ from ...worker.together import begin_turn, end_turn, forget_together, is_full, j
 from ..installed import PATIENCE_SECONDS, OwnProcess
 from ..posting import Poster, Refusals
 from .answers import Answers, what_ended
-from .concerned import About, Pieces, asked_by, concerned, exporting, have_done
+from .concerned import About, Pieces, concerned, exporting, have_done, named_by
 from .pending_work import PendingWork
 from .thread_transport import ThreadNetwork
 from .waiting_threads import Turn, WaitingThreads
@@ -75,7 +75,7 @@ def _in_turn(
             try:
                 self._busy = self._acting.thread = thread
                 begin_turn(self)
-                self._waiting_threads.have_asked.add(thread)
+                self._waiting_threads.callers.add(thread)
                 return method(self, *args, **kwargs)
             except BaseException as error:
                 self._note(error)
@@ -187,14 +187,14 @@ class EmbeddedWorkers:
         missing, return an event to wait for without the turn, and for how many seconds.
         """
         self._check()
-        asked = asked_by(requests)
+        dataflows = named_by(requests)
         if answers is None:
-            answers = self._begin(requests, asked, until - ANSWER_SECONDS_MAX)
+            answers = self._begin(requests, dataflows, until - ANSWER_SECONDS_MAX)
             if not all(waits_for_epoch(request) for _, request, _ in requests):  # waits help no other thread
                 self._waiting_threads.wake()
         else:
-            self._work_off(until - ANSWER_SECONDS_MAX, self._about(asked))
-        if not answers.waiting or self._settle(answers, until, self._about(asked)):
+            self._work_off(until - ANSWER_SECONDS_MAX, self._about(dataflows))
+        if not answers.waiting or self._settle(answers, until, self._about(dataflows)):
             return answers, None, 0.0
         if time.monotonic() > until:
             raise answers.failure or answers.late()
@@ -382,17 +382,17 @@ class EmbeddedWorkers:
     def _begin(
         self,
         requests: Sequence[tuple[int, Request, pa.Table | None]],
-        asked: Collection[int] | None,
+        dataflows: Collection[int] | None,
         until: float,
     ) -> Answers:
-        """Hand out requests about the dataflows `asked`, after the work that their answers depend on."""
+        """Hand out requests about these dataflows, after the work that their answers depend on."""
         waits = looks = asks_else = False
         for _, request, _ in requests:
             waits = waits or not isinstance(request, _OF_NO_WORK)
             looks = looks or waits_for_epoch(request)
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
-            about = self._about(asked)
+            about = self._about(dataflows)
             # If an earlier call has hit its time limit, one that does not wait for work gets the present
             # state.
             is_late = bool(self._late) if about is None else not self._late.isdisjoint(about)
@@ -519,10 +519,10 @@ class EmbeddedWorkers:
             for worker in self._workers:
                 worker.take_in()
 
-    def _about(self, asked: Collection[int] | None) -> About:
-        if asked is None or (len(self._instances) == 1 and next(iter(self._instances)) in asked):
+    def _about(self, dataflows: Collection[int] | None) -> About:
+        if dataflows is None or (len(self._instances) == 1 and next(iter(self._instances)) in dataflows):
             return None  # Fast path: there is one dataflow.
-        return concerned(self._workers[0], self._server.replacements, asked)
+        return concerned(self._workers[0], self._server.replacements, dataflows)
 
     def _work_off(self, until: float, about: About = None, asks_else: bool = False) -> None:
         """Work until nothing is left to do in the dataflows `about`, or until `until`. `asks_else`: the

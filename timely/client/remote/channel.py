@@ -160,7 +160,7 @@ class Channel:
         """
         if not self._early:
             return False
-        pending = {at: place for place, at in enumerate(self._early) if self._early[at] is None}
+        pending = {at: position for position, at in enumerate(self._early) if self._early[at] is None}
         if any(isinstance(answer, TimelyError) for answer in self._early.values()):
             return False
         try:

@@ -174,11 +174,11 @@ class Outputs:
         """Return the error for a client that has waited in vain for the end of a dataflow."""
         instance = self._replacements.instance(dataflow)
         opened = [name for name, handle in instance.inputs.items() if not handle.is_closed]
-        going = [each for each in instance.imports if not each.is_complete]
+        unfinished = [each for each in instance.imports if not each.is_complete]
         why = "the work on it is not done yet"
         if opened:
             why = f"not closed yet: {', '.join(f'input {name!r}' for name in opened)}"
-        elif going:
+        elif unfinished:
             why = "the dataflows that it reads are not finished: finish these first"
         return WaitTimeoutError(
             f"dataflow {dataflow} is not finished on worker {self._worker.index}{waited}: {why}; "

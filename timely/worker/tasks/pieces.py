@@ -52,13 +52,13 @@ def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
     complete = capture.complete_before
     failures = capture.failures
     failed = [] if failures is None else failures.without(max(start, 0), complete)
-    stretches: list[Value] = [[each.start, each.stop] for each in failed]
+    spans: list[Value] = [[each.start, each.stop] for each in failed]
     return Reply(
         {
             "complete": complete,
             "kept": first_epoch,
             "last": last,
-            "without": stretches,
+            "without": spans,
             "why": story_of(failed[-1].error) if failed else "",
             "origin": origin,
         }

@@ -241,7 +241,7 @@ def test_who_gets_up_is_no_longer_one_that_waits() -> None:
     events: list[threading.Event] = []
 
     def sleeps() -> None:
-        others.have_asked.add(threading.get_ident())
+        others.callers.add(threading.get_ident())
         events.append(others.lie_down(True))
         done.wait(SOON)
 
@@ -266,7 +266,7 @@ def test_threads_that_can_ask_are_those_that_have_and_those_that_came_since() ->
 
     def earlier() -> None:
         asks.wait(SOON)
-        others.have_asked.add(threading.get_ident())
+        others.callers.add(threading.get_ident())
         has_asked.set()
         done.wait(SOON)
 
