@@ -269,7 +269,7 @@ def test_sent_a_partition_without_rows_opens_no_connection(spark: SparkSession) 
 
 
 def test_a_module_that_executors_lack_is_told_with_their_python() -> None:
-    told = delivering._told("ModuleNotFoundError: No module named 'numpy'")
-    assert "No module named 'numpy'. Spark's executors run another Python" in told
-    assert f"PYSPARK_PYTHON, or spark.pyspark.python, to one that has it, as {sys.executable} here" in told
-    assert delivering._told("ValueError: 7") == "ValueError: 7"
+    line = delivering._advised("ModuleNotFoundError: No module named 'numpy'")
+    assert "No module named 'numpy'. Spark's executors run another Python" in line
+    assert f"PYSPARK_PYTHON, or spark.pyspark.python, to one that has it, as {sys.executable} here" in line
+    assert delivering._advised("ValueError: 7") == "ValueError: 7"

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from timely.spark.frames import frame_of, free_name, read_folders, same_in_spark, told_apart
+from timely.spark.frames import distinct_names, frame_of, free_name, read_folders, same_in_spark
 
 
 @pytest.mark.parametrize("sizes", [[3, 0, 4], [0, 3], [3, 0], [0, 0, 1, 0, 0, 2], [0], []])
@@ -62,9 +62,9 @@ def test_free_names_are_free_whatever_their_capitals() -> None:
     assert free_name("_at", ["_AT", "_at_"]) == "_at__"
 
 
-def test_told_apart_are_columns_that_spark_takes_for_one(spark: SparkSession) -> None:
+def test_distinct_names_tell_columns_apart_that_spark_takes_for_one(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, 2, 3)], "a bigint, A bigint, `b.c` bigint")
-    renamed, inner = told_apart(frame, ["A", "b.c"])
+    renamed, inner = distinct_names(frame, ["A", "b.c"])
     assert renamed.columns == ["a", inner["A"], inner["b.c"]]
     assert renamed.select("a", inner["A"], inner["b.c"]).collect() == [(1, 2, 3)]
 

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from timely.errors import TimelyError
 from timely.spark import lost
 from timely.spark.errors import InputFormatError, SparkLostError
-from timely.spark.lost import is_stopped, java_watched, spark_lost, spark_said
+from timely.spark.lost import is_stopped, java_watched, spark_errors_as, spark_lost
 from timely.spark.session import local_session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +144,10 @@ def test_stopped_is_told_in_place_of_what_spark_makes_of_it(
     said = (
         "^the session of Spark was stopped while it was needed: no rows$" if stopped else "^no rows: .*table"
     )
-    with pytest.raises(SparkLostError if stopped else InputFormatError, match=said), spark_said("no rows"):
+    with (
+        pytest.raises(SparkLostError if stopped else InputFormatError, match=said),
+        spark_errors_as("no rows"),
+    ):
         spark.sql("SELECT * FROM no_table")
 
 
@@ -154,7 +157,7 @@ def test_a_session_of_spark_connect_is_not_taken_for_one_that_was_stopped(
     """It has no context in this process, as a session has not that was stopped."""
     monkeypatch.setattr(lost.SparkContext, "_active_spark_context", None)
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-    with pytest.raises(InputFormatError, match="^no rows: not there$"), spark_said("no rows"):
+    with pytest.raises(InputFormatError, match="^no rows: not there$"), spark_errors_as("no rows"):
         raise AnalysisException("not there")
 
 
@@ -214,7 +217,7 @@ def test_an_interrupted_run_shows_the_users_line_and_nothing_of_spark(
 
 
 def test_an_error_in_the_midst_of_an_interrupt_gives_way_to_it_and_one_that_is_behind_it_does_not() -> None:
-    with pytest.raises(KeyboardInterrupt), spark_said("no rows"):
+    with pytest.raises(KeyboardInterrupt), spark_errors_as("no rows"):
         try:
             raise KeyboardInterrupt
         finally:
@@ -222,7 +225,7 @@ def test_an_error_in_the_midst_of_an_interrupt_gives_way_to_it_and_one_that_is_b
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
-        with pytest.raises(TimelyError, match="no rows"), spark_said("no rows"):
+        with pytest.raises(TimelyError, match="no rows"), spark_errors_as("no rows"):
             raise AnalysisException("no such table") from None
 
 

@@ -26,13 +26,13 @@ def test_publish_names_the_next_epoch_and_counts_it(tmp_path: Path) -> None:
     folder = OutputFolder(tmp_path / "changes", JOB)
     for epoch in range(3):
         folder.publish(staged(folder, f"epoch {epoch}"), epoch)
-    assert (folder.committed, folder.found) == (3, 0)
+    assert (folder.committed, folder.committed_before) == (3, 0)
     assert (folder.path / changes_file(2)).read_text() == "epoch 2"
     with pytest.raises(AssertionError, match="epoch 5 after 2"):
         folder.publish(staged(folder), 5)
     folder.close()
     again = OutputFolder(tmp_path / "changes", JOB)
-    assert (again.committed, again.found) == (3, 3)
+    assert (again.committed, again.committed_before) == (3, 3)
     again.close()
 
 

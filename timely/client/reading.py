@@ -28,7 +28,7 @@ from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER, check_kept
 from ..operators.failures import Without
-from ..user_code.short_traces import in_short, short_lookup, told_shortly
+from ..user_code.short_traces import in_short, short_lookup, shortened_traces
 from ..wire.arrow import int64s_of
 from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
@@ -151,7 +151,7 @@ class FlowOutput:
             check_kept(start, 0)
             self._position = start
         while True:
-            with told_shortly():
+            with shortened_traces():
                 complete = self._wait_for_more(timeout)
                 table, failed = self._read_with_failures(self._position, complete, timeout)
             if complete == FOREVER:
@@ -185,7 +185,7 @@ class FlowOutput:
         """
         last_error = None
         while True:
-            with told_shortly():
+            with shortened_traces():
                 epoch, first = self._first_snapshot(timeout)
             if not isinstance(first, Without):
                 if epoch >= 0:
@@ -194,7 +194,7 @@ class FlowOutput:
             if empty or last_error != first.since:
                 last_error = first.since
                 yield epoch, again(first.error)
-            with told_shortly():
+            with shortened_traces():
                 if self._wait_for_more(timeout) == FOREVER and self._end() <= self._position:
                     return last_error  # and no epoch follows
 

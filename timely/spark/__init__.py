@@ -1,19 +1,19 @@
 """Spark in and Spark out: epochs from DataFrames to a running cluster, outputs back as DataFrames and
 Parquet.
 
-Spark is the data pipeline; it does not run the dataflow, though workers may be tasks of it. Imports
-`progress`, `timely` and PySpark, and is the only folder of the packages that imports PySpark. What it offers
-is imported when it is first asked for, because `java` must start without importing PySpark. PySpark, pandas
-and Java are an extra of the installation: `pip install 'naiad[spark]'`.
+Spark is the data pipeline; it does not run the dataflow, though workers may be tasks of Spark. This is the
+only folder of the packages that imports PySpark; it also imports `progress` and `timely`. Its public names
+are imported at their first use, because `java` must start without importing PySpark. PySpark, pandas and Java
+are an extra of the installation: `pip install 'naiad[spark]'`.
 
-Read in this order, which is the order in which rows pass:
+Read the files in this order, in which rows pass through them:
 
-    java.py, session.py      a quiet local Spark with whatever Java there is
-    archive.py               Spark's classes, kept so that it starts with half the work
-    lost.py                  its Java process ended: one error, and the end of what is left
-    windows.py               what enters and leaves a sliding window in each epoch
+    java.py, session.py      a quiet local Spark with any suitable Java of the machine
+    archive.py               an archive of Spark's classes, with which its start is half the work
+    lost.py                  the Java process of Spark ended: raise one error, and end the rest of Spark
+    windows.py               the rows that enter and leave a sliding window in each epoch
     epochs.py                rows with an epoch, checked and laid out for sending
-    delivering.py            executors send them to the workers; the driver learns what must have arrived
+    delivering.py            executors send rows to the workers; the driver learns what must have arrived
     frames.py                Arrow tables as DataFrames, with all their rows
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
@@ -64,7 +64,7 @@ _OFFERED = {
     "to_table": "jobs.outputs",
     "tumbling": "jobs.spans",
 }
-"""What is offered, and the file that has it."""
+"""The public names, and the file that defines each."""
 
 
 def __getattr__(name: str) -> object:

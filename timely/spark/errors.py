@@ -1,7 +1,7 @@
-"""Errors of the Spark side, hung below the tree that `progress/errors.py` draws.
+"""The errors of the Spark side, as branches of the tree in `progress/errors.py`.
 
 MisuseError
-├─ InputFormatError       an input file, or a row of a DataFrame, is not what it has to be
+├─ InputFormatError       an input file, or a row of a DataFrame, is malformed
 ├─ OutputError            the output directory holds something else, or another run writes to it
 ├─ ScheduleError          Spark cannot run these workers as it is set up
 └─ SparkStartError        no Java, one that is too old, or Spark did not start
@@ -26,11 +26,11 @@ __all__ = [
 
 
 _CALLING = "An error occurred while calling"
-"""So Py4J begins, and says in the next line what has happened."""
+"""The beginning of Py4J's messages; their next line has the error."""
 
 
 class InputFormatError(MisuseError):
-    """Input that cannot be read. The message names file and line (or column), and says how to mend it."""
+    """Input cannot be read. The message names file and line (or column), and says how to mend it."""
 
 
 class OutputError(MisuseError):
@@ -57,7 +57,7 @@ class ClusterLostError(PeerError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of Spark says in one line: its innermost cause if it names one, no Java stack."""
+    """Return an error of Spark in one line: its innermost cause if it names one, without the Java stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     caused = [line for line in lines if line.startswith("Caused by:")]
     if lines[1:] and lines[0].startswith(_CALLING):

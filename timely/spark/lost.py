@@ -1,7 +1,8 @@
-"""Spark's Java process is gone: who says so, and what is done with the rest.
+"""Report the end of Spark's Java process by one error, and end the rest of Spark.
 
 Py4J, PySpark and its helpers each report a broken connection, with tracebacks of their own, and none of them
-knows why. The process is our child, so we do: how it ended is asked of it, and said once.
+knows why it broke. The Java process is our child, so this module can find out how it ended, and report it
+once.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ __all__ = [
     "end_session",
     "is_stopped",
     "java_watched",
+    "own_errors_only",
     "quiet_about_lost_java",
+    "spark_errors_as",
     "spark_lost",
-    "spark_said",
-    "told_alone",
 ]
 
 _OF_SPARK = ("py4j", "pyspark")
-"""Packages whose errors and frames say nothing to who has called us."""
+"""Packages whose errors and frames tell a user nothing."""
 
 _REAP_SECONDS_MAX = 2.0
-"""How long after its connections broke a process may take to be gone."""
+"""How long the process may take to end after its connections broke."""
 
 _STOP_SECONDS_MAX = 10.0
-"""How long Spark may take to stop; then its process is killed."""
+"""How long Spark may take to stop; after that its process is killed."""
 
 
 def spark_lost(error: BaseException) -> SparkLostError | None:
-    """What to raise in place of `error` if Spark's Java process has ended; None if it runs."""
+    """Return the error to raise in place of `error` if Spark's Java process has ended; None if it runs."""
     process = _java_process()
     if process is None:
         return None
@@ -63,8 +64,9 @@ def spark_lost(error: BaseException) -> SparkLostError | None:
 
 
 def is_stopped(context: SparkContext) -> bool:
-    """Whether the session was stopped: no task runs in it any more, and none ever will. Of a Java that has
-    ended nothing is known.
+    """Return True if the session was stopped, so that no task runs in it any more, and none ever will.
+
+    False if Java has ended: then nothing is known.
     """
     with contextlib.suppress(Exception):  # Py4J's
         return context._jsc is None or bool(context._jsc.sc().isStopped())
@@ -72,14 +74,18 @@ def is_stopped(context: SparkContext) -> bool:
 
 
 def _session_is_over() -> bool:
-    """Whether there was a session and it was stopped. One of Spark Connect has no context in this process."""
+    """Return True if there is no running session. (One of Spark Connect has no context in this process, and
+    counts as running.)
+    """
     context = SparkContext._active_spark_context
     return not is_remote() if context is None else is_stopped(context)
 
 
 @contextlib.contextmanager
 def java_watched() -> Iterator[None]:
-    """Whatever is raised inside because Spark's Java process has ended becomes one `SparkLostError`."""
+    """Inside, turn any error that has come up because Spark's Java process has ended into a
+    `SparkLostError`.
+    """
     try:
         yield
     except SparkLostError:
@@ -92,11 +98,13 @@ def java_watched() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def spark_said(what: str, kind: type[TimelyError] = InputFormatError) -> Iterator[None]:
-    """An error of Spark, in one line, as one of ours that begins with `what`. What comes up while an
-    interrupt is on its way, as that jobs were cancelled, gives way to that.
+def spark_errors_as(what: str, kind: type[TimelyError] = InputFormatError) -> Iterator[None]:
+    """Inside, turn an error of Spark into one of ours: one line that begins with `what`.
+
+    If the error came up while an interrupt was being raised (it may be that jobs were cancelled), the
+    interrupt is raised instead.
     """
-    handled = sys.exc_info()[1]  # by who calls: an interrupt that is over
+    handled = sys.exc_info()[1]  # an exception that the caller handles: an interrupt there is over
     try:
         yield
     except TimelyError:
@@ -112,11 +120,11 @@ def spark_said(what: str, kind: type[TimelyError] = InputFormatError) -> Iterato
         raise kind(f"{what}: {first_line(error)}") from None
 
 
-class told_alone:
-    """`with told_alone():`, errors come without those of Spark and Py4J in front of them, which are long and
-    say less. So does an interrupt (Ctrl-C), and without their frames, which say by what means it waited:
-    PySpark asks Java then to cancel all jobs, by a connection that another answer is still to come by, so
-    that this fails most often.
+class own_errors_only:
+    """`with own_errors_only():` drops errors of Spark and Py4J from the chain of our errors: they are long
+    and say less. An interrupt (Ctrl-C) loses them, too, and also the frames of these packages, which show
+    only how the program waited. (At an interrupt PySpark asks Java to cancel all jobs, by a connection on
+    which another answer is outstanding, so that this usually fails.)
     """
 
     def __enter__(self) -> None:
@@ -141,8 +149,8 @@ def end_session() -> None:
         return
     session = SparkSession._instantiatedSession
     if session is not None and process.poll() is None:
-        # In a thread of its own, which has a connection of its own: that of a thread which was interrupted in
-        # the middle of a call still has the answer of that call in it.
+        # A thread of its own has a connection of its own. If this thread was interrupted in the middle of a
+        # call, the answer of that call is still in its connection.
         stopping = threading.Thread(target=_stop, args=(session,), name="stopping spark", daemon=True)
         stopping.start()
         stopping.join(_STOP_SECONDS_MAX)
@@ -160,7 +168,9 @@ def end_session() -> None:
 
 
 def quiet_about_lost_java(context: SparkContext) -> None:
-    """Let nobody else report a broken connection with Java: who called gets an exception that says it."""
+    """Keep PySpark and Py4J from reporting a broken connection to Java: the caller gets an exception
+    anyway.
+    """
     vars(context._accumulatorServer)["handle_error"] = _nothing
     root = logging.getLogger()
     if _is_not_of_py4j not in root.filters:
@@ -184,7 +194,7 @@ def _is_of_a_connection(error: BaseException) -> bool:
 
 
 def _interrupt_behind(error: BaseException, handled: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that an error came up in the midst of; None if that is the one that is handled."""
+    """Return the interrupt during which an error came up; None if there is none, or the caller handles it."""
     seen: BaseException | None = error
     while seen is not None and seen is not handled:
         if isinstance(seen, KeyboardInterrupt):
@@ -207,8 +217,10 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _is_not_of_a_call_of_ours(record: logging.LogRecord) -> bool:
-    """What Java calls of ours, for each batch of a stream, keeps its error, and whoever waits for the stream
-    is told of it; or of the interrupt that has stopped the stream in the middle of a batch.
+    """Return False for records about an error in our code that Java has called, for each batch of a stream.
+
+    The code that waits for the stream gets that error, or the interrupt that has stopped the stream in the
+    middle of a batch.
     """
     step = record.exc_info[2] if record.exc_info else None
     while step is not None:

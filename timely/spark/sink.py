@@ -1,19 +1,18 @@
-"""Writing a dataflow's output as Parquet, one commit for each complete epoch.
+"""Write a dataflow's output as Parquet, one commit for each complete epoch.
 
     DIR/changes/epoch-00000007.parquet     the changes of epoch 7: the output's columns, epoch, diff
-    DIR/changes/_job.json                  which job writes here
+    DIR/changes/_job.json                  the job that writes here
     DIR/changes/_lock, _staging/           one writer at a time; files that are not committed yet
     DIR/snapshot/snapshot.parquet          the output as of the last epoch
 
-Spark writes each file into the staging folder; renaming it to its place is the commit. So whoever reads
-`DIR/changes` sees whole epochs from 0 on without a gap, whenever he looks and wherever the writer was killed.
-An epoch without changes is a file without rows. Names that begin with `_` are passed over by whatever reads
-Parquet.
+Spark writes each file into the staging folder; renaming it to its final path is the commit. So a reader of
+`DIR/changes` always sees whole epochs from 0 on without a gap, also if the writer was killed at any point. An
+epoch without changes is a file without rows. Readers of Parquet ignore names that begin with `_`.
 
-The same job, started again on the same directory, finds what is committed, checks that it would write the
-same number of rows, and goes on behind it. A thread of its own writes, so that the dataflow does not wait; it
-takes all epochs that wait into one Spark job (a job costs 0.12 s however little it writes) and commits them
-one after another.
+If the same job is started again on the same directory, it checks for each committed epoch that it would write
+the same number of rows, and continues after the last of them. A thread of its own writes, so that the
+dataflow does not wait. It writes all waiting epochs by one Spark job (a job costs 0.12 s however little it
+writes) and commits them one after another.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _FILE = "_epoch_file"
 class ChangesSink:
     """The change log of one output in `directory`/changes. Use it in a `with` block, from one thread.
 
-    `job` says what the changes are of (input, window, …): a directory with the changes of another job is
-    refused. Leaving the block waits for the epochs that were handed over, also if it is left by an error:
-    they are complete. Raises `OutputError` if something else is in the directory, or another run writes to
-    it.
+    `job` identifies the job by its input, window, …; a directory with the changes of another job is refused.
+    Leaving the block waits until the epochs that were handed over are committed, also if an error has ended
+    the block: these epochs are complete. Raises `OutputError` if the directory holds other files, or another
+    run writes to it.
     """
 
     def __init__(self, spark: SparkSession, directory: str | Path, job: Mapping[str, object]) -> None:
@@ -67,11 +66,11 @@ class ChangesSink:
 
     @property
     def committed(self) -> int:
-        """How many epochs are committed; those that wait to be written are not."""
+        """The number of committed epochs; those that wait to be written do not count."""
         return self._folder.committed
 
     def progress(self) -> str:
-        """How far it has come, for whoever is told that the job has ended."""
+        """Return a sentence on how many epochs are committed, for messages on the end of a job."""
         done = self._folder.committed
         if done == 0:
             return f"No epoch is committed in {self._folder.path} yet."
@@ -82,16 +81,16 @@ class ChangesSink:
         )
 
     def commit(self, epoch: int, table: pa.Table) -> bool:
-        """Hand over the changes of a complete epoch; False if an earlier run has committed it.
+        """Hand over the changes of a complete epoch; return False if an earlier run has committed it.
 
         `table` has the output's columns and then `epoch` (int64, the same in all rows) and `diff` (int64).
-        Epochs come in order, from 0. Raises what went wrong with an earlier epoch, `MisuseError` for one out
-        of order, and `OutputError` if an earlier run has committed other changes for this one. Waits while
-        too much is waiting to be written.
+        Epochs come in order, from 0. Raises the error of an earlier epoch if there is one, `MisuseError` for
+        an epoch out of order, and `OutputError` if an earlier run has committed another number of changes for
+        this one. Waits while too many epochs or rows wait to be written.
         """
         self._raise_failure()
         _check_changes(epoch, table)
-        if epoch < self._folder.found:
+        if epoch < self._folder.committed_before:
             self._folder.check_same(epoch, table.num_rows)
             return False
         if epoch != self._handed_over:
@@ -104,12 +103,12 @@ class ChangesSink:
         return True
 
     def flush(self) -> None:
-        """Wait until everything handed over is committed; raise if it could not be."""
+        """Wait until all epochs handed over are committed; raise if one could not be."""
         self._waiting.join()
         self._raise_failure()
 
     def close(self) -> None:
-        """Commit what is waiting, then let other runs write here. Raises like `flush`; may be repeated."""
+        """Commit the waiting epochs, then unlock the folder. Raises like `flush`. May be called twice."""
         if self._writer.is_alive():
             self._waiting.put(None)
             self._writer.join()
@@ -125,7 +124,7 @@ class ChangesSink:
         try:
             self.close()
         except TimelyError:
-            if error is None:  # otherwise the error that is already on its way says more
+            if error is None:  # otherwise the error that ended the block says more
                 raise
 
     def _raise_failure(self) -> None:
@@ -143,8 +142,8 @@ class ChangesSink:
                     break
             closing = None in group
             epochs = [entry for entry in group if entry is not None]
-            # After a failure the rest is only taken off the queue: a later epoch may not be there without the
-            # earlier.
+            # After a failure the remaining epochs are only taken off the queue: no epoch may be committed
+            # without those before it.
             if epochs and self._failure is None:
                 self._write_or_fail(epochs)
             self._rows.give_back(sum(table.num_rows for _, table in epochs))
@@ -165,7 +164,7 @@ class ChangesSink:
             self._failure = failure
 
     def _write(self, epochs: list[tuple[int, pa.Table]]) -> None:
-        """One Spark job for all of them, then one rename each, in order."""
+        """Write all epochs by one Spark job, then commit each by a rename, in order."""
         staged = self._folder.fresh_staging("epochs")
         changed = [table for _, table in epochs if table.num_rows]
         file = free_name(_FILE, epochs[0][1].column_names)
@@ -180,7 +179,7 @@ class ChangesSink:
         shutil.rmtree(staged, ignore_errors=True)
 
     def _copy_of_nothing(self, table: pa.Table) -> Path:
-        """A staged file without rows, copied from one that Spark has written."""
+        """Return a staged file without rows, copied from one that Spark has written."""
         if self._nothing is None:
             folder = self._folder.fresh_staging("nothing")
             _one_file(frame_of(self._spark, table)).parquet(str(folder))
@@ -190,10 +189,9 @@ class ChangesSink:
 
 @java_watched()
 def write_snapshot(spark: SparkSession, directory: str | Path, table: pa.Table) -> Path:
-    """Write `table` as `directory`/snapshot, in place of an earlier one; a reader sees the one or the other,
-    whole.
+    """Write `table` as `directory`/snapshot, in place of an earlier one; a reader sees one of the two, whole.
 
-    Returns the folder, which `spark.read.parquet` reads. Raises `OutputError` if it holds anything else.
+    Return the folder, which `spark.read.parquet` reads. Raises `OutputError` if it holds any other file.
     """
     folder = OutputFolder(Path(directory) / "snapshot", job=None)
     try:
@@ -224,12 +222,14 @@ def _check_changes(epoch: int, table: pa.Table) -> None:
 
 
 def _one_file(frame: DataFrame) -> DataFrameWriter:
-    """Writes one file, or one for each partition, whatever the session says of the size of files."""
+    """Return a writer of one file, or one for each partition, whatever limit the session sets on file
+    sizes.
+    """
     return frame.coalesce(1).write.option("maxRecordsPerFile", 0)
 
 
 def _only_part(folder: Path) -> Path:
-    """The one Parquet file in a folder that Spark has written."""
+    """Return the only Parquet file in a folder that Spark has written."""
     parts = sorted(folder.glob("part-*.parquet"))
     if len(parts) != 1:
         raise OutputError(f"Spark wrote {counted(len(parts), 'file')} to {folder} where one was expected")
@@ -237,7 +237,7 @@ def _only_part(folder: Path) -> Path:
 
 
 class _RowBound:
-    """At most this many rows wait; a single epoch with more than that waits alone."""
+    """Limits the number of waiting rows to `rows_max`; an epoch with more rows than that waits alone."""
 
     def __init__(self, rows_max: int) -> None:
         self._rows_max = rows_max

@@ -1,8 +1,8 @@
-"""Ending a driver by a signal as by an error: with its `with` blocks left one after another.
+"""Let a signal end a driver as an error does: by leaving its `with` blocks one after another.
 
-Without this, SIGTERM ends Python at once, and what is in hand (an epoch that is being committed, workers) is
-left to itself. Exit codes are those of a shell: 128 and the number of the signal. `exit_status` makes a
-program of a function that follows all of this: it ends with one message, whatever has ended it.
+Otherwise SIGTERM would end Python at once, and abandon an epoch that is being committed, and the workers.
+Exit codes are those of a shell: 128 plus the number of the signal. `exit_status` runs a function as a program
+of this kind, which ends with one message, whatever has ended it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Stopped(BaseException):
-    """A signal asks this process to end. Not an `Exception`: nobody who handles errors handles this."""
+    """A signal asks this process to end. Not an `Exception`, so that code which handles errors lets it
+    pass.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -35,7 +37,7 @@ class Stopped(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """128 + n."""
+        """128 plus the number of the signal."""
         return 128 + self.number
 
 
@@ -43,10 +45,9 @@ class Stopped(BaseException):
 def stopped_by_signals() -> Iterator[None]:
     """Inside, the first SIGTERM, SIGINT or SIGHUP raises `Stopped` in the main thread.
 
-    After it SIGTERM and SIGHUP are passed over, for whoever ends a whole group of processes sends them more
-    than once; another SIGINT (Ctrl-C) interrupts what is being tidied up. The handlers from before are put
-    back at the end. An error that comes up while things are tidied up is not what has ended the program, and
-    gives way to `Stopped`.
+    After that SIGTERM and SIGHUP are ignored, since a tool that ends a whole group of processes sends them
+    more than once; another SIGINT (Ctrl-C) interrupts the tidying up. The earlier handlers are restored at
+    the end. An error during the tidying up has not ended the program, so `Stopped` is raised in its place.
     """
     received: list[int] = []
 
@@ -70,29 +71,29 @@ def stopped_by_signals() -> Iterator[None]:
 
 
 def exit_status(program: Callable[[ExitStack], object]) -> int:
-    """Run a driver to its end and return its exit status: 0, 1 after an error of ours, 128 and the number of
+    """Run a driver to its end and return its exit status: 0; 1 after an error of ours; 128 plus the number of
     the signal that has ended it.
 
-    What `program` leaves to the stack that it is given is tidied up on every way out, and Spark ends. An
-    error is one message on the error stream, with how far commits have come if it has got as far as that.
+    `program` gets an exit stack, which is closed however the program ends, and Spark ends with it. An error
+    is printed as one message to the error stream, with the progress of commits if there were any.
     """
     try:
         with stopped_by_signals(), java_watched(), ExitStack() as stack:
             stack.callback(end_session)
             program(stack)
     except TimelyError as error:
-        _tell(f"[bold red]{type(error).__name__}[/]: ", str(error), error)
+        _print(f"[bold red]{type(error).__name__}[/]: ", str(error), error)
         return 1
     except Stopped as stopped:
-        _tell("", f"{stopped}.", stopped)
+        _print("", f"{stopped}.", stopped)
         return stopped.exit_code
     except KeyboardInterrupt as interrupt:
-        _tell("", "stopped at once.", interrupt)
+        _print("", "stopped at once.", interrupt)
         return 128 + signal.SIGINT
     return 0
 
 
-def _tell(who: str, what: str, error: BaseException) -> None:
+def _print(who: str, what: str, error: BaseException) -> None:
     console = Console(stderr=True)
     console.print(who, end="")
     notes = [note for note in getattr(error, "__notes__", []) if " committed in " in note]

@@ -10,10 +10,10 @@ A row at `time` is in window k exactly for enter ≤ k < leave, where, with age 
     leave = the first k with T_k - window ≥ time    = ceil((age + window) / slide) - 1
 
 Only changes are sent: +1 in epoch enter and -1 in epoch leave. A row with enter = leave is in no window and
-sends nothing: it falls between two windows that leave a gap, or it is at the first time and the window is no
+is not sent: it falls between two windows that leave a gap, or it is at the first time and the window is no
 longer than the slide. A leave after the last epoch is not sent. Times are integers, all in the same unit.
 
-A window that *grows* has no length (None): what has entered stays.
+A window that *grows* has no length (None): rows that have entered stay.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ EPOCHS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """A window of `window` time units that moves by `slide` units an epoch over the times from first to last;
-    one that only grows if `window` is None.
+    """A window of `window` time units that moves by `slide` units an epoch over the times from first to last.
+    If `window` is None, it only grows.
 
     Raises `ValueError` for lengths that are not positive, and `InputFormatError` for more than `EPOCHS_MAX`
     epochs.
@@ -60,15 +60,15 @@ class SlidingWindow:
 
     @property
     def epochs(self) -> int:
-        """How many epochs there are: the number of the last one, and one more."""
+        """The number of epochs: the number of the last one, plus 1."""
         return self.enter_epoch(self.last_time) + 1
 
     def end(self, epoch: int) -> int:
-        """T_k: the last time that is in the window of `epoch`."""
+        """Return T_k: the last time in the window of `epoch`."""
         return self.first_time + (epoch + 1) * self.slide
 
     def enter_epoch(self, time: int) -> int:
-        """The first epoch whose end is not before `time`."""
+        """Return the first epoch whose end is not before `time`."""
         return max(0, -(-(time - self.first_time) // self.slide) - 1)
 
     def changes(
@@ -79,8 +79,8 @@ class SlidingWindow:
         keep: tuple[str, ...] = ("source", "target"),
         epochs: int | None = None,
     ) -> DataFrame:
-        """What enters (diff 1) and leaves (diff -1): the columns `keep`, then epoch and diff, both bigint.
-        Without a length nothing leaves, and there is no column diff.
+        """Return the rows that enter (diff 1) and leave (diff -1): the columns `keep`, then epoch and diff,
+        both bigint. If the window only grows, no row leaves, and there is no column diff.
 
         `rows` is a DataFrame whose bigint column `time` lies between the first and the last time. `epochs`
         limits the result to that many epochs from the first.
@@ -102,5 +102,5 @@ class SlidingWindow:
 
 
 def _ceiling(dividend: Column, divisor: int) -> Column:
-    """The quotient of integers ≥ 0, rounded up, without `ceil`, which would go through floating point."""
+    """Return the quotient of integers ≥ 0, rounded up, without `ceil`, which would use floating point."""
     return F.call_function("div", dividend + F.lit(divisor - 1), F.lit(divisor))

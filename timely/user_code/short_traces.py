@@ -24,7 +24,15 @@ from ..errors import InternalError, TimelyError
 from ..failure import text_of
 from .call_site import is_users
 
-__all__ = ["Misfit", "answers_misfits", "in_short", "short", "short_lookup", "told_shortly", "users_frames"]
+__all__ = [
+    "Misfit",
+    "answers_misfits",
+    "in_short",
+    "short",
+    "short_lookup",
+    "shortened_traces",
+    "users_frames",
+]
 
 K = TypeVar("K", bound=type)
 P = ParamSpec("P")
@@ -36,8 +44,8 @@ Misfit = Callable[[object, str, Mapping[str, object], TypeError], TimelyError]
 _ANSWER: Final = "__naiad_answers_misfits__"
 
 
-class told_shortly:
-    """`with told_shortly():` in a call that users make: errors leave it without frames of ours."""
+class shortened_traces:
+    """`with shortened_traces():` in a call that users make: errors leave it without frames of ours."""
 
     def __enter__(self) -> None:
         return None
@@ -65,7 +73,7 @@ def short(function: Callable[P, R]) -> Callable[P, R]:
                 error.__traceback__ = None
                 answer: Misfit | None = getattr(function, _ANSWER, None)
                 if answer is not None and args:  # none: the method of a class, called without an object
-                    with told_shortly():
+                    with shortened_traces():
                         raise answer(args[0], function.__name__, named, error) from None
             raise
 

@@ -16,7 +16,7 @@ from differential.columns.symbols.packing import unpack
 from timely.spark.epochs import EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.jobs.columns import SparkForm
-from timely.spark.jobs.following import AnswerFeed, OneOutput, close_all, tell_last
+from timely.spark.jobs.following import AnswerFeed, OneOutput, call_back_last, close_all
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.shown import Screen
 from timely.spark.stopping import Stopped
@@ -36,8 +36,8 @@ class Listed:
     def commit(self, epoch: int, changes: pa.Table) -> None:
         self.given.append((epoch, changes.num_rows))
 
-    def check_before(self, held: Callable[[], pa.Table]) -> None:
-        self.before.append(sorted(tuple(row.values()) for row in held().to_pylist()))
+    def check_before(self, rows_before: Callable[[], pa.Table]) -> None:
+        self.before.append(sorted(tuple(row.values()) for row in rows_before().to_pylist()))
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         self.snapshots.append(snapshot().num_rows)
@@ -84,7 +84,7 @@ def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
             answers.seal(epoch, value, EpochSize(2, 0), ())
         assert heard == [] and slow.given == [(0, 2), (1, 2), (2, 2)]
         slow.committed = 2
-        answers.tell()
+        answers.call_back()
         assert heard == [(0, "a", 2, 2), (1, "b", 2, 2)]
         answers.finish()
         assert heard[2:] == [(2, "c", 2, 2)] and slow.snapshots == [6]
@@ -149,9 +149,9 @@ def test_a_callback_that_raises_is_not_called_again_on_the_way_out_but_one_that_
             answers.seal(epoch, None, EpochSize(0, 0), ())
         slow.committed = 1
         with pytest.raises(type(error)):
-            answers.tell()
+            answers.call_back()
         slow.close()
-        tell_last([answers])
+        call_back_last([answers])
     assert called == heard
 
 

@@ -8,12 +8,12 @@ from pyspark.sql import SparkSession
 
 from timely.errors import MisuseError
 from timely.spark.jobs.result import Result
-from timely.spark.jobs.sinks import Kept
+from timely.spark.jobs.sinks import MemorySink
 
 
-def kept(spark: SparkSession, *rows: int) -> Kept:
+def kept(spark: SparkSession, *rows: int) -> MemorySink:
     log = pa.table({name: pa.array([], pa.int64()) for name in ("k", "epoch", "diff")})
-    sink = Kept(spark, log)
+    sink = MemorySink(spark, log)
     sink.commit(0, pa.table({"k": list(rows), "epoch": [0] * len(rows), "diff": [1] * len(rows)}))
     sink.finish(lambda: pa.table({"k": list(rows)}))
     return sink

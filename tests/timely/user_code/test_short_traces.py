@@ -25,7 +25,13 @@ import timely
 from differential import algorithms, col
 from timely.errors import InternalError, MisuseError, VertexError
 from timely.own_files import OWN_FOLDERS
-from timely.user_code.short_traces import answers_misfits, in_short, short_lookup, told_shortly, users_frames
+from timely.user_code.short_traces import (
+    answers_misfits,
+    in_short,
+    short_lookup,
+    shortened_traces,
+    users_frames,
+)
 
 
 def unknown_column(flow: timely.Dataflow) -> None:
@@ -88,7 +94,7 @@ def test_what_is_no_error_of_ours_keeps_its_way() -> None:
     def broken(_: dd.Collection) -> dd.Collection:
         raise KeyError("mine")
 
-    with pytest.raises(KeyError) as caught, told_shortly():
+    with pytest.raises(KeyError) as caught, shortened_traces():
         rows.iterate(broken)
     assert len(_frames(caught.value)[1]) > 1
 
@@ -101,7 +107,7 @@ def _deep(error: Exception, depth: int = 3) -> None:
 
 @pytest.mark.parametrize(("error", "frames"), [(InternalError("a bug"), 5), (MisuseError("wrong"), 5)])
 def test_bugs_keep_all_frames_and_frames_of_users_stay(error: Exception, frames: int) -> None:
-    with pytest.raises(type(error)) as caught, told_shortly():
+    with pytest.raises(type(error)) as caught, shortened_traces():
         _deep(error)
     assert len(traceback.extract_tb(caught.value.__traceback__)) == frames
 
@@ -115,7 +121,7 @@ def test_bugs_keep_frames_of_ours() -> None:
             raise raised("found")
 
         rows = dd.input(flow, raised.__name__, "k: int")
-        with pytest.raises(raised) as caught, told_shortly():
+        with pytest.raises(raised) as caught, shortened_traces():
             rows.iterate(bug)
         found.append(len(_frames(caught.value)[1]))
     assert found[0] == 0 < found[1]
@@ -389,7 +395,7 @@ def test_whatever_a_flow_refuses_ends_at_the_users_line_and_is_said_once(embedde
 
 
 def _led_to(error: BaseException, cause: BaseException | None) -> BaseException:
-    with pytest.raises(type(error)) as caught, told_shortly():
+    with pytest.raises(type(error)) as caught, shortened_traces():
         raise error from cause
     return caught.value
 

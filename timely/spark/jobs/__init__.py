@@ -1,19 +1,19 @@
 """One call from DataFrames to DataFrames: `timely.spark.run(query, inputs={name: DataFrame})`.
 
-Read in this order:
+Read the files in this order:
 
-    run.py            what the call means, and what it starts and ends
+    run.py            the call: its arguments, the processes that it starts and ends
     querying.py       from the user's query to a dataflow; its inputs' and outputs' columns
     columns.py        a DataFrame's columns as those of an input, and an answer's as those of a DataFrame
-    calendar.py       which epochs there are: one, the values of a column, the steps of a window
+    calendar.py       the epochs: a single one, the values of a column, or the steps of a window
     spans.py          sliding, tumbling, growing windows over a column of times
     feeding.py        the rows of all inputs, laid out by epoch, and sent
     following.py      epoch after epoch: sealed, answered, handed on; shown.py: the line on the screen
-    outputs.py        what `outputs=` may say
-    sinks.py          folders and tables, and what is kept for the caller
+    outputs.py        the values of `outputs=`
+    sinks.py          folders, tables and the driver's memory, which take the answers
     micro_batches.py  the epochs of a stream
-    result.py         what the call returns
+    result.py         the result of the call
 
-Nothing here imports `differential`: the two functions that are needed of it are named, and loaded by their
-names as workers load builders (`querying.py`).
+Nothing here imports `differential`: `querying.py` loads the functions that it needs of it by their names, as
+workers load builders.
 """

@@ -4,8 +4,8 @@
     a column             its different values over all inputs, in their order: the first one is epoch 0
     a window             the steps of a sliding, tumbling or growing window over a column of times
 
-Inputs that have no such column are there from the first epoch on. What an epoch stands for (a value of the
-column, the end of the window) is its *value*; outputs are told it.
+Rows of inputs without that column come in the first epoch. The value of the column, or the end of the window,
+is the *value* of an epoch, which outputs get with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from timely.counted import counted
 from timely.errors import MisuseError
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError
-from timely.spark.frames import frame_of, free_name, quoted, told_apart
+from timely.spark.frames import distinct_names, frame_of, free_name, quoted
 from timely.spark.windows import EPOCHS_MAX, SlidingWindow
 
 from .spans import Time, Window, seconds_of
@@ -43,34 +43,35 @@ class Calendar(Protocol):
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of epochs."""
         ...
 
     @property
     def column(self) -> str:
-        """What values of epochs are called; "" if they have none."""
+        """The name of the column for values of epochs; "" if epochs have no values."""
         ...
 
     def describe(self) -> str:
-        """A stable text: whose results differ has another."""
+        """Return a stable text that differs for calendars with different results."""
         ...
 
     def values(self) -> pa.Array | None:
-        """What each epoch stands for."""
+        """Return the value of each epoch; None if epochs have no values."""
         ...
 
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
-        """The columns `keep` (those of the input, perhaps diff), and `epoch` (bigint); what leaves by itself
-        comes with a column diff of its own.
+        """Return the columns `keep` (those of the input, perhaps diff), and `epoch` (bigint). A window that
+        rows leave adds a column diff.
         """
         ...
 
 
 def calendar_of(inputs: Mapping[str, DataFrame], epochs: str | None, window: Window | None) -> Calendar:
-    """The epochs of these inputs; costs a Spark job over all that have the column, for a window one for each.
+    """Return the epochs of these inputs. Costs a Spark job over all inputs with the column; for a window, one
+    for each of them.
 
-    Raises InputFormatError where no input has it, where it is of a type that has no order, and for rows that
-    have nothing in it.
+    Raises InputFormatError if no input has the column, if its type has no order, and for rows with null in
+    it.
     """
     if epochs is not None and window is not None:
         raise MisuseError("epochs are made by a column or by a window: give epochs= or window=, not both")
@@ -83,14 +84,14 @@ def calendar_of(inputs: Mapping[str, DataFrame], epochs: str | None, window: Win
         raise InputFormatError(f"no input has the column {named!r} that is to make epochs: {have}")
     kinds = {frame.schema[named].dataType.simpleString(): name for name, frame in dated.items()}
     if len(kinds) > 1:
-        told = ", ".join(f"{kind} in {name!r}" for kind, name in kinds.items())
-        raise InputFormatError(f"the column {named!r} makes epochs and is {told}. Cast it to one type")
+        types = ", ".join(f"{kind} in {name!r}" for kind, name in kinds.items())
+        raise InputFormatError(f"the column {named!r} makes epochs and is {types}. Cast it to one type")
     return _of_column(dated, named) if window is None else _of_window(dated, window)
 
 
 def _only_one(frame: DataFrame, named: str) -> DataFrame:
-    """`frame` with other names for all columns that Spark could take for `named`."""
-    return told_apart(frame, [name for name in frame.columns if name != named])[0]
+    """Return `frame` with other names for all columns but `named`, so that Spark confuses none with it."""
+    return distinct_names(frame, [name for name in frame.columns if name != named])[0]
 
 
 @dataclass(frozen=True)
@@ -112,21 +113,21 @@ class _One:
 class _OfColumn:
     column: str
     kind: T.DataType
-    found: pa.Array
+    distinct: pa.Array
     count: int
 
     def describe(self) -> str:
         return f"values of {self.column} ({self.kind.simpleString()})"
 
     def values(self) -> pa.Array | None:
-        return self.found
+        return self.distinct
 
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
         if self.column not in frame.columns:
             return _at_once(frame, keep)
         at = free_name(_AT, keep)
         numbers = pa.array(range(self.count), pa.int64())
-        table = pa.Table.from_arrays([self.found, numbers], names=[at, EPOCH])
+        table = pa.Table.from_arrays([self.distinct, numbers], names=[at, EPOCH])
         numbered = frame_of(frame.sparkSession, table)
         numbered = numbered.select(F.col(at).cast(self.kind).alias(at), EPOCH)
         rows = frame.select(*map(quoted, keep), F.col(quoted(self.column)).alias(at))
@@ -169,12 +170,12 @@ def _of_column(inputs: Mapping[str, DataFrame], named: str) -> _OfColumn:
             f"the column {named!r} is {kind.simpleString()}: epochs are made of numbers, dates, times or "
             "texts"
         )
-    found: DataFrame | None = None
+    united: DataFrame | None = None
     for frame in inputs.values():
         values = frame.select(F.col(quoted(named)).alias(named))
-        found = values if found is None else found.union(values)
-    assert found is not None
-    ordered: pa.Table = found.distinct().orderBy(quoted(named)).limit(EPOCHS_MAX + 1).toArrow()
+        united = values if united is None else united.union(values)
+    assert united is not None
+    ordered: pa.Table = united.distinct().orderBy(quoted(named)).limit(EPOCHS_MAX + 1).toArrow()
     if ordered.column(0).null_count:
         for name, frame in inputs.items():
             _refuse_nulls(name, frame.where(F.col(quoted(named)).isNull()).count(), named)
@@ -201,7 +202,8 @@ def _of_window(inputs: Mapping[str, DataFrame], window: Window) -> _OfWindow:
     first, last = (None if time is None else _ticks_of(time, kind) for time in (window.first, window.last))
     least, most = _span(inputs, window.on, kind)
     if least is not None:
-        # The last round time before the first row: its row is in the first window, and ends are round.
+        # The last multiple of `every` before the first row: so that row is in the first window, and all
+        # windows end at multiples.
         first = (least - 1) // every * every if first is None else first
         last = most if last is None else last
     if first is None or last is None:
@@ -220,7 +222,7 @@ def _of_window(inputs: Mapping[str, DataFrame], window: Window) -> _OfWindow:
 
 
 def _span(inputs: Mapping[str, DataFrame], on: str, kind: T.DataType) -> tuple[int | None, int | None]:
-    """The first and the last time of all rows; None if there are no rows."""
+    """Return the first and the last time of all rows; None if there are no rows."""
     ticks = _ticks(on, kind)
     leasts: list[int] = []
     mosts: list[int] = []
@@ -242,12 +244,13 @@ def _refuse_nulls(name: str, rows: int, column: str) -> None:
 
 
 def _ticks(column: str, kind: T.DataType) -> Column:
-    """The time as a whole number: microseconds of a timestamp, seconds of everything else."""
+    """Return the time as a whole number: microseconds for timestamps, seconds for other types."""
     time = F.col(quoted(column))
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(time)
     if isinstance(kind, T.TimestampNTZType):
-        # `timestampdiff` takes it for a time of the session's zone, which leaves out an hour in spring.
+        # `timestampdiff` would read it as a time of the session's zone, in which daylight saving skips an
+        # hour.
         minutes = F.hour(time) * F.lit(60) + F.minute(time)
         seconds = F.unix_date(time.cast("date")).cast("bigint") * F.lit(_DAY) + minutes * F.lit(60)
         micros = F.extract(F.lit("SECOND"), time) * F.lit(_MICROS)
@@ -258,7 +261,7 @@ def _ticks(column: str, kind: T.DataType) -> Column:
 
 
 def _ticks_of(time: Time, kind: T.DataType) -> int:
-    """A time that the user gives, as `_ticks` has those of the column."""
+    """Return a time of the user in the unit that `_ticks` uses for the column."""
     if isinstance(time, int):
         if not isinstance(kind, _WHOLE):
             raise MisuseError(f"the column is {kind.simpleString()}: give a date or a datetime, not {time}")
@@ -271,7 +274,7 @@ def _ticks_of(time: Time, kind: T.DataType) -> int:
 
 
 def _time_of(ticks: int, kind: T.DataType) -> object:
-    """The other way round: a datetime (UTC), a date if it is one, a number."""
+    """Return the time for a number of `_ticks`: a datetime (UTC), or the number if the column has numbers."""
     if isinstance(kind, _WHOLE):
         return ticks
     if isinstance(kind, T.DateType):

@@ -1,6 +1,6 @@
 """From a DataFrame's columns to those of an input, and from an answer's columns back to Spark's.
 
-An input takes over names, types and whether there may be nulls, so that nothing is declared twice:
+An input takes over names, types and nullability, so that users declare nothing twice:
 
     byte, short, int, long, float, double     int, float (64 bits)
     boolean, date, string, binary             the same
@@ -8,8 +8,9 @@ An input takes over names, types and whether there may be nulls, so that nothing
     decimal(p, s), p ≤ 18                     decimal(p, s)
     array, struct                             any
 
-In an answer a column of type `any` is what msgpack makes of its values. It becomes what an input's column of
-the same name is in Spark, and otherwise text, as JSON: Spark has no type for values of any kind.
+In an answer a column of type `any` has its values packed by msgpack. It gets the Spark type of an input's
+column of the same name if there is one, and is text otherwise, as JSON: Spark has no type for values of any
+kind.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from timely.spark.errors import InputFormatError, OutputError
 __all__ = ["SparkForm", "fitted_fields", "input_fields", "nested_types"]
 
 _ANY = {b"differential.type": b"any"}
-"""What a field of packed values says of itself."""
+"""The metadata of a field of packed values."""
 
 _DIGITS_MAX = 18
 _TAKEN = (
@@ -49,9 +50,11 @@ _TAKEN = (
 
 
 def input_fields(name: str, frame: DataFrame, beside: Iterable[str]) -> T.StructType:
-    """The columns of the input called `name`: those of `frame` without `beside`, which say when rows come.
+    """Return the columns of the input called `name`: those of `frame` without `beside`, which determine when
+    rows come.
 
-    Raises InputFormatError that names a column that cannot travel, its type, and what to write.
+    Raises InputFormatError for a column that a collection cannot have; it names the column, its type, and
+    what to write.
     """
     left_out = set(beside)
     fields = [field for field in frame.schema.fields if field.name not in left_out]
@@ -61,7 +64,7 @@ def input_fields(name: str, frame: DataFrame, beside: Iterable[str]) -> T.Struct
             raise InputFormatError(
                 f"input {name!r}: two columns are called {field.name!r}. Rename one: toDF('a', 'b', …)"
             )
-        if field.name.lower() in (EPOCH, DIFF):  # capitals or not, as Spark has it
+        if field.name.lower() in (EPOCH, DIFF):  # Spark ignores case
             raise InputFormatError(
                 f"input {name!r}: a column cannot be called {field.name!r}, which tables of changes use. "
                 f"Write withColumnRenamed({field.name!r}, …), or name it in epochs= or diff="
@@ -80,19 +83,20 @@ def input_fields(name: str, frame: DataFrame, beside: Iterable[str]) -> T.Struct
 
 
 def fitted_fields(name: str, frame: DataFrame, declared: pa.Schema, beside: Iterable[str]) -> T.StructType:
-    """The columns that an input declares, in its order, as `frame` has them; others do not travel.
+    """Return the columns that an input declares, in its order, with the types of `frame`; leave out the
+    others.
 
     Raises InputFormatError for columns that are missing, or of another type.
     """
-    given = {field.name: field for field in input_fields(name, frame, beside).fields}
-    missing = [column for column in declared.names if column not in given]
+    present = {field.name: field for field in input_fields(name, frame, beside).fields}
+    missing = [column for column in declared.names if column not in present]
     if missing:
         raise InputFormatError(
             f"input {name!r} takes {', '.join(declared.names)}; the DataFrame has no {', '.join(missing)}, "
-            f"but {', '.join(given)}"
+            f"but {', '.join(present)}"
         )
     for field in declared:
-        kind = given[field.name].dataType
+        kind = present[field.name].dataType
         is_packed = field.metadata is not None and field.metadata.items() >= _ANY.items()
         if not is_packed and not _widened(kind).equals(field.type):
             raise InputFormatError(
@@ -100,12 +104,12 @@ def fitted_fields(name: str, frame: DataFrame, declared: pa.Schema, beside: Iter
                 f"{kind.simpleString()} in the DataFrame. Cast one of them"
             )
     return T.StructType(
-        [T.StructField(field.name, given[field.name].dataType, field.nullable) for field in declared]
+        [T.StructField(field.name, present[field.name].dataType, field.nullable) for field in declared]
     )
 
 
 def _widened(kind: T.DataType) -> pa.DataType:
-    """The Arrow type in which a column of this type travels."""
+    """Return the Arrow type in which a column of this type is sent."""
     if isinstance(kind, T.IntegralType):
         return pa.int64()
     if isinstance(kind, T.FractionalType) and not isinstance(kind, T.DecimalType):
@@ -116,9 +120,9 @@ def _widened(kind: T.DataType) -> pa.DataType:
 
 
 def _mend(kind: T.DataType, name: str) -> str:
-    """What to write in place of a column of this type; "" if it can travel."""
+    """Return what to write in place of a column of this type; "" if a collection can have it."""
     column = f"withColumn({name!r}, col({name!r})"
-    if isinstance(kind, T.StringType) and kind.simpleString() != "string":  # other texts are equal there
+    if isinstance(kind, T.StringType) and kind.simpleString() != "string":  # a collation
         return f"{column}.cast('string')): texts are compared byte by byte"
     if isinstance(kind, _TAKEN):
         return ""
@@ -139,7 +143,9 @@ def _mend(kind: T.DataType, name: str) -> str:
 
 
 def _mend_inside(kind: T.DataType, name: str) -> str:
-    """The same for what is inside of another type: numbers of any length travel there, as their digits."""
+    """Return the same for a type inside another: decimals of any length are possible there, as their
+    digits.
+    """
     if isinstance(kind, T.DecimalType):
         return ""
     if isinstance(kind, T.ArrayType | T.StructType):
@@ -149,23 +155,23 @@ def _mend_inside(kind: T.DataType, name: str) -> str:
 
 
 def nested_types(inputs: Mapping[str, T.StructType]) -> dict[str, pa.DataType]:
-    """Types of the nested columns of all inputs, by column; those of one name that differ are left out."""
-    found: dict[str, T.DataType] = {}
+    """Return the types of the nested columns of all inputs, by name; leave out names with differing types."""
+    types: dict[str, T.DataType] = {}
     differing: set[str] = set()
     for fields in inputs.values():
         for field in fields.fields:
             if isinstance(field.dataType, T.ArrayType | T.StructType):
-                if found.setdefault(field.name, field.dataType) != field.dataType:
+                if types.setdefault(field.name, field.dataType) != field.dataType:
                     differing.add(field.name)
     return {
-        name: to_arrow_type(kind, timezone="UTC") for name, kind in found.items() if name not in differing
+        name: to_arrow_type(kind, timezone="UTC") for name, kind in types.items() if name not in differing
     }
 
 
 @dataclass(frozen=True)
 class SparkForm:
-    """How tables of one output become what Spark can hold; `nested` as `nested_types` says, `unpack` reads a
-    packed value.
+    """Converts tables of one output to types that Spark has; `nested` as `nested_types` returns it, `unpack`
+    reads a packed value.
     """
 
     output: str
@@ -173,7 +179,7 @@ class SparkForm:
     unpack: Callable[[bytes], object]
 
     def of(self, table: pa.Table) -> pa.Table:
-        """`table` with columns of `any` written out; the same table if it has none."""
+        """Return `table` with columns of `any` unpacked; the same table if it has none."""
         for at, field in enumerate(table.schema):
             if field.metadata is not None and field.metadata.items() >= _ANY.items():
                 column = self._written_out(table.column(at), field.name)

@@ -1,8 +1,8 @@
-"""Epoch after epoch: sent, sealed, answered, committed, and told to callbacks.
+"""Follow a query epoch after epoch: send, seal, answer, commit, call back.
 
-A callback hears of an epoch when every sink of every output has committed it, so that whoever was told of an
-epoch finds it there. If the job ends by an error what was handed over is committed on the way out, and
-callbacks hear of that, too.
+Callbacks are called for an epoch when every sink of every output has committed it, so that the callback's
+code finds the epoch there. If the job ends by an error, the sinks commit the epochs handed over on the way
+out, and callbacks are called for these, too.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from .feeding import Layout
 from .outputs import Epoch, Target, ToCallback
 from .querying import Query
 from .shown import Screen
-from .sinks import FolderSink, Kept, Sink, sink_of
+from .sinks import FolderSink, MemorySink, Sink, sink_of
 
 __all__ = [
     "AnswerFeed",
     "Job",
     "OneOutput",
     "answers_of",
+    "call_back_last",
     "close_all",
-    "first_wanted",
+    "first_needed",
     "follow",
     "opened_outputs",
-    "tell_last",
 ]
 
 _CHANGES_COLUMNS = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64())]
@@ -54,14 +54,14 @@ _GOING_ON = (
     "The job has committed neither this epoch nor later ones. Correct the row where the job reads it, and "
     "start the job again with the same outputs; or change the query, and choose another folder."
 )
-"""Added to the error of an epoch without an answer."""
+"""The note on the error of an epoch without an answer."""
 
 _Call: TypeAlias = Callable[[Epoch, pa.Table], object]
 
 
 @dataclass(frozen=True)
 class OneOutput:
-    """An output of the query: its sinks, and who is called."""
+    """An output of the query: its sinks, and its callbacks."""
 
     name: str
     form: SparkForm
@@ -71,9 +71,9 @@ class OneOutput:
 
 @dataclass
 class AnswerFeed:
-    """What the dataflow `flow` answers goes from here to all that asked for it.
+    """Passes the answers of the dataflow `flow` to sinks and callbacks.
 
-    `wants`: epochs before need not be handed over. `unread`: outputs that nobody asked for.
+    `wants`: the first epoch that has to be handed over. `unread`: outputs without sinks and callbacks.
     """
 
     flow: timely.Flow
@@ -82,14 +82,15 @@ class AnswerFeed:
     wants: int = 0
     unread: Sequence[str] = ()
     _waiting: deque[tuple[Epoch, list[pa.Table]]] = field(default_factory=deque)
-    _is_told: bool = True
+    _calls_back: bool = True
 
     def seal(self, number: int, value: object, size: EpochSize, expected: Sequence[ExpectedAppend]) -> None:
         """Complete the epoch, wait for its answers, and hand them on.
 
-        An epoch before `wants` is the sum of all up to it: it is only held against what is committed. So is
-        that before the first one that a sink wants, where another output is behind it. The sum begins with
-        epoch 0, in which there is a row of what is said of all rows, though none of them has come yet.
+        An epoch before `wants` is the sum of all epochs up to it: its rows are only compared with the
+        committed ones. So are those of the epoch before the first one that a sink wants, if another output
+        has committed fewer epochs. Changes of the sum begin with epoch 0, since an aggregate over all rows
+        has a row there before any row has come.
         """
         begin = time.perf_counter()
         self.screen.waits("workers")
@@ -109,15 +110,17 @@ class AnswerFeed:
         self.screen.done(number, size.rows, sum(table.num_rows for table in tables))
 
     def _check_before(self, number: int, read: list[FlowOutput], tables: list[pa.Table]) -> None:
-        """Hold what is committed against the rows as of this epoch, where it is the last one committed."""
+        """For each sink whose last committed epoch is this one, compare its rows with those as of this
+        epoch.
+        """
         for output, reader, changes in zip(self.outputs, read, tables, strict=True):
-            held = partial(self._held, number, output, reader, changes)
+            rows_before = partial(self._rows_before, number, output, reader, changes)
             for sink in output.sinks:
                 if sink.wants == number + 1:
                     self.screen.waits("Spark, to look at what is committed")
-                    sink.check_before(held)
+                    sink.check_before(rows_before)
 
-    def _held(self, number: int, output: OneOutput, reader: FlowOutput, changes: pa.Table) -> pa.Table:
+    def _rows_before(self, number: int, output: OneOutput, reader: FlowOutput, changes: pa.Table) -> pa.Table:
         if number >= self.wants:
             _, changes = next(reader.follow(snapshot=True))
             if isinstance(changes, TimelyError):
@@ -134,32 +137,34 @@ class AnswerFeed:
                 sink.commit(epoch, table)
         if any(output.callbacks for output in self.outputs):
             self._waiting.append((epoch, formed))
-            self.tell()
+            self.call_back()
 
     def finish(self) -> None:
-        """All epochs are sealed: commit what is left, write snapshots, call who has not been called."""
+        """After the seal of the last epoch: commit the rest, write snapshots, and make the remaining
+        callbacks.
+        """
         self.screen.waits("Spark, to write snapshots")
         for output in self.outputs:
             for sink in output.sinks:
                 sink.finish(partial(self._snapshot, output))
-        self.tell()
+        self.call_back()
 
-    def tell(self) -> None:
-        """Call back for the epochs that are committed by now."""
+    def call_back(self) -> None:
+        """Call the callbacks for the epochs that are committed by now."""
         spent = self.screen.spent()
-        if self._waiting:  # what was done since the last time was done for the newest
+        if self._waiting:  # the time since the last call was spent on the newest epoch
             self._waiting[-1][0].spend(spent)
         committed = min((sink.committed for output in self.outputs for sink in output.sinks), default=1 << 62)
-        while self._is_told and self._waiting and self._waiting[0][0] < committed:
+        while self._calls_back and self._waiting and self._waiting[0][0] < committed:
             epoch, tables = self._waiting.popleft()
             try:
                 for output, table in zip(self.outputs, tables, strict=True):
                     for callback in output.callbacks:
                         callback(epoch, table)
             except Stopped:
-                raise  # a signal ends the job, and says nothing of the callback that it has met
+                raise  # a signal that ends the job; it is no fault of the callback that it has interrupted
             except BaseException:
-                self._is_told = False  # whoever raises is not called again on the way out
+                self._calls_back = False  # after an error of a callback make no more calls on the way out
                 raise
 
     def _snapshot(self, output: OneOutput) -> pa.Table:
@@ -167,8 +172,8 @@ class AnswerFeed:
 
 
 def close_all(outputs: Iterable[OneOutput], is_failing: bool) -> None:
-    """Let go of all sinks, which commit what they have; if something else has failed already, that is
-    said.
+    """Close all sinks, which commit the epochs handed over. Raise their first error unless `is_failing`: then
+    another error is being raised already.
     """
     failure: TimelyError | None = None
     for output in outputs:
@@ -182,14 +187,14 @@ def close_all(outputs: Iterable[OneOutput], is_failing: bool) -> None:
 
 
 def answers_of(flow: timely.Flow, opened: Sequence[OneOutput], screen: Screen, wants: int) -> AnswerFeed:
-    """What goes from `flow` to those of `opened` that somebody asked for."""
-    asked_for = [output for output in opened if output.sinks or output.callbacks]
-    unread = [output.name for output in opened if output not in asked_for]
-    return AnswerFeed(flow, asked_for, screen, wants, unread)
+    """Return the feed from `flow` to those of `opened` that have sinks or callbacks."""
+    read = [output for output in opened if output.sinks or output.callbacks]
+    unread = [output.name for output in opened if output not in read]
+    return AnswerFeed(flow, read, screen, wants, unread)
 
 
-def first_wanted(opened: Sequence[OneOutput]) -> int:
-    """The first epoch that some output has to be given: those before are committed everywhere."""
+def first_needed(opened: Sequence[OneOutput]) -> int:
+    """Return the first epoch that some output needs: all outputs have committed those before."""
     return min((first for output in opened for first in _wants(output)), default=0)
 
 
@@ -198,7 +203,7 @@ def _wants(output: OneOutput) -> list[int]:
 
 
 def follow(layout: Layout, answers: AnswerFeed, target: TargetFactory, calendar: Calendar) -> None:
-    """Send, seal and answer all epochs that are laid out."""
+    """Send, seal and answer all epochs of a layout."""
     values = calendar.values()
     for chunk in layout.chunks():
         answers.screen.waits("Spark, to send rows")
@@ -218,7 +223,7 @@ class Job:
     calendar: Calendar
 
     def describe(self, output: str) -> dict[str, object]:
-        """What makes the results of two jobs different, but for the rows."""
+        """Return all that the results of a job depend on, other than the rows."""
         columns = [f"{field.name} {field.type}" for field in self.query.outputs[output]]
         inputs = {
             name: ", ".join(
@@ -237,23 +242,25 @@ class Job:
 
 @contextmanager
 def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[list[OneOutput]]:
-    """The sinks of all outputs; what they were given is committed when they are closed."""
+    """Yield all outputs with their sinks open; at the end close them, which commits the epochs handed
+    over.
+    """
     opened: list[OneOutput] = []
     forms = job.query.forms()
-    nobody_asks = not any(targets.values())
+    is_in_memory = not any(targets.values())
     try:
-        for name, asked in targets.items():
+        for name, of_output in targets.items():
             sinks: list[Sink] = []
-            calls = [_call(job.spark, target) for target in asked if isinstance(target, ToCallback)]
+            calls = [_call(job.spark, target) for target in of_output if isinstance(target, ToCallback)]
             opened.append(OneOutput(name, forms[name], sinks, calls))
-            if nobody_asks:
+            if is_in_memory:
                 columns = pa.schema([*job.query.outputs[name], *_CHANGES_COLUMNS])
-                sinks.append(Kept(job.spark, forms[name].of(columns.empty_table())))
-            elif not all(isinstance(target, ToCallback) for target in asked):
+                sinks.append(MemorySink(job.spark, forms[name].of(columns.empty_table())))
+            elif not all(isinstance(target, ToCallback) for target in of_output):
                 _check_names(job.spark, name, job.query.outputs[name].names)
             sinks += [
                 sink_of(job.spark, target, job.describe(name), job.calendar)
-                for target in asked
+                for target in of_output
                 if not isinstance(target, ToCallback)
             ]
         yield opened
@@ -269,7 +276,9 @@ def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[li
 
 
 def _check_names(spark: SparkSession, output: str, names: Sequence[str]) -> None:
-    """Raise OutputError for columns that Spark cannot write to files: it would fail after all the work."""
+    """Raise OutputError for columns that Spark cannot write to files; Spark would fail only after all the
+    work.
+    """
     same = same_in_spark(spark, names)
     if same is not None:
         raise OutputError(
@@ -286,7 +295,7 @@ def _call(spark: SparkSession, target: ToCallback) -> Callable[[Epoch, pa.Table]
     return lambda epoch, changes: function(epoch, frame_of(spark, changes))
 
 
-def tell_last(told: Sequence[AnswerFeed]) -> None:
-    """Call back for what has been committed on the way out."""
-    for answers in told:
-        answers.tell()
+def call_back_last(feeds: Sequence[AnswerFeed]) -> None:
+    """Call the callbacks for epochs that were committed on the way out."""
+    for answers in feeds:
+        answers.call_back()

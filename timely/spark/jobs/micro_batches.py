@@ -1,18 +1,18 @@
-"""A structured stream: each micro-batch is an epoch, and the number of the one is that of the other.
+"""A structured stream: each micro-batch is an epoch, with the same number.
 
-What the workers know ends with them, and Spark gives a batch that it holds to be done only once. So the rows
-of each batch are written beside the change log before they are sent:
+The state of the workers ends with them, and Spark delivers a batch that it considers done only once. So this
+module writes the rows of each batch beside the change log before it sends them:
 
-    DIR/stream/checkpoint/       Spark's: how far it has read
+    DIR/stream/checkpoint/       Spark's checkpoint: how far it has read
     DIR/stream/rows/epoch-…/     the rows of each batch
 
-    batch k arrives    k < next: it is committed, nothing happens · k > next: batches are missing, refused
-                       k = next: written, sent, sealed, answered, committed; then Spark may go on
-    started again      what was written of batches that all outputs have committed is summed up in one epoch,
-                       those that some have committed follow one by one; then Spark goes on
+    batch k arrives    k < next: it is committed, do nothing · k > next: batches are missing, refuse it
+                       k = next: write, send, seal, answer, commit; then Spark goes on
+    restart            feed the stored rows of batches that all outputs have committed as a sum in one epoch,
+                       then those that only some have committed, one by one; then Spark goes on
 
-Spark repeats a batch that it does not know to be done: its commit comes after ours. Without a folder in
-`outputs` nothing is written, and a job that is started again reads the stream from its beginning.
+Spark repeats a batch that it does not know to be done: it records a batch after we have committed it. Without
+a folder in `outputs` nothing is written, and a restarted job reads the stream from its beginning.
 """
 
 from __future__ import annotations
@@ -38,10 +38,19 @@ from timely.spark.delivering import TargetFactory
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError, OutputError, first_line
 from timely.spark.frames import quoted, read_folders, same_in_spark
-from timely.spark.lost import quiet_about_lost_java, spark_lost, spark_said
+from timely.spark.lost import quiet_about_lost_java, spark_errors_as, spark_lost
 
 from .feeding import lay_out
-from .following import AnswerFeed, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
+from .following import (
+    AnswerFeed,
+    Job,
+    OneOutput,
+    answers_of,
+    call_back_last,
+    first_needed,
+    follow,
+    opened_outputs,
+)
 from .outputs import Target
 from .querying import Query, installed
 from .shown import Screen
@@ -55,24 +64,25 @@ _FOREVER = 1 << 62
 
 @dataclass(frozen=True)
 class MicroBatches:
-    """Made by `micro_batches`."""
+    """The result of `micro_batches`."""
 
     every: str
 
 
 def micro_batches(every: str | None = None) -> MicroBatches:
-    """Epochs are the micro-batches of a stream; goes on until it is stopped, or the stream is.
+    """Let `run` follow the micro-batches of a stream, as epochs, until it, or the stream, is stopped.
 
-    `every`: how long a batch takes at least, such as "10 seconds"; without it the next one begins when the
-    last is done. `run` without `epochs=micro_batches(…)` takes what a stream has by now, and returns.
+    `every`: the least time from one batch to the next, such as "10 seconds"; without it the next batch begins
+    when the last is done. Without `epochs=micro_batches(…)` `run` takes the rows that a stream has by now,
+    and returns.
     """
     return MicroBatches(every or "0 seconds")
 
 
 def stream_of(inputs: Mapping[str, DataFrame], epochs: object, window: object) -> str | None:
-    """The name of the input that is a stream; None if there is none.
+    """Return the name of the input that is a stream; None if there is none.
 
-    Raises MisuseError for more than one, and for epochs that are made of something else.
+    Raises MisuseError for more than one stream, and for a stream whose epochs are not its micro-batches.
     """
     streams = [name for name, frame in inputs.items() if frame.isStreaming]
     if not streams:
@@ -94,7 +104,7 @@ def stream_of(inputs: Mapping[str, DataFrame], epochs: object, window: object) -
 
 @dataclass(frozen=True)
 class _Batches:
-    """A calendar without an end, or, of what has been written, with one."""
+    """The calendar of a stream: without an end, or, for stored batches, with one."""
 
     stream: str
     count: int = _FOREVER
@@ -113,7 +123,7 @@ class _Batches:
 
 @dataclass
 class _Follower:
-    """Takes the micro-batches; `next` is the epoch that is open."""
+    """Takes the micro-batches; `next` is the open epoch, `rows_folder` has the stored rows of each batch."""
 
     stream: str
     frames: Mapping[str, DataFrame]
@@ -122,12 +132,12 @@ class _Follower:
     answers: AnswerFeed
     outputs: list[OneOutput]
     target: TargetFactory
-    written: Path | None
+    rows_folder: Path | None
     next: int = 0
     failure: BaseException | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """One batch; what goes wrong is kept, for Spark tells it as a text."""
+        """Take one batch. Keep its error in `failure`, since Spark reports errors as text only."""
         try:
             if number > self.next:
                 raise _missing(self.stream, number, self.next)
@@ -137,12 +147,13 @@ class _Follower:
             self.failure = failure
             raise
 
-    def take_written(self, committed: int, wants: int) -> None:
-        """Feed what was written of the batches that some output has committed; those before `wants` all have
-        committed, and nobody needs them one by one.
+    def take_stored(self, committed: int, wants: int) -> None:
+        """Feed the stored rows of the `committed` batches that some output has committed.
+
+        All outputs have committed the batches before `wants`, so these are fed as one sum.
         """
         inputs = dict(self.frames)
-        folder = self.written
+        folder = self.rows_folder
         assert folder is not None
         there = [folder / _batch_name(number) for number in range(committed)]
         missing = [path for path in there if not path.is_dir()]
@@ -154,7 +165,7 @@ class _Follower:
             )
         spark = self.frames[self.stream].sparkSession
         batches = _Batches(self.stream, committed)
-        with spark_said(f"what was written of the stream {self.stream!r} cannot be read"):
+        with spark_errors_as(f"what was written of the stream {self.stream!r} cannot be read"):
             inputs[self.stream] = read_folders(spark, *there)
             layout = lay_out(inputs, self.fields, batches, self.diff, wants)
         try:
@@ -165,8 +176,8 @@ class _Follower:
 
     def _take(self, batch: DataFrame, number: int) -> None:
         self.answers.screen.waits("Spark, to read a batch")
-        self.answers.screen.spent()  # what was before has nothing to do with this batch
-        with spark_said(f"batch {number} of the stream {self.stream!r} cannot be read"):
+        self.answers.screen.spent()  # drop the times before this batch
+        with spark_errors_as(f"batch {number} of the stream {self.stream!r} cannot be read"):
             rows = self._write(batch, number)
             inputs = {self.stream: rows} if number else {**self.frames, self.stream: rows}
             layout = lay_out(inputs, self.fields, _Batches(self.stream, number + 1), self.diff)
@@ -180,20 +191,22 @@ class _Follower:
         for output in self.outputs:
             for sink in output.sinks:
                 sink.flush()
-        self.answers.tell()
+        self.answers.call_back()
         self.next = number + 1
 
     def _write(self, batch: DataFrame, number: int) -> DataFrame:
-        """The rows of a batch at their epoch, from where they are kept."""
+        """Store the rows of a batch, with their epoch, and return them as read from there; without a folder
+        return them unstored.
+        """
         names = [name for name in (*self.fields[self.stream].names, self.diff) if name in batch.columns]
         rows = batch.select(*map(quoted, names), F.lit(number).cast("bigint").alias(EPOCH))
-        if self.written is None:
+        if self.rows_folder is None:
             return rows
-        staged, kept = self.written / "_staging", self.written / _batch_name(number)
+        staged, stored = self.rows_folder / "_staging", self.rows_folder / _batch_name(number)
         rows.write.mode("overwrite").parquet(str(staged))
-        shutil.rmtree(kept, ignore_errors=True)  # of a run that ended before the commit
-        staged.replace(kept)
-        return read_folders(batch.sparkSession, kept)
+        shutil.rmtree(stored, ignore_errors=True)  # left by a run that ended before the commit
+        staged.replace(stored)
+        return read_folders(batch.sparkSession, stored)
 
 
 def follow_stream(
@@ -206,7 +219,7 @@ def follow_stream(
     workers: int | timely.Cluster,
     screen: Screen,
 ) -> list[OneOutput]:
-    """Follow the query over the micro-batches of `stream` until it ends; returns the outputs."""
+    """Follow the query over the micro-batches of `stream` until it ends; return the outputs."""
     spark = frames[stream].sparkSession
     quiet_about_lost_java(spark.sparkContext)
     same = same_in_spark(spark, query.fields[stream].names)
@@ -215,9 +228,9 @@ def follow_stream(
             f"input {stream!r} has the columns {same[0]!r} and {same[1]!r}, which Spark takes for one where "
             "it writes the rows of a stream. Rename one: toDF('a', 'b', …)"
         )
-    told: list[AnswerFeed] = []
+    feeds: list[AnswerFeed] = []
     with ExitStack() as stack:
-        stack.callback(tell_last, told)
+        stack.callback(call_back_last, feeds)
         job = Job(spark, query, _Batches(stream))
         opened = stack.enter_context(opened_outputs(job, targets))
         logs = [sink for output in opened for sink in output.sinks if isinstance(sink, FolderSink)]
@@ -227,22 +240,22 @@ def follow_stream(
             )
         folder = _folder_of(logs)
         committed = max((sink.wants for sink in logs if sink.keep != "snapshot"), default=0)
-        wants = min(committed, first_wanted(opened))
+        wants = min(committed, first_needed(opened))
         done = 0 if folder is None else _done_by_spark(folder / "checkpoint")
         if done > committed:
             raise _missing(stream, done, committed)
         cluster, flow = stack.enter_context(installed(query, workers))
         answers = answers_of(flow, opened, screen, wants)
-        told.append(answers)
+        feeds.append(answers)
         target = cluster.append_target(flow.index)
-        written = None if folder is None else folder / "rows"
-        follower = _Follower(stream, frames, query.fields, diff, answers, opened, target, written)
+        rows_folder = None if folder is None else folder / "rows"
+        follower = _Follower(stream, frames, query.fields, diff, answers, opened, target, rows_folder)
         if committed:
-            follower.take_written(committed, wants)
-        place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="naiad-stream-")))
-        with spark_said(f"the stream {stream!r} cannot be started"):
+            follower.take_stored(committed, wants)
+        base = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="naiad-stream-")))
+        with spark_errors_as(f"the stream {stream!r} cannot be started"):
             writer = frames[stream].writeStream.foreachBatch(follower)
-            writer = writer.option("checkpointLocation", str(place / "checkpoint"))
+            writer = writer.option("checkpointLocation", str(base / "checkpoint"))
             if isinstance(epochs, MicroBatches):
                 writer = writer.trigger(processingTime=epochs.every)
             else:
@@ -254,27 +267,29 @@ def follow_stream(
 
 
 def _folder_of(logs: Sequence[FolderSink]) -> Path | None:
-    """Where the stream is kept: in the output that has it already, or in the first that has a change log."""
+    """Return the folder for the stream's checkpoint and rows: the one that some output has already, or else
+    one in the first output with a change log; None without such outputs.
+    """
     folders = [sink.folder / "stream" for sink in sorted(logs, key=lambda sink: sink.keep == "snapshot")]
     there = [folder for folder in folders if folder.exists()]
     return next(iter([*there, *folders]), None)
 
 
 def _done_by_spark(checkpoint: Path) -> int:
-    """The batch behind the last one that Spark holds to be done."""
+    """Return the number after that of the last batch that Spark considers done."""
     numbers = [int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdecimal()]
     return max(numbers, default=-1) + 1
 
 
-def _missing(stream: str, number: int, wanted: int) -> OutputError:
+def _missing(stream: str, number: int, next_number: int) -> OutputError:
     return OutputError(
-        f"batch {number} of {stream!r} comes where {wanted} is next: batches are missing, since outputs and "
-        "checkpoint are not of one run. Remove the folder, or give another"
+        f"batch {number} of {stream!r} comes where {next_number} is next: batches are missing, since outputs "
+        "and checkpoint are not of one run. Remove the folder, or give another"
     )
 
 
 def _wait(query: StreamingQuery, follower: _Follower, screen: Screen) -> None:
-    """Until the stream ends, or a batch fails: then that is raised."""
+    """Wait until the stream ends; if a batch fails, raise its error."""
     try:
         while not query.awaitTermination(_LOOK_SECONDS):
             if query.status["message"].startswith("Waiting"):
@@ -285,7 +300,7 @@ def _wait(query: StreamingQuery, follower: _Follower, screen: Screen) -> None:
         lost = spark_lost(error)
         raise lost or InputFormatError(f"the stream {follower.stream!r}: {first_line(error)}") from None
     finally:
-        with suppress(Exception):  # it has ended, or Java has
+        with suppress(Exception):  # the query has ended, or Java has
             query.stop()
 
 

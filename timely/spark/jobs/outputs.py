@@ -1,12 +1,12 @@
-"""What `outputs=` may say: where the answers of a query go.
+"""The values of `outputs=`: where the answers of a query go.
 
     outputs="folder"                                  the only output: its change log and its last snapshot
     outputs={"totals": "folder", "alarms": ring}      by the name of the output: a folder, a function
     outputs={"totals": [to_parquet("folder", keep="changes"), to_table("totals"), to_callback(show)]}
 
 A folder or a table has the change log (columns, `epoch`, `diff`; one commit for each epoch), the snapshot as
-of the last epoch, or both, and what each epoch stands for. A function is called with epoch and changes once
-the epoch is committed everywhere else.
+of the last epoch, or both, and the value of each epoch. A function is called with epoch and changes once the
+epoch is committed in all folders and tables.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Keep = Literal["both", "changes", "snapshot"]
 
 
 class Epoch(int):
-    """The number of an epoch, with what is known of it.
+    """The number of an epoch, with its value, sizes and durations.
 
-    `value`: what it stands for, a value of the column or the end of the window. `entered`, `left`: rows of
-    all inputs that have come and gone in it. `seconds`: from its seal to its answers. `spent`: seconds from
-    the start of its batch (or from the epoch before) to its commit, by what was waited for: "Spark, to read
-    a batch", "Spark, to send rows", "workers", "Spark, to commit".
+    `value`: a value of the column, or the end of the window. `entered`, `left`: the numbers of rows of all
+    inputs that have come and gone in it. `seconds`: from its seal to its answers. `spent`: seconds from the
+    start of its batch (or from the epoch before) to its commit, by what the job waited for: "Spark, to read a
+    batch", "Spark, to send rows", "workers", "Spark, to commit".
     """
 
     value: object = None
@@ -55,20 +55,20 @@ class Epoch(int):
 
     @classmethod
     def of(cls, number: int, value: object, sizes: tuple[int, int], seconds: float) -> Epoch:
-        """The epoch of that number."""
-        made = cls(number)
-        made.value, (made.entered, made.left), made.seconds = value, sizes, seconds
-        return made
+        """Return the epoch of that number; `sizes` are `entered` and `left`."""
+        epoch = cls(number)
+        epoch.value, (epoch.entered, epoch.left), epoch.seconds = value, sizes, seconds
+        return epoch
 
     def spend(self, more: Mapping[str, float]) -> None:
-        """Add to `spent`."""
+        """Add these seconds to `spent`."""
         spent = self.spent
         self.spent = {what: spent.get(what, 0.0) + more.get(what, 0.0) for what in [*spent, *more]}
 
 
 @dataclass(frozen=True)
 class ToParquet:
-    """Made by `to_parquet`."""
+    """The result of `to_parquet`."""
 
     folder: Path
     keep: Keep
@@ -77,7 +77,7 @@ class ToParquet:
 
 @dataclass(frozen=True)
 class ToTable:
-    """Made by `to_table`."""
+    """The result of `to_table`."""
 
     name: str
     keep: Keep
@@ -85,7 +85,7 @@ class ToTable:
 
 @dataclass(frozen=True)
 class ToCallback:
-    """Made by `to_callback`."""
+    """The result of `to_callback`."""
 
     function: Callable[[Epoch, pa.Table], object] | Callable[[Epoch, DataFrame], object]
     as_frame: bool
@@ -97,18 +97,18 @@ Target = ToParquet | ToTable | ToCallback
 def to_parquet(
     folder: str | Path, keep: Keep = "both", *, job: Mapping[str, object] | None = None
 ) -> ToParquet:
-    """Parquet below `folder`, on this machine's file system: `changes`, `snapshot`, `epochs`.
+    """Write Parquet below `folder`, on this machine's file system: `changes`, `snapshot`, `epochs`.
 
-    `job` says, in plain values, what else makes the results those of another job: started again with another
-    one, the folder is refused.
+    `job` holds further plain values that identify the job: if a run with another `job` uses the folder, it is
+    refused.
     """
     _check_keep(keep)
     return ToParquet(Path(folder), keep, dict(job or {}))
 
 
 def to_table(name: str, keep: Keep = "both") -> ToTable:
-    """Tables of Spark's catalog, in Parquet where the database of `name` lies: `name` (the snapshot),
-    `name`_changes, `name`_epochs.
+    """Write tables of Spark's catalog, in Parquet at the location of the database of `name`: `name` (the
+    snapshot), `name`_changes, `name`_epochs.
     """
     _check_keep(keep)
     return ToTable(name, keep)
@@ -119,10 +119,10 @@ def to_callback(
     *,
     as_frame: bool = False,
 ) -> ToCallback:
-    """Calls `function(epoch, changes)` in the driver for every epoch in order, once it is committed
-    elsewhere; changes are an Arrow table, or a DataFrame.
+    """Call `function(epoch, changes)` in the driver for every epoch in order, once it is committed in all
+    folders and tables; changes are an Arrow table, or a DataFrame if `as_frame`.
 
-    A job that is started again calls it from epoch 0 on: it is for who has no memory of the last time.
+    A restarted job calls it from epoch 0 on, so it must not rely on calls of the last run.
     """
     if not callable(function):
         raise MisuseError(f"a callback is a function of an epoch and its changes, not {function!r:.100}")
@@ -130,7 +130,9 @@ def to_callback(
 
 
 def targets_of(outputs: object, names: list[str]) -> dict[str, list[Target]]:
-    """The targets of each output of the query, all of `names`; raises MisuseError for what is none."""
+    """Return the targets of each output in `names`; raises MisuseError for unknown names and invalid
+    targets.
+    """
     if outputs is None:
         return {name: [] for name in names}
     if not isinstance(outputs, Mapping):
@@ -143,34 +145,34 @@ def targets_of(outputs: object, names: list[str]) -> dict[str, list[Target]]:
     unknown = [str(name) for name in outputs if name not in names]
     if unknown:
         raise MisuseError(f"the query puts out {', '.join(names)}, and nothing called {', '.join(unknown)}")
-    found = {name: _each(outputs.get(name)) for name in names}
-    places = [place for targets in found.values() for place in map(_place, targets) if place is not None]
-    twice = [place for place in places if places.count(place) > 1]
+    by_name = {name: _each(outputs.get(name)) for name in names}
+    locations = [each for targets in by_name.values() for each in map(_location, targets) if each is not None]
+    twice = [location for location in locations if locations.count(location) > 1]
     if twice:
         raise MisuseError(f"two outputs go to {twice[0]}: give each a place of its own")
-    return found
+    return by_name
 
 
-def _each(said: object) -> list[Target]:
-    if said is None:
+def _each(value: object) -> list[Target]:
+    if value is None:
         return []
-    return [_one(each) for each in said] if isinstance(said, list | tuple) else [_one(said)]
+    return [_one(each) for each in value] if isinstance(value, list | tuple) else [_one(value)]
 
 
-def _one(said: object) -> Target:
-    if isinstance(said, Target):
-        return said
-    if isinstance(said, str | Path):
-        return to_parquet(said)
-    if callable(said):
-        return to_callback(said)
+def _one(value: object) -> Target:
+    if isinstance(value, Target):
+        return value
+    if isinstance(value, str | Path):
+        return to_parquet(value)
+    if callable(value):
+        return to_callback(value)
     raise MisuseError(
         "an output goes to a folder, a function, or timely.spark.to_parquet, to_table or to_callback, not "
-        f"to {said!r:.100}"
+        f"to {value!r:.100}"
     )
 
 
-def _place(target: Target) -> str | None:
+def _location(target: Target) -> str | None:
     if isinstance(target, ToParquet):
         return str(target.folder.expanduser().absolute())
     return f"the table {target.name}" if isinstance(target, ToTable) else None

@@ -1,10 +1,11 @@
-"""From the user's query to a dataflow: what it takes, what it puts out, and which query it is.
+"""From the user's query to a dataflow: its inputs, its outputs, and its identity.
 
     a function of collections       its inputs have the columns of the DataFrames
     a builder, "module:function"    declares its inputs; the DataFrames must have their columns
-    collections                     that are written already, over a `timely.Dataflow`; the same
+    collections                     built already, over a `timely.Dataflow`; the DataFrames must fit them, too
 
-`differential` writes queries, and nothing of `timely` imports it: what is needed of it is loaded by its name.
+Queries are written with `differential`, which nothing in `timely` imports: this module loads the functions
+that it needs by their names.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class _Described(Protocol):
 
 @dataclass(frozen=True)
 class Query:
-    """A query that fits its inputs: what to install, the columns of each input, and of each output.
+    """A query that fits its inputs: the builder to install, the columns of each input, and of each output.
 
-    `identity` is the same for the same query, in every process.
+    `identity` is the same for the same query in every process.
     """
 
     build: str | Builder
@@ -53,7 +54,7 @@ class Query:
     identity: str
 
     def forms(self) -> dict[str, SparkForm]:
-        """How each output's tables become what Spark can hold."""
+        """Return for each output the converter of its tables to types that Spark has."""
         nested = nested_types(self.fields)
         unpack = cast(
             "Callable[[bytes], object]", _of_differential("differential.columns.symbols.packing:unpack")
@@ -62,33 +63,34 @@ class Query:
 
 
 def query_of(query: object, inputs: Mapping[str, DataFrame], beside: Iterable[str]) -> Query:
-    """`query` over these inputs, whose columns `beside` say when rows come.
+    """Return `query` over these inputs, whose columns `beside` determine when and how often rows come.
 
-    Calls it once, here. Raises what the query raises, with its line, and InputFormatError or MisuseError if
-    it and the inputs do not fit.
+    Calls the query once, in this process. Raises the error of the query, with its line, and InputFormatError
+    or MisuseError if query and inputs do not fit.
     """
     beside = list(beside)
     build: str | Builder
     if isinstance(query, str) or is_marked(query):
         build = query if isinstance(query, str) else cast("Builder", query)
         called = build if isinstance(build, str) else build.__name__
-        told = _described(load_builder(build) if isinstance(build, str) else build, called)
-        fields = _fitting(told, inputs, beside)
-        return Query(build, called, fields, told.outputs, told.identity)
+        description = _described(load_builder(build) if isinstance(build, str) else build, called)
+        fields = _fitting(description, inputs, beside)
+        return Query(build, called, fields, description.outputs, description.identity)
     if callable(query):
         fields = {name: input_fields(name, frame, beside) for name, frame in inputs.items()}
         build = cast("Builder", _of_differential(f"{_QUERIES}:as_builder")(query, fields))
-        with _telling_of(beside):
-            told = _described(build, build.__name__)
-        return Query(build, build.__name__, fields, told.outputs, told.identity)
+        with _noting(beside):
+            description = _described(build, build.__name__)
+        return Query(build, build.__name__, fields, description.outputs, description.identity)
     build = cast("Builder", _of_differential(f"{_QUERIES}:again")(query))
-    told = _described(build, "query")
-    return Query(build, "query", _fitting(told, inputs, beside), told.outputs, told.identity)
+    description = _described(build, "query")
+    fields = _fitting(description, inputs, beside)
+    return Query(build, "query", fields, description.outputs, description.identity)
 
 
 @contextmanager
-def _telling_of(beside: Sequence[str]) -> Iterator[None]:
-    """A column that is missed in the query may be one that says when rows come: then that is said, too."""
+def _noting(beside: Sequence[str]) -> Iterator[None]:
+    """Add a note to an error about a missing column if that is one of `beside`, which a query cannot use."""
     try:
         yield
     except TimelyError as error:
@@ -103,18 +105,22 @@ def _telling_of(beside: Sequence[str]) -> Iterator[None]:
 
 
 def _fitting(
-    told: _Described, inputs: Mapping[str, DataFrame], beside: Iterable[str]
+    description: _Described, inputs: Mapping[str, DataFrame], beside: Iterable[str]
 ) -> dict[str, T.StructType]:
-    missing = [name for name in told.inputs if name not in inputs]
-    unknown = [name for name in inputs if name not in told.inputs]
+    missing = [name for name in description.inputs if name not in inputs]
+    unknown = [name for name in inputs if name not in description.inputs]
     if missing or unknown:
         what = f"no DataFrame for {', '.join(missing)}" if missing else f"no input {', '.join(unknown)}"
-        raise MisuseError(f"the query takes {', '.join(told.inputs) or 'nothing'}; there is {what}")
-    return {name: fitted_fields(name, frame, told.inputs[name], beside) for name, frame in inputs.items()}
+        raise MisuseError(f"the query takes {', '.join(description.inputs) or 'nothing'}; there is {what}")
+    return {
+        name: fitted_fields(name, frame, description.inputs[name], beside) for name, frame in inputs.items()
+    }
 
 
 def _described(build: Builder, called: str) -> _Described:
-    """What the query says when it is called; an error that is not ours is told with its line, in one line."""
+    """Call the query and return its description; turn an error of the user's code into one line that names
+    the line of the code.
+    """
 
     def plainly(dataflow: timely.Dataflow) -> None:
         try:
@@ -122,17 +128,16 @@ def _described(build: Builder, called: str) -> _Described:
         except TimelyError:
             raise
         except Exception as error:  # the user's own
-            said = traceback.format_exception_only(error)[-1].strip()
+            message = traceback.format_exception_only(error)[-1].strip()
             which = "the query" if called == "query" else f"the query {called}"  # a lambda has no name
-            raise MisuseError(f"{which} failed at {site_of(error)}: {said}") from None
+            raise MisuseError(f"{which} failed at {site_of(error)}: {message}") from None
 
     dataflow = build_dataflow(plainly, called, {})
-    told = cast("Callable[[timely.Dataflow], _Described]", _of_differential(f"{_QUERIES}:described"))(
-        dataflow
-    )
-    if not told.outputs:
+    describe = cast("Callable[[timely.Dataflow], _Described]", _of_differential(f"{_QUERIES}:described"))
+    description = describe(dataflow)
+    if not description.outputs:
         raise MisuseError(f"the query {called} puts nothing out: end it with collection.output('name')")
-    return told
+    return description
 
 
 def _of_differential(spec: str) -> Builder:
@@ -141,7 +146,9 @@ def _of_differential(spec: str) -> Builder:
 
 @contextmanager
 def installed(query: Query, workers: int | timely.Cluster) -> Iterator[tuple[timely.Cluster, timely.Flow]]:
-    """The query on workers that end with the block, or on those of the caller, where it ends."""
+    """Install the query inside the block: on new workers, which end with the block, or on those of the
+    caller, where it is uninstalled at the end.
+    """
     if isinstance(workers, int):
         with timely.connect(workers=workers) as cluster:
             yield cluster, cluster.install(query.build)
@@ -151,8 +158,8 @@ def installed(query: Query, workers: int | timely.Cluster) -> Iterator[tuple[tim
         yield workers, flow
     except PeerError:
         if isinstance(workers, ScheduledCluster):
-            workers.check()  # an executor that fed it knows only that a worker is gone, and this one why
+            workers.check()  # an executor knows only that a worker is gone; this call raises the reason
         raise
     finally:
-        with suppress(TimelyError):  # it has ended, or its cluster has: that is what is told
+        with suppress(TimelyError):  # the flow or its cluster has ended: the error of that is raised already
             flow.uninstall()

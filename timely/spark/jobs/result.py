@@ -1,7 +1,6 @@
-"""What a job leaves in the hand of its caller: the answers as DataFrames.
+"""The result of a job: the answers as DataFrames.
 
-Without outputs they are kept in the driver's memory; of outputs in folders and tables they are read from
-there.
+Without outputs they are in the driver's memory; those of outputs in folders and tables are read from there.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ __all__ = ["Result"]
 class Result:
     """The answers of `timely.spark.run`, by the names of the query's outputs.
 
-    `epochs`: how many there are, None of a stream; `values`: what each stands for, or None. `seconds`: how
-    long the run has waited for what.
+    `epochs`: the number of epochs, None for a stream; `values`: the value of each epoch, or None. `seconds`:
+    how long the run has waited, by what it waited for.
     """
 
     def __init__(
@@ -40,22 +39,22 @@ class Result:
 
     @property
     def names(self) -> list[str]:
-        """The outputs of the query."""
+        """The names of the query's outputs."""
         return list(self._sinks)
 
     def table(self, name: str | None = None) -> DataFrame:
-        """The rows of an output as of the last epoch; its name may be left out if there is one only.
+        """Return the rows of an output as of the last epoch; its name may be left out if there is one only.
 
-        Raises MisuseError if it went to callbacks alone.
+        Raises MisuseError if the output went to callbacks alone.
         """
         return self._sink(name).snapshot()
 
     def changes(self, name: str | None = None) -> DataFrame:
-        """The change log of an output: its columns, `epoch`, `diff`."""
+        """Return the change log of an output: its columns, `epoch`, `diff`."""
         return self._sink(name).changes()
 
     def to_df(self, name: str | None = None) -> DataFrame:
-        """The same as `table`."""
+        """Return the same as `table`."""
         return self.table(name)
 
     if not TYPE_CHECKING:

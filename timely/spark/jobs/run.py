@@ -1,9 +1,9 @@
-"""`timely.spark.run`: what the one call means, and what it starts and ends.
+"""`timely.spark.run`: the steps of the call.
 
-1  the query is called with collections that have the DataFrames' columns; outputs are opened and checked
-2  Spark lays the rows out by epoch, while the workers start
-3  chunk by chunk executors send them; each epoch is sealed, answered, committed
-4  snapshots are written; workers that the call has started end
+1  call the query with collections that have the DataFrames' columns; open and check the outputs
+2  let Spark lay the rows out by epoch, while the workers start
+3  chunk by chunk let executors send them; seal, answer and commit each epoch
+4  write snapshots; end the workers that the call has started
 """
 
 from __future__ import annotations
@@ -19,12 +19,21 @@ from pyspark.sql import DataFrame
 import timely
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError
-from timely.spark.lost import java_watched, spark_said, told_alone
-from timely.user_code.short_traces import told_shortly
+from timely.spark.lost import java_watched, own_errors_only, spark_errors_as
+from timely.user_code.short_traces import shortened_traces
 
 from .calendar import calendar_of
 from .feeding import Layout, lay_out
-from .following import AnswerFeed, Job, OneOutput, answers_of, first_wanted, follow, opened_outputs, tell_last
+from .following import (
+    AnswerFeed,
+    Job,
+    OneOutput,
+    answers_of,
+    call_back_last,
+    first_needed,
+    follow,
+    opened_outputs,
+)
 from .micro_batches import MicroBatches, follow_stream, stream_of
 from .outputs import Target, targets_of
 from .querying import installed, query_of
@@ -54,50 +63,52 @@ def run(
         answer.changes().show()                                       # columns, epoch, diff
 
     query       a function that takes a collection for each input, by name, and returns one collection (the
-                output "result") or a dict of them; it is called in this process, and its plan travels. Or a
-                builder (`@timely.builder`, "module:function") that declares inputs and outputs itself, or
-                collections that are written already.
-    inputs      DataFrames by name. Columns, types and nullability are taken over; those that `epochs`,
-                `window` and `diff` name are no columns of the collection.
+                output "result") or a dict of them; it is called in this process, and its plan is sent to the
+                workers. Or a builder (`@timely.builder`, "module:function") that declares inputs and outputs
+                itself, or collections that are built already.
+    inputs      DataFrames by name. The collections take over their columns, types and nullability, without
+                the columns that `epochs`, `window` and `diff` name.
     epochs      a column whose different values, in their order, are the epochs. One of the inputs may be a
-                stream: then micro-batches are, those of what it has by now, or all of `micro_batches()`.
-    window      `timely.spark.sliding`, `tumbling` or `growing` over a column of times. Without either: one
-                epoch. An input that has no such column is there from the first epoch on.
-    diff        the name of a column that says how often a row comes, negative if it goes: whole numbers, or
+                stream: then its micro-batches are the epochs, up to the rows that it has by now, or for ever
+                with `micro_batches()`.
+    window      `timely.spark.sliding`, `tumbling` or `growing` over a column of times. Without `epochs` and
+                `window` there is one epoch. The rows of an input without that column come in the first epoch.
+    diff        the name of a column with how often a row comes, negative if it goes: whole numbers, or
                 'insert' and 'remove'.
     outputs     where answers go: a folder, a function of (epoch, changes), `to_parquet`,
-                `to_table`, `to_callback`, or a list of these; for several outputs a dict by name. Without:
-                nowhere but into what is returned, in the driver's memory.
-    workers     how many processes on this machine, which end with the call; or a cluster, on which the query
-                is installed, and uninstalled at the end.
-    progress    one line on the error stream while it runs, if that is a terminal.
+                `to_table`, `to_callback`, or a list of these; for several outputs a dict by name. Without it
+                answers go only to the result, in the driver's memory.
+    workers     the number of processes on this machine, which end with the call; or a cluster, on which the
+                query is installed, and uninstalled at the end.
+    progress    show one line on the error stream while the job runs, if that is a terminal.
 
-    Started again with the same outputs it goes on behind the last epoch that is committed in all of them; an
-    output of another query, other columns or other epochs is refused. If it fails, what it has started ends,
-    and what is committed stays.
+    If it is started again with the same outputs, it goes on after the last epoch that all of them have
+    committed; an output of another query, other columns or other epochs is refused. If it fails, the
+    processes that it has started end, and committed epochs stay.
 
-    Raises InputFormatError for inputs, MisuseError for what does not fit together, OutputError for outputs,
-    PeerError for a worker or Spark that is lost, and what the query raises; nothing of Spark is beside it.
-    Costs: one Spark job to lay out an input and to count it, one for a chunk of about 262,144 rows; then work
-    follows the change. Everything that has arrived for epochs to come waits in the workers.
+    Raises InputFormatError for inputs, MisuseError for arguments that do not fit together, OutputError for
+    outputs, PeerError for a worker or Spark that is lost, and the error of the query; the traceback shows no
+    errors of Spark. Costs: one Spark job to lay out and count an input, and one for each chunk of about
+    262,144 rows; after that the work is proportional to the changes. Rows that have arrived for later epochs
+    wait in the workers.
     """
-    with told_shortly(), told_alone(), java_watched(), Screen(progress) as screen:
+    with shortened_traces(), own_errors_only(), java_watched(), Screen(progress) as screen:
         frames = _checked(inputs)
         _check_window(window)
         _check_epochs(epochs)
         _check_diff(frames, epochs, window, diff)
         stream = stream_of(frames, epochs, window)
         beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
-        asked = query_of(query, frames, beside)
-        targets = targets_of(outputs, list(asked.outputs))
+        fitted = query_of(query, frames, beside)
+        targets = targets_of(outputs, list(fitted.outputs))
         if stream is not None:
-            opened = follow_stream(stream, frames, asked, targets, epochs, diff, workers, screen)
+            opened = follow_stream(stream, frames, fitted, targets, epochs, diff, workers, screen)
             return _result(opened, screen)
         assert not isinstance(epochs, MicroBatches)
         screen.waits("Spark, to find epochs")
-        with spark_said("the inputs cannot be read"):
+        with spark_errors_as("the inputs cannot be read"):
             calendar = calendar_of(frames, epochs, window)
-        job = Job(next(iter(frames.values())).sparkSession, asked, calendar)
+        job = Job(next(iter(frames.values())).sparkSession, fitted, calendar)
         return _follow_frames(job, frames, targets, diff, workers, screen)
 
 
@@ -118,20 +129,20 @@ def _follow_frames(
     workers: int | timely.Cluster,
     screen: Screen,
 ) -> Result:
-    calendar, told = job.calendar, list[AnswerFeed]()
+    calendar, feeds = job.calendar, list[AnswerFeed]()
     with ExitStack() as stack:
-        stack.callback(tell_last, told)  # after the sinks below have committed what they had
+        stack.callback(call_back_last, feeds)  # runs after the sinks below have committed their epochs
         opened = stack.enter_context(opened_outputs(job, targets))
-        wants = min(calendar.count, first_wanted(opened))
+        wants = min(calendar.count, first_needed(opened))
         screen.total(calendar.count, done=wants)
         screen.waits("workers to start, Spark to lay out rows")
         laid = partial(lay_out, frames, job.query.fields, calendar, diff, wants)
         with _meanwhile(laid) as layout_of, installed(job.query, workers) as (cluster, flow):
-            with spark_said("the inputs cannot be laid out"):
+            with spark_errors_as("the inputs cannot be laid out"):
                 layout = layout_of()
-            told.append(answers_of(flow, opened, screen, wants))
-            follow(layout, told[0], cluster.append_target(flow.index), calendar)
-            told[0].finish()
+            feeds.append(answers_of(flow, opened, screen, wants))
+            follow(layout, feeds[0], cluster.append_target(flow.index), calendar)
+            feeds[0].finish()
     values = calendar.values()
     return _result(opened, screen, calendar.count, None if values is None else values.to_pylist())
 
@@ -199,8 +210,8 @@ def _check_diff(inputs: Mapping[str, DataFrame], epochs: object, window: Window 
 
 @contextmanager
 def _meanwhile(lay_out: Callable[[], Layout]) -> Iterator[Callable[[], Layout]]:
-    """Lay rows out in a thread of its own; what is yielded waits for them. Spark forgets them at the end,
-    also if nobody has waited.
+    """Lay rows out in a thread of its own, and yield a function that waits for them. Spark drops them at the
+    end, also if that function was not called.
     """
     aside = ThreadPoolExecutor(1, "laying out")
     laid = aside.submit(lay_out)
@@ -208,7 +219,7 @@ def _meanwhile(lay_out: Callable[[], Layout]) -> Iterator[Callable[[], Layout]]:
         yield laid.result
     finally:
         laid.add_done_callback(_release)
-        aside.shutdown(wait=False)  # whoever leaves by an error does not wait for a job of Spark
+        aside.shutdown(wait=False)  # after an error do not wait for the job of Spark
 
 
 def _release(laid: Future[Layout]) -> None:

@@ -1,9 +1,9 @@
-"""One line on the screen while a job runs: how far it is, and what it waits for.
+"""One line on the screen while a job runs: its progress, and what it waits for.
 
     epoch 12 of 168 · 3,402 rows in · 98 changes · 0.4 s behind · waits for workers
 
-Written to the error stream, and only if that is a terminal: it is wiped away at the end. "Behind" is how long
-ago the rows of the epoch in hand had been sent.
+The line goes to the error stream, only if that is a terminal, and is erased at the end. "Behind" is the time
+since the rows of the current epoch were sent.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ __all__ = ["Screen"]
 
 
 class Screen:
-    """The line; a context manager. `wanted=False`: nothing is shown, whatever the terminal is.
+    """The line; a context manager. `is_shown=False`: show nothing, even on a terminal.
 
-    `seconds`: how long the job has waited for what, until now.
+    `seconds`: how long the job has waited so far, by what it waited for.
     """
 
     def __init__(
-        self, wanted: bool, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+        self, is_shown: bool, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         console = Console(stderr=True) if console is None else console
         self._spinner = Spinner("dots")
         self._live: Live | None = None
-        if wanted and console.is_terminal:
-            # What the program prints goes above the line; but never from a file or a pipe to the terminal.
+        if is_shown and console.is_terminal:
+            # Lines that the program prints go above this line, but only if its output is a terminal, too:
+            # rich would redirect a file or a pipe to the terminal.
             is_seen = sys.stdout.isatty()
             self._live = Live(self._spinner, console=console, transient=True, redirect_stdout=is_seen)
         self._clock = clock
@@ -57,35 +58,35 @@ class Screen:
             self._live.stop()
 
     def total(self, epochs: int | None, done: int = 0) -> None:
-        """How many epochs there will be, if that is known, and how many are done already."""
+        """Set the number of epochs, if that is known, and of those that are done already."""
         self._total, self._done = epochs, done
         self._show()
 
     def waits(self, what: str) -> None:
-        """What the job waits for now."""
+        """Note what the job waits for from now on."""
         self._count()
         self._waits = what
         self._show()
 
     def spent(self) -> dict[str, float]:
-        """Seconds since this was asked the last time, by what they were waited for."""
+        """Return the seconds since the last call, by what the job waited for."""
         self._count()
         spent, self._spent = self._spent, {}
         return spent
 
     def sent(self) -> None:
-        """Rows of the next epochs have been sent."""
+        """Note that the rows of the next epochs have been sent."""
         self._sent = self._clock()
 
     def done(self, epoch: int, rows: int, changes: int) -> None:
-        """An epoch is answered."""
+        """Note that an epoch is answered, with its numbers of rows and changes."""
         self._done = epoch + 1
         self._rows += rows
         self._changes += changes
         self._show()
 
     def line(self) -> str:
-        """What is shown."""
+        """Return the line."""
         if self._total is None and not self._done:
             return f"waits for {self._waits}"
         of = "" if self._total is None else f" of {self._total:,}"

@@ -1,15 +1,14 @@
-"""Where answers are kept: folders and tables with commits, or the memory of the driver.
+"""The sinks that store answers: folders and tables with commits, or the memory of the driver.
 
     DIR/changes/     the change log, one commit for each epoch          timely/spark/sink.py
     DIR/snapshot/    the rows as of the last epoch
-    DIR/epochs/      what each epoch stands for: its number, and the value of the column or the window's end
+    DIR/epochs/      the number and the value of each epoch: a value of the column, or the window's end
 
-    DIR/_job.json, _lock     whose folder it is, whatever is kept in it, and which run writes there
+    DIR/_job.json, _lock     the job of the folder, for any `keep`, and the lock of the run that writes there
 
-A sink says from which epoch on it has to be given changes (`wants`): behind those that an earlier run has
-committed. What is there already is held against what this run finds: the job's description, the values of
-epochs, and each row as of the last epoch that is committed. Without that, changes would be written behind a
-log that they do not join on to.
+`wants` of a sink is the first epoch whose changes it needs: the one after those that an earlier run has
+committed. A sink compares the committed state with this run: the job's description, the values of epochs, and
+each row as of the last committed epoch. Otherwise a run could append changes to a log that they do not fit.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, first_line
 from timely.spark.frames import frame_of, quoted, read_folders
-from timely.spark.lost import spark_said
+from timely.spark.lost import spark_errors_as
 from timely.spark.output_folder import OutputFolder
 from timely.spark.sink import ChangesSink, write_snapshot
 
 from .calendar import Calendar
 from .outputs import Keep, ToParquet, ToTable
 
-__all__ = ["FolderSink", "Kept", "Sink", "TableSink", "sink_of"]
+__all__ = ["FolderSink", "MemorySink", "Sink", "TableSink", "sink_of"]
 
 R = TypeVar("R")
 
 _NO_TABLE = "the collection holds rows a negative number of times, so it is no table: read changes()"
 _TABLES = {"": "snapshot", "_changes": "changes", "_epochs": "epochs"}
-"""What the name of a table ends with, and the folder that it is."""
+"""The suffix of a table's name, and the folder with its rows."""
 
 
 class Sink(Protocol):
     """Takes the changes of one output, epoch by epoch."""
 
     wants: int
-    """The first epoch that it has to be given; those before are committed."""
+    """The first epoch that it needs; those before are committed."""
 
     @property
     def committed(self) -> int:
@@ -62,47 +61,47 @@ class Sink(Protocol):
         """Take the changes of the next epoch, or of one that is committed already."""
         ...
 
-    def check_before(self, held: Callable[[], pa.Table]) -> None:
-        """The epoch before `wants` is answered: hold the rows as of it (columns, epoch, diff) against what is
-        committed.
+    def check_before(self, rows_before: Callable[[], pa.Table]) -> None:
+        """Compare the committed rows with those as of the epoch before `wants`, which `rows_before` returns
+        (columns, epoch, diff); that epoch has been answered.
         """
         ...
 
     def flush(self) -> None:
-        """Wait until what was handed over is committed."""
+        """Wait until the epochs handed over are committed."""
         ...
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
-        """All epochs have been handed over: commit them, and the snapshot, if that is kept."""
+        """After the last epoch was handed over: commit all epochs, and the snapshot, if the sink has one."""
         ...
 
     def close(self) -> None:
-        """Commit what has been handed over, and let go."""
+        """Commit the epochs handed over, and release the sink."""
         ...
 
     def snapshot(self) -> DataFrame:
-        """The rows as of the last epoch."""
+        """Return the rows as of the last epoch."""
         ...
 
     def changes(self) -> DataFrame:
-        """The change log."""
+        """Return the change log."""
         ...
 
 
-class Kept:
-    """Keeps everything in memory, for who has named no output."""
+class MemorySink:
+    """A sink in the driver's memory, for a run without outputs."""
 
     wants = 0
 
     def __init__(self, spark: SparkSession, nothing: pa.Table) -> None:
-        """`nothing`: a change log without rows."""
+        """Args: `nothing`: a change log without rows."""
         self._spark = spark
         self._log = [nothing]
         self._snapshot = nothing.drop_columns([EPOCH, DIFF])
 
     @property
     def committed(self) -> int:
-        """All that there will ever be."""
+        """More than any epoch: they are all committed at once."""
         return 1 << 62
 
     def commit(self, epoch: int, changes: pa.Table) -> None:
@@ -111,18 +110,18 @@ class Kept:
         if changes.num_rows:
             self._log.append(changes)
 
-    def check_before(self, held: Callable[[], pa.Table]) -> None:
-        """There is nothing before."""
+    def check_before(self, rows_before: Callable[[], pa.Table]) -> None:
+        """Do nothing: there are no earlier commits."""
 
     def flush(self) -> None:
-        """It is kept at once."""
+        """Do nothing: changes are committed at once."""
 
     def finish(self, snapshot: Callable[[], pa.Table]) -> None:
         """See `Sink`."""
         self._snapshot = snapshot()
 
     def close(self) -> None:
-        """It stays."""
+        """Do nothing: the result reads the rows later."""
 
     def snapshot(self) -> DataFrame:
         """See `Sink`."""
@@ -135,7 +134,9 @@ class Kept:
 
 
 class FolderSink:
-    """Parquet below a folder; raises OutputError if what is there is of another job, or of another input."""
+    """A sink of Parquet files below a folder; raises OutputError if they are of another job, or another
+    input.
+    """
 
     def __init__(
         self, spark: SparkSession, folder: Path, keep: Keep, job: Mapping[str, object], calendar: Calendar
@@ -165,15 +166,15 @@ class FolderSink:
         if self._log is not None:
             self._log.commit(int(epoch), changes)
 
-    def check_before(self, held: Callable[[], pa.Table]) -> None:
+    def check_before(self, rows_before: Callable[[], pa.Table]) -> None:
         """See `Sink`; costs a Spark job over the change log."""
         if self._log is None:
             return
-        with spark_said(f"{self.folder} cannot be held against this run", OutputError):
-            found = _difference(self.changes(), frame_of(self._spark, held()))
-        if found is None:
+        with spark_errors_as(f"{self.folder} cannot be held against this run", OutputError):
+            difference = _difference(self.changes(), frame_of(self._spark, rows_before()))
+        if difference is None:
             return
-        row, is_there = found
+        row, is_there = difference
         which = ("with", "that this run does not find") if is_there else ("without", "that this run finds")
         raise OutputError(
             f"{self.folder}: the epochs up to {self.wants - 1} are committed {which[0]} the row {row}, "
@@ -200,11 +201,11 @@ class FolderSink:
             self._whole.close()
 
     def progress(self) -> str:
-        """How far the commits have come, in words."""
+        """Return a sentence on how many epochs are committed; "" without a change log."""
         return "" if self._log is None else self._log.progress()
 
     def snapshot(self) -> DataFrame:
-        """See `Sink`; summed up from the change log, if only that is kept."""
+        """See `Sink`; computed from the change log if the folder has only that."""
         if self.keep != "changes":
             return read_folders(self._spark, self.folder / "snapshot")
         return _accumulated(self.changes())
@@ -216,7 +217,9 @@ class FolderSink:
         return read_folders(self._spark, self.folder / "changes")
 
     def _note_epochs(self, calendar: Calendar) -> None:
-        """Write what each epoch stands for, after a look at what those that are committed stood for."""
+        """Write the value of each epoch, after comparing those of committed epochs with the earlier
+        values.
+        """
         committed = 0 if self._log is None else self._log.committed
         if committed > calendar.count:
             raise OutputError(
@@ -238,14 +241,14 @@ class FolderSink:
 
 
 class TableSink(FolderSink):
-    """The same folders as tables of Spark's catalog, where the database of the table lies."""
+    """A sink of the same folders, at the location of the table's database, as tables of Spark's catalog."""
 
     def __init__(
         self, spark: SparkSession, target: ToTable, job: Mapping[str, object], calendar: Calendar
     ) -> None:
         self.name = target.name
         folder = _location(spark, target.name)
-        for suffix, part in _TABLES.items():  # after hours it is late to be told
+        for suffix, part in _TABLES.items():  # check now: at the end the error would come after all the work
             _check_table(spark, self.name + suffix, folder / part)
         super().__init__(spark, folder, target.keep, job, calendar)
 
@@ -266,7 +269,7 @@ class TableSink(FolderSink):
 def sink_of(
     spark: SparkSession, target: ToParquet | ToTable, job: Mapping[str, object], calendar: Calendar
 ) -> FolderSink:
-    """The sink of a target; `job` describes the query, its inputs and its epochs."""
+    """Return the sink of a target; `job` describes the query, its inputs and its epochs."""
     if isinstance(target, ToTable):
         return TableSink(spark, target, job, calendar)
     ours = job.keys() & target.job.keys()
@@ -283,11 +286,13 @@ def _accumulated(log: DataFrame) -> DataFrame:
     return summed.select(*by, F.explode(F.array_repeat(F.lit(0), times.cast("int")))).select(*by)
 
 
-def _difference(log: DataFrame, held: DataFrame) -> tuple[str, bool] | None:
-    """A row that is not as often in the sum of `log` as in `held`, and whether the log has more of it."""
+def _difference(log: DataFrame, rows: DataFrame) -> tuple[str, bool] | None:
+    """Return a row whose multiplicity in the sum of `log` is not that in `rows`, and whether the log has more
+    of it; None if there is none.
+    """
     names = [name for name in log.columns if name not in (EPOCH, DIFF)]
     by = [quoted(name) for name in names]
-    both = log.select(*by, DIFF).unionAll(held.select(*by, (-F.col(DIFF)).alias(DIFF)))
+    both = log.select(*by, DIFF).unionAll(rows.select(*by, (-F.col(DIFF)).alias(DIFF)))
     summed = both.groupBy(*by).agg(F.sum(DIFF).alias(DIFF)).where(F.col(DIFF) != 0)
     row = summed.first()
     if row is None:
@@ -297,7 +302,7 @@ def _difference(log: DataFrame, held: DataFrame) -> tuple[str, bool] | None:
 
 
 def _check_values(folder: Path, there: Path, values: pa.Array, committed: int) -> None:
-    """The epochs that are committed must stand for what they stood for."""
+    """Raise OutputError if a committed epoch has another value than before."""
     if not there.exists() or not committed:
         return
     before = pq.read_table(there).column(1).slice(0, committed).to_pylist()
@@ -311,26 +316,26 @@ def _check_values(folder: Path, there: Path, values: pa.Array, committed: int) -
 
 
 def _location(spark: SparkSession, name: str) -> Path:
-    """Where the database of a table lies, and in it what is called as the table."""
+    """Return the folder for a table: at the location of its database, named after the table."""
     if not re.fullmatch(r"(\w+\.)?\w+", name):
         raise MisuseError(f"{name!r} is no name of a table: write 'table' or 'database.table'")
     database, _, table = name.rpartition(".")
-    told = spark.catalog.getDatabase(database or spark.catalog.currentDatabase()).locationUri
-    folder = _path_of(told)
+    location = spark.catalog.getDatabase(database or spark.catalog.currentDatabase()).locationUri
+    folder = _path_of(location)
     if folder is None:
         raise OutputError(
-            f"the database of {name} lies at {told}; commits are made on a file system of this machine. "
+            f"the database of {name} lies at {location}; commits are made on a file system of this machine. "
             "Write to_parquet(folder)"
         )
     return folder / f"{table}.naiad"
 
 
 def _check_table(spark: SparkSession, table: str, folder: Path) -> bool:
-    """Whether there is such a table; raises OutputError if it does not lie in `folder`."""
+    """Return True if there is such a table; raises OutputError if it does not lie in `folder`."""
     if not spark.catalog.tableExists(table):
         return False
-    told = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
-    if not told or _path_of(told[0]["data_type"]) != folder:
+    locations = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
+    if not locations or _path_of(locations[0]["data_type"]) != folder:
         raise OutputError(f"there is a table {table} already, which is not of this job. Give another name")
     return True
 
@@ -341,8 +346,8 @@ def _path_of(uri: str) -> Path | None:
 
 
 def _in_one_line(where: Path, make: Callable[[], R]) -> R:
-    """What `make` returns; the OutputError of a folder, which says several things, in one line; and what the
-    file system says, as one.
+    """Return the result of `make`; put the OutputError of a folder, which has several lines, into one, and
+    turn an error of the file system into an OutputError.
     """
     try:
         return make()
@@ -352,8 +357,8 @@ def _in_one_line(where: Path, make: Callable[[], R]) -> R:
             "stays; make room, and start again, or give another folder"
         ) from None
     except OutputError as error:
-        said, *more = str(error).replace("another --output", "another folder").split("\n")
+        first, *more = str(error).replace("another --output", "another folder").split("\n")
         listed = "; ".join(line.strip() for line in more if line.startswith(" "))
         rest = " ".join(line for line in more if not line.startswith(" "))
-        told = " ".join(part for part in (said, listed + "." if listed else "", rest) if part)
-        raise OutputError(told) from None
+        message = " ".join(part for part in (first, listed + "." if listed else "", rest) if part)
+        raise OutputError(message) from None

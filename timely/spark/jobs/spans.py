@@ -1,12 +1,12 @@
-"""Windows over a column of times: what `window=` may be.
+"""The windows over a column of times that `window=` takes.
 
     sliding("24 hours", every="1 hour", on="time")     a row stays for a day; an epoch is an hour
     tumbling("1 hour", on="time")                      a row stays for the epoch that it comes in
     growing(every="1 hour", on="time")                 a row stays for ever
 
-Epoch k ends at T = first + (k + 1) · every, and its window is (T − length, T]: what has come up to T. `first`
-is the last multiple of `every` (counted from 1970 in UTC) before the first row, unless another one is given.
-How rows become changes is said in `timely/spark/windows.py`.
+Epoch k ends at T = first + (k + 1) · every, and its window is (T − length, T]: the rows that have come up to
+T. `first` is the last multiple of `every` (counted from 1970 in UTC) before the first row, unless the caller
+sets it. `timely/spark/windows.py` describes how rows become changes.
 
 The column is a timestamp, a date, or whole numbers: seconds, if lengths are texts or timedeltas.
 """
@@ -32,7 +32,7 @@ _PART = re.compile(r"(\d+)\s*([a-z]+?)s?\b")
 
 @dataclass(frozen=True)
 class Window:
-    """Made by `sliding`, `tumbling` and `growing`; `length` is None where nothing leaves."""
+    """A window, made by `sliding`, `tumbling` or `growing`; `length` is None if no row leaves."""
 
     kind: str
     length: Length | None
@@ -63,10 +63,12 @@ def sliding(
     last: Time | None = None,
     epochs: int | None = None,
 ) -> Window:
-    """A window of `length` that moves by `every` an epoch over the column `on`; a row leaves by itself.
+    """Return a window of `length` that moves by `every` an epoch over the column `on`; rows leave it by
+    themselves.
 
-    `first`, `last`: the times from and up to which there are epochs; by default a round one before the first
-    row, and the last row. `epochs`: stop after so many. Raises MisuseError for lengths that are none.
+    `first`, `last`: the times from and up to which there are epochs; by default the last multiple of `every`
+    before the first row, and the last row. `epochs`: the largest number of epochs. Raises MisuseError for
+    lengths that are malformed or below 1 second.
     """
     return Window("sliding", length, every, on, first, last, epochs)
 
@@ -79,21 +81,23 @@ def tumbling(
     last: Time | None = None,
     epochs: int | None = None,
 ) -> Window:
-    """One window after the other: `sliding(length, every=length, …)`."""
+    """Return windows that follow one another: `sliding(length, every=length, …)`."""
     return Window("tumbling", length, length, on, first, last, epochs)
 
 
 def growing(
     *, every: Length, on: str, first: Time | None = None, last: Time | None = None, epochs: int | None = None
 ) -> Window:
-    """All rows up to the end of each epoch; epochs are `every` apart. The rest as in `sliding`."""
+    """Return a window of all rows up to the end of each epoch; epochs are `every` apart. The rest as in
+    `sliding`.
+    """
     return Window("growing", None, every, on, first, last, epochs)
 
 
 def seconds_of(length: Length) -> int:
-    """A length in whole seconds (a number as it is).
+    """Return a length in whole seconds; a number is returned as it is.
 
-    Raises MisuseError for a text that is no length, and for parts of a second.
+    Raises MisuseError for a text that is no length, and for fractions of a second.
     """
     if isinstance(length, int):
         return length
