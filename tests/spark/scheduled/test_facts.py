@@ -15,8 +15,8 @@ import pytest
 
 from timely.own_files import ROOT
 from timely.spark.scheduled.facts import (
+    FOLDER,
     NAIAD,
-    PLACE,
     difference,
     digest_of,
     facts,
@@ -39,9 +39,9 @@ def test_difference_names_what_differs() -> None:
     mine = {"python": "3.11", "numpy": "2.4.6", "numba": "0.68", NAIAD: "abc"}
     assert difference(mine, dict(mine)) == ""
     assert difference(mine, {**mine, NAIAD: ""}) == "", "what is missing of ours is sent"
-    mine[PLACE] = "/here"
-    assert difference(mine, {**mine, PLACE: "/there"}) == ""
-    told = difference(mine, {**mine, NAIAD: "def", PLACE: "/there"})
+    mine[FOLDER] = "/here"
+    assert difference(mine, {**mine, FOLDER: "/there"}) == ""
+    told = difference(mine, {**mine, NAIAD: "def", FOLDER: "/there"})
     assert told.startswith("another release of naiad") and told.endswith("(in /there there, in /here here)")
     theirs = {"python": "3.12", "numpy": "", NAIAD: "abc", "numba": "0.68"}
     assert difference(mine, theirs) == "python 3.12 in place of 3.11, numpy (none) in place of 2.4.6"

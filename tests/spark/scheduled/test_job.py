@@ -20,7 +20,7 @@ from timely.spark.errors import ClusterLostError, ScheduleError
 from timely.spark.scheduled import job as module
 from timely.spark.scheduled import roster
 from timely.spark.scheduled.job import SparkJob
-from timely.spark.scheduled.line import Line, called
+from timely.spark.scheduled.line import Line, connected
 from timely.spark.scheduled.task import BarrierTask, Shared
 
 
@@ -98,7 +98,7 @@ def _lines_are_closed() -> Iterator[None]:
 
 def come(job: SparkJob, index: int, token: str | None = None) -> Line:
     hello = {"task": index, "stage": 5, "process": 4000 + index, "host": "b", "facts": {"python": "3"}}
-    _open.append(called(address(job), token or job.token, hello))
+    _open.append(connected(address(job), token or job.token, hello))
     return _open[-1]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from timely.spark.scheduled.line import Line, called, is_proof, proof
+from timely.spark.scheduled.line import Line, connected, is_proof, proof
 
 TOKEN = "a token"
 
@@ -84,7 +84,7 @@ def test_known_is_a_driver_that_has_the_token_and_it_learns_who_calls() -> None:
         return {"proof": proof(TOKEN, "driver", str(words["nonce"]), nonce)}
 
     for address in driver(answers):
-        called(address, TOKEN, {"task": 3}).close()
+        connected(address, TOKEN, {"task": 3}).close()
     assert heard[0]["task"] == 3 and TOKEN not in json.dumps(heard)
 
 
@@ -94,7 +94,7 @@ def test_known_is_no_other_program_that_listens_there() -> None:
 
     for address in driver(repeats):
         with pytest.raises(EOFError, match="another program"):
-            called(address, TOKEN, {})
+            connected(address, TOKEN, {})
 
 
 def test_known_is_who_says_the_proof_of_these_nonces_in_this_part() -> None:

@@ -70,7 +70,7 @@ class Running:
             self.hello = hello
             return ours
 
-        monkeypatch.setattr(module, "called", call)
+        monkeypatch.setattr(module, "connected", call)
         monkeypatch.setattr(module, "BarrierTaskContext", Context)
         self._task = BarrierTask(("127.0.0.1", 1), TOKEN, Shared(), hooks, keys)
         self.thread = threading.Thread(target=self._run)

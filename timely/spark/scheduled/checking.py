@@ -1,8 +1,9 @@
-"""What has Spark to be like before workers start in it? Refused here within seconds, naming the setting.
+"""Which settings and slots must Spark have before workers start in it? Errors name the setting within
+seconds.
 
 A *slot* is room for one task at a time. Each worker takes one for as long as the cluster lives, and one more
-has to stay free, or nothing could ever feed them. Spark starts the tasks of a barrier stage together or not
-at all, which is why it would wait for ever where slots are too few.
+has to stay free, or no task could ever feed them. Spark starts the tasks of a barrier stage together or not
+at all, so with too few slots it would wait for ever.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ SLOT_SECONDS_MAX = 8.0
 """How long the next executor may take to come, unless the caller says otherwise."""
 
 FIRST_SECONDS_MAX = 60.0
-"""How long the first executor may take, which Spark may just be starting."""
+"""How long the first executor may take to come: Spark may just be starting it."""
 
 _LOOK_SECONDS = 0.1
 
 
 def check_settings(spark: SparkSession, workers: int) -> SparkContext:
-    """The context of `spark`; `ScheduleError` names the setting that forbids workers in it."""
+    """Return the context of `spark`; raises `ScheduleError`, which names the setting, if no workers can
+    run in it.
+    """
     if workers < 1:
         raise ScheduleError(f"a cluster has at least one worker, not {workers}")
     try:
         context = spark.sparkContext
-    except Exception as error:  # a session of Spark Connect has none, and says so in its own way
+    except Exception as error:  # PySpark's: a session of Spark Connect has none
         raise ScheduleError(
             "this session is one of Spark Connect, which starts no barrier tasks: make one with "
             "SparkSession.builder.master(…), or run the program with spark-submit"
@@ -61,31 +64,31 @@ def check_slots(
     seconds: float = SLOT_SECONDS_MAX,
     count: Callable[[SparkContext], int] = slots_of,
 ) -> int:
-    """How many slots there are; `ScheduleError` unless they are enough for `workers` and one more. `taken`:
-    those of other clusters of this program.
+    """Return the number of slots; raises `ScheduleError` unless they suffice for `workers` and one more task.
 
-    Waits `seconds` for more of them, counted from when the last ones came; for the first of all a minute.
+    `taken`: the slots of other clusters of this program. Waits up to `seconds` after the last change of the
+    number for more slots, and up to `FIRST_SECONDS_MAX` for the first one.
     """
     begun = changed = time.monotonic()
-    found = count(context)
-    while found - taken < workers + 1:
+    slots = count(context)
+    while slots - taken < workers + 1:
         now = time.monotonic()
-        if now >= changed + seconds and (found or now >= begun + FIRST_SECONDS_MAX):
-            raise ScheduleError(_too_few(context, workers, taken, found, now - begun))
+        if now >= changed + seconds and (slots or now >= begun + FIRST_SECONDS_MAX):
+            raise ScheduleError(_too_few(context, workers, taken, slots, now - begun))
         time.sleep(_LOOK_SECONDS)
-        before, found = found, count(context)
-        changed = changed if found == before else time.monotonic()
-    return found
+        before, slots = slots, count(context)
+        changed = changed if slots == before else time.monotonic()
+    return slots
 
 
-def _too_few(context: SparkContext, workers: int, taken: int, found: int, seconds: float) -> str:
+def _too_few(context: SparkContext, workers: int, taken: int, slots: int, seconds: float) -> str:
     others = f", {taken} of them for other clusters of this program" if taken else ""
     conf = context.getConf()
     master = conf.get("spark.master") or ""
     if master.startswith("local["):
         mend = f"raise the number in spark.master, which is {master}"
     else:
-        known = ", ".join(
+        limits = ", ".join(
             f"{name} is {conf.get(name) or 'not set'}"
             for name in (
                 "spark.executor.instances",
@@ -94,8 +97,8 @@ def _too_few(context: SparkContext, workers: int, taken: int, found: int, second
                 "spark.task.cpus",
             )
         )
-        mend = f"raise what limits them ({known}), or let executors have more time to come with wait=…"
+        mend = f"raise what limits them ({limits}), or let executors have more time to come with wait=…"
     return (
         f"{counted(workers, 'worker')} and one task that feeds them need {workers + 1} slots, and Spark has "
-        f"{found}{others} after {seconds:.0f} s: {mend}"
+        f"{slots}{others} after {seconds:.0f} s: {mend}"
     )

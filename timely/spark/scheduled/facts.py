@@ -1,6 +1,7 @@
-"""What is an executor like? Python, the packages that must agree, and which of ours is there.
+"""The facts of an executor: the versions of Python and of packages that must agree, and our release.
 
-Travels as code, so it imports the standard library alone: it answers also where our packages are missing.
+Spark sends this module as code, so it imports the standard library alone, and runs also on executors that
+lack our packages.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-__all__ = ["NAIAD", "PLACE", "difference", "digest_of", "facts", "own_root", "threads_of", "unpacked"]
+__all__ = ["FOLDER", "NAIAD", "difference", "digest_of", "facts", "own_root", "threads_of", "unpacked"]
 
 NAIAD = "naiad"
-"""Under this name stands the digest of our own packages; empty if they are missing."""
+"""The name of the fact with the digest of our own packages; empty if they are missing."""
 
-PLACE = "naiad is in"
-"""Where these are, for messages: it may differ."""
+FOLDER = "naiad is in"
+"""The name of the fact with their folder, for messages: it may differ."""
 
 _PACKAGES = ("numpy", "numba", "pyzmq", "msgpack", "pyarrow")
 _OWN = ("progress", "timely", "differential")
@@ -30,36 +31,38 @@ _THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA", "VECLIB")
 
 
 def facts() -> dict[str, str]:
-    """What has to be the same in the driver and on all executors; empty for what is missing."""
-    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    """Return the facts that must be the same in the driver and on all executors, and `FOLDER`; "" for missing
+    packages.
+    """
+    versions = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for name in _PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = ""
+            versions[name] = ""
     root = own_root()
-    found[NAIAD] = digest_of(root) if root is not None else ""
-    found[PLACE] = str(root or "")
-    return found
+    versions[NAIAD] = digest_of(root) if root is not None else ""
+    versions[FOLDER] = str(root or "")
+    return versions
 
 
 def difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    """What differs, in words, but for our own packages if they are missing; empty if nothing does."""
-    said = []
+    """Return a text on the facts that differ; empty if none do. Our own packages may be missing there."""
+    differences = []
     for name, version in mine.items():
         other = theirs.get(name, "")
-        if other == version or name == PLACE or (name == NAIAD and not other):
+        if other == version or name == FOLDER or (name == NAIAD and not other):
             continue
         if name == NAIAD:
-            places = f"in {theirs.get(PLACE) or '?'} there, in {mine.get(PLACE) or '?'} here"
-            said.append(f"another release of naiad, or one that was edited meanwhile ({places})")
+            folders = f"in {theirs.get(FOLDER) or '?'} there, in {mine.get(FOLDER) or '?'} here"
+            differences.append(f"another release of naiad, or one that was edited meanwhile ({folders})")
         else:
-            said.append(f"{name} {other or '(none)'} in place of {version or '(none)'}")
-    return ", ".join(said)
+            differences.append(f"{name} {other or '(none)'} in place of {version or '(none)'}")
+    return ", ".join(differences)
 
 
 def own_root() -> Path | None:
-    """The folder, or the zip, in which our packages lie here; none if one of them is missing."""
+    """Return the folder, or the zip, with our packages in this process; None if one of them is missing."""
     roots = set()
     for name in _OWN:
         spec = importlib.util.find_spec(name)
@@ -70,7 +73,7 @@ def own_root() -> Path | None:
 
 
 def digest_of(root: Path) -> str:
-    """A digest of the sources of our packages: the same wherever they lie, in a folder or in a zip."""
+    """Return a digest of the sources of our packages: the same for a folder and a zip of the same sources."""
     digest = hashlib.sha256()
     for name, content in sorted(_sources(root)):
         digest.update(f"{name} {len(content)}\n".encode())
@@ -91,19 +94,19 @@ def _sources(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def unpacked(root: Path, cache: Path | None = None) -> Path:
-    """`root` itself if it is a folder; otherwise the zip's content in a folder.
+    """Return `root` itself if it is a folder; otherwise unpack the zip and return its folder.
 
-    The folder is one that the next application on this host finds again, with what Python has made of the
-    sources: in the user's cache, named after what is in it. Where that cannot be written it is the
+    The folder is in the user's cache, named after a digest of its content, so that the next application on
+    this host finds it again, with Python's compiled files. If the cache cannot be written, it is in the
     working folder of the executor, which Spark removes.
     """
     if root.is_dir():
         return root
     name = f"packages-{digest_of(root)}"
     for base in (cache or _cache(), Path.cwd()):
-        made = base / name
-        if made.is_dir():
-            return made
+        folder = base / name
+        if folder.is_dir():
+            return folder
         try:
             base.mkdir(parents=True, exist_ok=True)
             unfinished = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=base))
@@ -112,11 +115,11 @@ def unpacked(root: Path, cache: Path | None = None) -> Path:
         with zipfile.ZipFile(root) as archive:
             archive.extractall(unfinished)
         try:
-            unfinished.rename(made)
+            unfinished.rename(folder)
         except OSError:  # another task of this host was first
             shutil.rmtree(unfinished, ignore_errors=True)
-        if made.is_dir():
-            return made
+        if folder.is_dir():
+            return folder
     raise OSError(f"{root} can be unpacked neither in {_cache()} nor in {Path.cwd()}: none can be written")
 
 
@@ -126,5 +129,7 @@ def _cache() -> Path:
 
 
 def threads_of(cpus: int) -> dict[str, str]:
-    """Variables with which a worker's libraries use as many threads as its task has cores."""
+    """Return environment variables that let a worker's libraries use as many threads as its task has
+    cores.
+    """
     return {f"{name}_NUM_THREADS": str(max(1, cpus)) for name in _THREADS}

@@ -1,11 +1,12 @@
 """The driver's end of a cluster in Spark: the job in its thread, the lines of its tasks, the verdict.
 
-    job thread     runs the barrier stage, and comes back when that is over
-    line thread    answers the door, hears what tasks say, and decides what has ended the cluster
+    job thread     runs the barrier stage, and ends when that is over
+    line thread    accepts tasks, receives their messages, and decides what has ended the cluster
 
-Whoever uses the cluster asks through `check`, and is woken by a file descriptor. The door is shut as soon as
-all tasks have come. From the first loss on the cluster is over: the other tasks are told why, so that their
-workers tell the same to every client, and the job is cancelled, before Spark tries the stage again.
+A program that uses the cluster calls `check`, and polls a file descriptor. The door closes as soon as all
+tasks have come. After the first loss the cluster is over: this module sends the reason to the other tasks, so
+that their workers send the same reason to every client, and cancels the job, before Spark tries the stage
+again.
 """
 
 from __future__ import annotations
@@ -42,14 +43,16 @@ for _module in (facts, line, task):
 
 _LOOK_SECONDS = 0.2
 _VERDICT_SECONDS_MAX = 10.0
-"""Of what is known to have gone wrong the cause is told within three seconds, unless this machine is slow."""
+"""How long `check` waits for a verdict, once there is trouble: it takes three seconds, unless this machine is
+slow.
+"""
 _GUEST_SECONDS_MAX = 5.0
 _GUESTS_MAX = 64
 _HELLO_BYTES_MAX = 65_536
 
 
 class _Guest:
-    """A connection that has not shown yet that it knows the token."""
+    """A connection that has not proved yet that it has the token."""
 
     def __init__(self, stream: socket.socket) -> None:
         self.line = Line(stream, _HELLO_BYTES_MAX)
@@ -62,8 +65,11 @@ class SparkJob:
     """The workers of one cluster, as a job of Spark; a `Keeper` of them.
 
     Args:
-        context: of Spark. workers: how many. shared: what all of them are told alike. hooks: to be called
-        once on each host before workers start. keys: of the cluster; without them its workers are open.
+        context: of Spark.
+        workers: their number.
+        shared: settings that are the same for all workers.
+        hooks: functions to call once on each host before workers start.
+        keys: of the cluster; without them its workers accept every client.
     """
 
     def __init__(
@@ -95,8 +101,8 @@ class SparkJob:
         self._selector.register(self._door, selectors.EVENT_READ, None)
         self._selector.register(self._wake_recv, selectors.EVENT_READ, None)
         port = self._door.getsockname()[1]
-        told = "" if keys is None else keys.to_text()
-        self._task = BarrierTask((host, port), self.token, shared, hooks, told)
+        keys_text = "" if keys is None else keys.to_text()
+        self._task = BarrierTask((host, port), self.token, shared, hooks, keys_text)
         self._threads = [
             threading.Thread(target=work, name=f"naiad in Spark: {name}", daemon=True)
             for name, work in (("job", self._run), ("lines", self._listen))
@@ -104,16 +110,18 @@ class SparkJob:
         for thread in self._threads:
             thread.start()
 
-    # What a starting program asks.
+    # Calls of a program that starts a cluster.
 
     def wait_for_tasks(self, seconds: float) -> dict[int, Task]:
-        """The tasks, once all have come; `ScheduleError`, which says what Spark waits for, if not all have
-        before `seconds` are over.
+        """Return the tasks, once all have come; raises `ScheduleError`, which says what Spark waits for, if
+        not all have come within `seconds`.
         """
         begun = time.monotonic()
 
         def is_late(waited: float) -> bool:
-            """What Spark has started, or has the slots for, may still have to start Python."""
+            """Return True after `seconds`; later if Spark has started tasks, or has the slots for them: then
+            Python may still be starting.
+            """
             if waited < seconds:
                 return False
             is_coming = bool(self._roster.tasks) or running_tasks(self._context, self._group) > 0
@@ -126,32 +134,36 @@ class SparkJob:
 
     def begin(self) -> None:
         """Let all tasks start their workers."""
-        self._tell(start=True)
+        self._send_order(start=True)
 
     def wait_ready(self, seconds: float = START_SECONDS_MAX + INSTALL_SECONDS_MAX) -> list[str]:
-        """Where clients reach the workers, once all are ready; a fresh host compiles kernels before."""
+        """Return the client addresses of the workers, once all are ready; a fresh host compiles kernels
+        first.
+        """
         begun = time.monotonic()
         self._wait(lambda: self._roster.is_ready, begun, lambda waited: waited >= seconds, self._not_ready)
         return self._roster.addresses
 
     def is_of(self, context: SparkContext) -> bool:
-        """Whether it runs in this Spark, and takes slots there."""
+        """Return True if the job runs in this Spark, and takes slots there."""
         return context is self._context and not self._is_over and self._failure is None
 
-    # What a `Keeper` is asked.
+    # The calls of a `Keeper`.
 
     @property
     def descriptors(self) -> list[int]:
-        """One that becomes readable when the cluster is over; none afterwards."""
+        """A descriptor that becomes readable when the cluster is over; none afterwards."""
         return [] if self._failure is not None or self._is_over else [self._signal_recv]
 
     @property
     def knows_best(self) -> bool:
-        """A worker whose task is lost knows only that it was told to end."""
+        """True: a worker whose task is lost knows only that it has to end."""
         return True
 
     def check(self) -> None:
-        """Raise `ClusterLostError` if the cluster is over unasked; waits for the verdict if one is due."""
+        """Raise `ClusterLostError` if the cluster has ended without `stop`; wait for the verdict if one
+        is due.
+        """
         with self._changed:
             if (
                 self._failure is None
@@ -165,12 +177,12 @@ class SparkJob:
                 raise again(self._failure)
 
     def stop(self) -> None:
-        """End the workers and the job. Twice is once."""
+        """End the workers and the job. May be called twice."""
         with self._changed:
             if self._is_over:
                 return
             self._is_stopping = True
-        self._tell(end="")
+        self._send_order(end="")
         job, lines = self._threads
         job.join(STOP_SECONDS_MAX)
         if job.is_alive():
@@ -185,7 +197,7 @@ class SparkJob:
     # The threads.
 
     def _run(self) -> None:
-        """The job thread."""
+        """Run the job thread."""
         context, count = self._context, self._roster.count
         try:
             context.setJobGroup(self._group, f"naiad: {counted(count, 'worker')}")
@@ -199,7 +211,7 @@ class SparkJob:
             self._wake()
 
     def _listen(self) -> None:
-        """The line thread."""
+        """Run the line thread."""
         guests: list[_Guest] = []
         while not self._is_over:
             for key, _ in self._selector.select(_LOOK_SECONDS):
@@ -227,7 +239,9 @@ class SparkJob:
             self._hear(whose)
 
     def _let_in(self, guests: list[_Guest]) -> None:
-        """One more; if there are many, the oldest of them goes: strangers that stay keep no task out."""
+        """Accept a guest; if there are too many, hang up on the oldest, so that strangers keep no task
+        out.
+        """
         assert self._door is not None
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             stream, _ = self._door.accept()
@@ -240,7 +254,7 @@ class SparkJob:
             self._turn_away(guests[0], guests)
 
     def _greet(self, guest: _Guest, guests: list[_Guest]) -> None:
-        """Whoever knows the token is a task."""
+        """Take in the hello of a guest: one that proves the token is a task, any other is hung up on."""
         try:
             for hello in guest.line.hear():
                 mine, theirs = guest.nonce, hello.get("nonce")
@@ -281,7 +295,7 @@ class SparkJob:
                 self._roster.says(index, message, time.monotonic())
 
     def _shut(self, guests: list[_Guest]) -> None:
-        """All are here: nobody else is let in."""
+        """Close the door, and hang up on all guests: all tasks have come."""
         if self._door is not None:
             self._selector.unregister(self._door)
             self._door.close()
@@ -290,7 +304,7 @@ class SparkJob:
             self._turn_away(guest, guests)
 
     def _conclude(self, trouble: Trouble) -> None:
-        """From here on the cluster is over; who uses it hears why."""
+        """End the cluster, and report the reason to its users."""
         text = trouble.text
         if trouble.end == End.GONE:
             lost = self._roster.tasks[trouble.index]
@@ -308,7 +322,7 @@ class SparkJob:
             self._failure = error
             self._changed.notify_all()
         os.write(self._signal_send, b"!")
-        self._tell(end=text)
+        self._send_order(end=text)
         self._cancel()
 
     def _close(self, guests: list[_Guest]) -> None:
@@ -316,31 +330,33 @@ class SparkJob:
         for its in self._lines.values():
             its.close()
         self._selector.close()
-        with self._changed:  # nobody writes to a descriptor that may belong to somebody else by now
+        with self._changed:  # keeps `_wake` from writing to a closed descriptor, whose number may be reused
             self._is_closed = True
             self._looking.close()
             for each in (self._wake_recv, self._wake_send, self._signal_recv, self._signal_send):
                 os.close(each)
 
-    # What both do.
+    # Calls of both threads.
 
     def _wake(self) -> None:
-        """Let the line thread look; under the lock."""
+        """Wake the line thread; the caller holds the lock."""
         if not self._is_closed:
             os.write(self._wake_send, b"!")
 
-    def _tell(self, **order: object) -> None:
+    def _send_order(self, **order: object) -> None:
         with self._saying:
             for its in list(self._lines.values()):
                 with contextlib.suppress(OSError):
                     its.say(**order)
 
     def _cancel(self) -> None:
-        with contextlib.suppress(Exception):  # of a Java that has ended
+        with contextlib.suppress(Exception):  # Java may have ended
             self._context.cancelJobGroup(self._group)
 
     def _has_news(self) -> bool:
-        """Whether some task has said something, or hung up, that the line thread has not taken in yet."""
+        """Return True if some task has sent a message, or hung up, and the line thread has not taken it
+        in yet.
+        """
         return not self._is_over and bool(self._looking.get_map()) and bool(self._looking.select(0))
 
     def _is_idle(self) -> bool:
@@ -378,14 +394,14 @@ class SparkJob:
 
 
 def _introduced(hello: Mapping[str, object]) -> Task:
-    """`EOFError` for what no task says."""
+    """Return the task of a hello; raises `EOFError` for one that no task sends."""
     match hello:
         case {
             "task": int(index), "stage": int(stage), "process": int(process), "host": str(host),
-            "facts": dict(found),
+            "facts": dict(pairs),
         }:  # fmt: skip
-            known = {str(name): str(value) for name, value in found.items()}
-            return Task(index, host, process, stage, known)
+            texts = {str(name): str(value) for name, value in pairs.items()}
+            return Task(index, host, process, stage, texts)
         case _:
             raise EOFError("no hello of a task")
 
@@ -396,7 +412,7 @@ def _door(bind: str) -> socket.socket:
 
 
 def _of_spark(error: Exception) -> str:
-    """Why Spark has ended the job, in a line."""
+    """Return why Spark has ended the job, in a line."""
     lost = spark_lost(error)
     if lost is not None:
         return str(lost)

@@ -1,11 +1,11 @@
-"""The line between a task and the driver: tcp, one message of JSON a line.
+"""The line between a task and the driver: tcp, with one JSON message on each line of text.
 
-The driver listens, and tasks come; each shows the other that it knows the job's token, without saying it.
-Who does not is hung up on, and learns nothing. When the line breaks without a last word, whoever is at its
-other end is gone: that is how a driver hears at once of a task that was killed, and the reverse. A host that
-falls silent is found by probes of tcp.
+The driver listens, and tasks connect. Each side proves to the other that it knows the job's token, without
+sending it. A side hangs up on a peer that cannot prove it, and reveals nothing. If the line breaks without a
+last message, the other end is gone: so a driver learns at once of a task that was killed, and the reverse.
+Probes of tcp detect a host that falls silent.
 
-Travels as code, so it imports the standard library alone.
+Spark sends this module as code, so it imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ import socket
 import time
 from collections.abc import Mapping
 
-__all__ = ["LINE_BYTES_MAX", "Line", "called", "is_proof", "proof"]
+__all__ = ["LINE_BYTES_MAX", "Line", "connected", "is_proof", "proof"]
 
 LINE_BYTES_MAX = 1 << 20
-"""Of one message, from who is known."""
+"""The largest message of a peer that has proved its token."""
 _CALL_SECONDS_MAX = 5.0
 _ANSWER_SECONDS_MAX = 20.0
-"""The driver may be at work, and its machine busy; that it is gone shows at once."""
+"""How long a task waits for the driver, which may be at work on a busy machine; if it is gone, the line
+breaks at once.
+"""
 _PROBE_SECONDS = 2
 _PROBES = 2
 
 
 class Line:
-    """One end. `hear` and `say` are for one thread each."""
+    """One end of a line. Only one thread may call `hear`, and only one `say`."""
 
     def __init__(self, stream: socket.socket, bytes_max: int = LINE_BYTES_MAX) -> None:
         self._stream = stream
@@ -41,7 +43,7 @@ class Line:
         stream.settimeout(_CALL_SECONDS_MAX)
 
     def fileno(self) -> int:
-        """For `select`."""
+        """Return the file descriptor, for `select`."""
         return self._stream.fileno()
 
     def say(self, **values: object) -> None:
@@ -49,8 +51,9 @@ class Line:
         self._stream.sendall(json.dumps(values).encode() + b"\n")
 
     def hear(self) -> list[dict[str, object]]:
-        """The messages that have come, perhaps none; waits for a part of one. `EOFError` when the other end
-        has hung up, or sends what is no message.
+        """Wait for some bytes, and return the messages that are complete, perhaps none.
+
+        Raises `EOFError` when the other end has hung up, or has sent anything but messages.
         """
         try:
             piece = self._stream.recv(65_536)
@@ -65,7 +68,7 @@ class Line:
         return [_message(line) for line in lines]
 
     def wait(self, seconds: float) -> dict[str, object]:
-        """The next message; `EOFError` also if none comes in time."""
+        """Return the next message; raises `EOFError` also if none comes in time."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._stream.settimeout(max(0.01, deadline - time.monotonic()))
@@ -74,7 +77,7 @@ class Line:
             finally:
                 self._stream.settimeout(_CALL_SECONDS_MAX)
             if heard:
-                return heard[0]  # each end waits for its answer before it says more
+                return heard[0]  # there is only one: each end waits for the answer before it sends more
         raise EOFError(f"no word within {seconds:g} s")
 
     def close(self) -> None:
@@ -83,9 +86,10 @@ class Line:
             self._stream.close()
 
 
-def called(driver: tuple[str, int], token: str, hello: Mapping[str, object]) -> Line:
-    """A line to the driver at that host and port, which is told `hello`; `OSError` if there is none,
-    `EOFError` if it is not the one that has the token.
+def connected(driver: tuple[str, int], token: str, hello: Mapping[str, object]) -> Line:
+    """Connect to the driver at that host and port, send it `hello`, and return the line.
+
+    Raises `OSError` if nothing listens there, and `EOFError` if the program there does not have the token.
     """
     line = Line(socket.create_connection(driver, timeout=_CALL_SECONDS_MAX))
     try:
@@ -102,17 +106,17 @@ def called(driver: tuple[str, int], token: str, hello: Mapping[str, object]) -> 
 
 
 def proof(token: str, who: str, *nonces: str) -> str:
-    """What only who knows `token` can say of these nonces."""
-    told = " ".join((who, *nonces)).encode(errors="replace")
-    return hmac.new(token.encode(), told, hashlib.sha256).hexdigest()
+    """Return a code of `who` and these nonces that only a holder of `token` can compute."""
+    text = " ".join((who, *nonces)).encode(errors="replace")
+    return hmac.new(token.encode(), text, hashlib.sha256).hexdigest()
 
 
-def is_proof(said: object, token: str, who: str, *nonces: object) -> bool:
-    """Whether somebody has said that. Whatever a stranger says instead is no error, but no proof."""
+def is_proof(value: object, token: str, who: str, *nonces: object) -> bool:
+    """Return True if `value` is that code; False for any other value that a stranger may send."""
     texts = [one for one in nonces if isinstance(one, str)]
-    if not isinstance(said, str) or len(texts) < len(nonces):
+    if not isinstance(value, str) or len(texts) < len(nonces):
         return False
-    return hmac.compare_digest(said.encode(errors="replace"), proof(token, who, *texts).encode())
+    return hmac.compare_digest(value.encode(errors="replace"), proof(token, who, *texts).encode())
 
 
 def _message(line: bytes) -> dict[str, object]:
@@ -126,12 +130,12 @@ def _message(line: bytes) -> dict[str, object]:
 
 
 def _probe(stream: socket.socket) -> None:
-    """A host that is gone without a word counts as gone after some six seconds."""
+    """Set probes by which a host that falls silent counts as gone after some six seconds."""
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
         ("TCP_KEEPIDLE", _PROBE_SECONDS),
         ("TCP_KEEPINTVL", _PROBE_SECONDS),
         ("TCP_KEEPCNT", _PROBES),
     ):
-        if hasattr(socket, name):  # not on every system
+        if hasattr(socket, name):  # missing on some systems
             stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

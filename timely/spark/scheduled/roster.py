@@ -1,14 +1,15 @@
-"""What does the driver know of the tasks, and which loss explains the others?
+"""What is the state of the tasks, as the driver knows it, and which loss explains the others?
 
-Each task comes, is ready, and ends in one of four ways. The first trouble is rarely the cause: a worker that
-has lost a peer says so at once, while the line to the task that was killed may break a moment later. So the
-verdict waits a moment, unless what is known explains itself:
+Each task comes, is ready, and ends in one of four ways, or Spark ends the whole job. The first trouble is
+rarely the cause: a worker that has lost a peer reports that at once, while the line to the task that was
+killed may break a moment later. So the verdict waits a moment, unless some trouble needs no further
+explanation:
 
-    failed       the worker failed by itself, or was killed: its launcher says by what       explains itself
-    gone         the line broke without a word: task, executor or host is gone               explains itself
-    job over     Spark has ended the job, and says why
+    failed       the worker failed by itself, or was killed: its launcher reports by what    is the cause
+    gone         the line broke without a last message: task, executor or host is gone       is the cause
+    job over     Spark has ended the job, and reports why
     has lost     the worker lost another one
-    ended        the worker was told to end, by a client or by another worker
+    ended        a client or another worker has ended the worker
 
 Pure: events in, a verdict out; sockets, threads and Spark are in `job.py`.
 """
@@ -25,7 +26,7 @@ __all__ = ["End", "Roster", "Task", "Trouble"]
 
 
 class End(IntEnum):
-    """How a task has ended; what explains more comes first."""
+    """How a task has ended; those that explain more come first."""
 
     FAILED = 0
     GONE = 1
@@ -36,7 +37,7 @@ class End(IntEnum):
 
 @dataclass
 class Task:
-    """One task, as it has introduced itself."""
+    """One task, with the facts that it has introduced itself by."""
 
     index: int
     host: str = ""
@@ -48,13 +49,13 @@ class Task:
 
     @property
     def who(self) -> str:
-        """For messages."""
+        """The name of the task in messages."""
         return f"worker {self.index} (task process {self.process} on {self.host})"
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What has ended a cluster: of which kind, of which task if of one, and in which words."""
+    """The reason for the end of a cluster: its kind, the index of its task (-1: of none), and a text."""
 
     end: End
     index: int
@@ -72,33 +73,33 @@ class Roster:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all tasks have come."""
+        """True if all tasks have come."""
         return len(self.tasks) == self.count
 
     @property
     def is_ready(self) -> bool:
-        """Whether all workers take clients."""
+        """True if all workers accept clients."""
         return self.is_complete and all(task.address for task in self.tasks.values())
 
     @property
     def addresses(self) -> list[str]:
-        """Where clients reach the workers, in order; once all are ready."""
+        """The client addresses of the workers, in order; valid once all are ready."""
         return [self.tasks[index].address for index in range(self.count)]
 
     @property
     def unready(self) -> list[Task]:
-        """Tasks that have come, and whose workers are not ready."""
+        """The tasks that have come, and whose workers are not ready."""
         return [task for task in self.tasks.values() if not task.address]
 
     def comes(self, task: Task) -> bool:
-        """A task introduces itself; false if it is none of these, or has come before."""
+        """Add a task that has introduced itself; return False if its index is invalid, or has come before."""
         if not 0 <= task.index < self.count or task.index in self.tasks:
             return False
         self.tasks[task.index] = task
         return True
 
     def says(self, index: int, message: Mapping[str, object], now: float) -> None:
-        """A task tells something of its worker."""
+        """Take in a message of a task about its worker, which came at `now`."""
         task = self.tasks[index]
         if "ready" in message:
             task.address = str(message["ready"])
@@ -110,17 +111,19 @@ class Roster:
             self._ends(task, Trouble(End.ENDED, index, text), now)
 
     def hangs_up(self, index: int, now: float) -> None:
-        """The line to a task is broken."""
+        """Note that the line to a task is broken."""
         task = self.tasks[index]
         if not task.has_ended:
             self._ends(task, Trouble(End.GONE, index, f"{task.who} is lost"), now)
 
     def job_ends(self, text: str, now: float) -> None:
-        """Spark has ended the job; `text` says why."""
+        """Note that Spark has ended the job; `text` is the reason."""
         self._note(Trouble(End.JOB_OVER, -1, text), now)
 
     def verdict(self, now: float) -> Trouble | None:
-        """What has ended the cluster, if something has, and nothing that explains more is to be expected."""
+        """Return what has ended the cluster; None if nothing has, or if a trouble that explains more may
+        come.
+        """
         if not self._troubles:
             return None
         best = min(self._troubles, key=lambda trouble: trouble.end)
@@ -128,7 +131,7 @@ class Roster:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether there will be a verdict."""
+        """True if there will be a verdict."""
         return bool(self._troubles)
 
     def _ends(self, task: Task, trouble: Trouble, now: float) -> None:

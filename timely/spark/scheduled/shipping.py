@@ -1,8 +1,8 @@
-"""Our packages in a zip, for executors that do not have them.
+"""Ship our packages in a zip to executors that do not have them.
 
-Spark hands a zip that it was given by `addPyFile` to every task that begins from then on, so workers find
-them, and so do the tasks that feed them. Machine code of kernels does not go along: the user of each host
-keeps it, for every release (`progress/compiled/cache_folder.py`).
+Spark passes a zip that was added by `addPyFile` to every task that begins later, so workers find the
+packages, and so do the tasks that feed them. The zip has no machine code of kernels: each host has that in
+its user's cache, by release (`progress/compiled/cache_folder.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MOMENT = (2020, 1, 1, 0, 0, 0)
 
 
 def packed(folder: Path, root: Path = ROOT) -> Path:
-    """A zip of our packages in `folder`, named after what is in it; made unless it is there."""
-    made = folder / f"naiad-{digest_of(root)}.zip"
-    if made.exists():
-        return made
-    unfinished = made.with_suffix(".unfinished")
+    """Return a zip of our packages in `folder`, named after a digest of them; make it unless it is there."""
+    target = folder / f"naiad-{digest_of(root)}.zip"
+    if target.exists():
+        return target
+    unfinished = target.with_suffix(".unfinished")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in _OWN:
             for file in sorted({file for kind in _KINDS for file in (root / package).rglob(kind)}):
@@ -36,15 +36,15 @@ def packed(folder: Path, root: Path = ROOT) -> Path:
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, file.read_bytes())
-    unfinished.rename(made)
-    return made
+    unfinished.rename(target)
+    return target
 
 
 def ship(context: SparkContext) -> Path:
-    """Give every task from now on our packages; returns the zip, which Spark removes at its end."""
+    """Ship our packages with every task that begins later; return the zip, which Spark removes at its end."""
     archive = packed(Path(context._temp_dir))
     before = list(sys.path)
     context.addPyFile(str(archive))
-    # Spark lets the driver import from the zip, too. It has these packages, in a folder.
+    # Undo that Spark lets the driver import from the zip, too: the driver has these packages in a folder.
     sys.path[:] = before
     return archive

@@ -1,4 +1,4 @@
-"""The one call that starts a cluster in Spark, and the cluster that it returns."""
+"""The call that starts a cluster in Spark, and the cluster that it returns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _running: weakref.WeakSet[ScheduledCluster] = weakref.WeakSet()
 class ScheduledCluster(Cluster):
     """A cluster whose workers are tasks of Spark. Made by `cluster`; `close` ends them, and the job.
 
-    When a task is lost, every call raises the one `ClusterLostError` that says which, from then on; `restart`
+    When a task is lost, every later call raises the same `ClusterLostError`, which names the task; `restart`
     returns another cluster.
     """
 
@@ -45,30 +45,33 @@ class ScheduledCluster(Cluster):
         _running.add(self)
 
     def check(self) -> None:
-        """Raise `ClusterLostError` if the cluster is over because a task is lost; otherwise nothing."""
+        """Raise `ClusterLostError` if the cluster is over because a task is lost."""
         self._job.check()
 
     def save_keys(self, folder: Path | str) -> Path:
-        """Put the keys of this program into `folder`, for its owner's eyes, and return it: for Spark's data
-        source, `.option("keys", folder)`, and for other programs, `timely.connect(…, keys=folder)`.
+        """Write the keys of this program into `folder`, readable by its owner only, and return the folder:
+        for Spark's data source, `.option("keys", folder)`, and for other programs, `timely.connect(…,
+        keys=folder)`.
 
-        Whoever can read them is let in until the cluster ends. Another cluster, that of `restart` too, has
-        others: save them anew. Raises `MisuseError` if the cluster is `insecure`, or the folder another's.
+        The cluster admits everyone who can read them until it ends. Every other cluster, also one that
+        `restart` returns, has other keys: save them anew. Raises `MisuseError` if the cluster is `insecure`,
+        or if the folder holds other keys.
         """
         if self._driver_keys is None:
             raise MisuseError("an insecure cluster has no keys: leave out the option 'keys', and keys=")
         return save_client(self._driver_keys, Path(folder))
 
     def restart(self) -> ScheduledCluster:
-        """End what is left of this cluster, and start one with as many workers.
+        """End the rest of this cluster, and start another with as many workers.
 
-        They are empty: install, and feed behind the last commit. Errors are those of `timely.spark.cluster`.
+        The new workers are empty: install the dataflows, and feed the epochs after the last commit. Errors
+        are those of `timely.spark.cluster`.
         """
         self.close()
         return self._again()
 
     def close(self) -> None:
-        """End the workers and their job. May be repeated."""
+        """End the workers and their job. May be called twice."""
         super().close()
         _running.discard(self)
 
@@ -84,21 +87,21 @@ def cluster(
     silence_seconds: float = SILENCE_SECONDS_DEFAULT,
     insecure: bool = False,
 ) -> ScheduledCluster:
-    """Start `workers` workers as tasks of Spark, and return their cluster once they take clients.
+    """Start `workers` workers as tasks of Spark, and return their cluster once they accept clients.
 
     Each takes a slot of Spark (`spark.task.cpus` cores) until the cluster is closed, and uses as many threads
-    as these are cores; its memory is bounded by `spark.executor.pyspark.memory`, if set, and by what bounds
-    the executor. One slot more has to stay free for tasks that feed. Executors without our packages are sent
-    them; NumPy, numba, pyzmq, msgpack, pyarrow and Python must be the same as here. Functions of queries
-    travel as with `timely.connect(workers=…)`.
+    as the slot has cores; its memory is bounded by `spark.executor.pyspark.memory`, if set, and by the limit
+    of the executor. One more slot has to stay free for tasks that feed. Executors without our packages get
+    them; the versions of NumPy, numba, pyzmq, msgpack, pyarrow and Python must be the same as here. Functions
+    of queries are sent as with `timely.connect(workers=…)`.
 
-    Workers take only one another, this program, and what its tasks open by `append_target`: they have keys
-    that are made for this cluster and reach them inside of the job, unless it is `insecure`. Who else is to
-    come in, `format("naiad")` too, takes them from a folder: `save_keys`.
+    Workers admit only one another, this program, and connections that its tasks open by `append_target`, by
+    keys that are made for this cluster and sent inside the job; with `insecure` there are no keys. Every
+    other client, `format("naiad")` too, reads the keys from a folder: `save_keys`.
 
     `silence_seconds`: as with `timely.connect`. `wait`: how many seconds executors may take to come, and the
-    tasks to be scheduled. Raises `ScheduleError` that names the setting if Spark cannot run them, and
-    `ClusterLostError` if one ends while it starts.
+    tasks to be scheduled. Raises `ScheduleError`, which names the setting, if Spark cannot run the workers,
+    and `ClusterLostError` if one ends while the cluster starts.
     """
     check_workers(workers)
     context = check_settings(spark, workers)
@@ -123,7 +126,9 @@ def cluster(
         try:
             tasks = job.wait_for_tasks(wait)
             differing = [
-                f"{task.host} has {said}" for task in tasks.values() if (said := difference(own, task.facts))
+                f"{task.host} has {other}"
+                for task in tasks.values()
+                if (other := difference(own, task.facts))
             ]
             if differing:
                 raise ScheduleError(_other_versions(differing))
@@ -146,7 +151,7 @@ def cluster(
 
 
 def _taken(context: SparkContext) -> int:
-    """Slots of the other clusters of this program."""
+    """Return the number of slots that the other clusters of this program take."""
     return sum(other.workers for other in _running if other._job.is_of(context))
 
 

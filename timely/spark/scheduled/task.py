@@ -1,15 +1,15 @@
 """What does a task of the barrier stage do? It hosts one worker.
 
-    1. says to the driver what this executor is like, and waits for its word
-    2. kernels are made ready, once on each host, while the others wait at the barrier
-    3. starts the worker, whose port the system chooses; all tasks tell each other theirs (allGather)
-    4. says to the driver where clients reach the worker, and watches: the worker, the driver
+    1. send the facts of this executor to the driver, and wait for its order
+    2. compile kernels, once on each host, while the other tasks of the host wait at the barrier
+    3. start the worker, whose port the system chooses; exchange ports with all tasks (allGather)
+    4. send the worker's client address to the driver, and watch the worker and the driver
 
-The worker ends with the task, however that ends (it watches a pipe), and the task with the driver. What ends
-the worker becomes the task's error. Spark tries a barrier stage again as a whole: such a second try finds the
-driver's door shut, for a cluster whose task is lost is over.
+The worker ends with the task, however that ends (it watches a pipe), and the task with the driver. The reason
+for the worker's end becomes the task's error. Spark tries a barrier stage again as a whole: a second try
+finds the driver's door closed, since a cluster whose task is lost is over.
 
-Travels as code, so it imports nothing of ours at the top.
+Spark sends this module as code, so it imports nothing of ours at the top.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark import BarrierTaskContext
 
 from timely.spark.scheduled.facts import facts, own_root, threads_of, unpacked
-from timely.spark.scheduled.line import Line, called
+from timely.spark.scheduled.line import Line, connected
 
 if TYPE_CHECKING:
     from timely.worker.launcher import Launcher
@@ -44,7 +44,7 @@ _WARM = (
 
 
 class Shared(NamedTuple):
-    """What all workers of a cluster are told alike."""
+    """The settings that are the same for all workers of a cluster."""
 
     log_level: str = "warning"
     check_progress: bool = False
@@ -55,10 +55,11 @@ class BarrierTask:
     """Called by Spark with the number of the task; pickled to get there.
 
     Args:
-        driver: host and port of the driver's door. token: shows that both ends belong to this job, and later
-        that a client may send functions. shared: what all workers are told alike.
-        hooks: what to call once on each host before workers start, "module:function".
-        keys: of the cluster, as text; empty: whoever reaches the workers is a client.
+        driver: host and port of the driver's door.
+        token: proves that both ends belong to this job, and later that a client may send functions.
+        shared: the settings of all workers.
+        hooks: functions to call once on each host before workers start, "module:function".
+        keys: of the cluster, as text; empty: every program that reaches the workers is a client.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class BarrierTask:
         return "BarrierTask()"  # no secret in a log
 
     def __call__(self, index: int, rows: Iterable[object]) -> Iterator[object]:
-        """Until the driver says that it is over."""
+        """Host a worker until the driver ends the cluster."""
         del rows
         context = BarrierTaskContext.get()
         host, port = self._driver
@@ -91,7 +92,7 @@ class BarrierTask:
             "facts": facts(),
         }
         try:
-            line = called(self._driver, self._token, hello)
+            line = connected(self._driver, self._token, hello)
         except (OSError, EOFError) as error:
             raise ConnectionError(
                 f"{socket.gethostname()} cannot reach the driver at {host}:{port} ({error}): "
@@ -105,8 +106,8 @@ class BarrierTask:
         return iter(())
 
     def _host(self, context: BarrierTaskContext, index: int, line: Line) -> None:
-        """One worker. What has ended it is said before it is raised: of an error in Python Spark tells no
-        more than that there was one.
+        """Host one worker. Send the error that has ended it to the driver before raising it: Spark reports of
+        an error in Python only that there was one.
         """
         from timely.errors import PeerError
         from timely.worker.launcher import Launcher
@@ -129,9 +130,11 @@ class BarrierTask:
                 raise
 
     def _environment(self, cpus: int) -> dict[str, str]:
-        """Variables of the worker: where our packages are, and how many threads it may use."""
+        """Return the worker's environment variables: the folder of our packages, and its number of
+        threads.
+        """
         root = own_root()
-        assert root is not None, "the driver has seen that they are there"
+        assert root is not None, "the driver has checked that our packages are there"
         folder = unpacked(root)
         is_ours = {str(root), *([root.name] if folder != root else [])}  # a zip has several paths
         others = [path for path in sys.path if path and not {path, Path(path).name} & is_ours]
@@ -170,7 +173,9 @@ class BarrierTask:
 
 
 def _watch(line: Line, launcher: Launcher) -> None:
-    """Until the driver says the end, or hangs up, or the worker ends; `PeerError` if that was not told to."""
+    """Watch until the driver ends the worker, or hangs up, or the worker ends; raises `PeerError` if the
+    worker ends without an order.
+    """
     from timely.errors import PeerError
 
     is_ready = False
@@ -201,12 +206,12 @@ def _watch(line: Line, launcher: Launcher) -> None:
 
 
 def _numeric(host: str) -> str:
-    """The address at which this host listens by its name."""
+    """Return the numeric address of a host name."""
     address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     return f"[{address}]" if ":" in address else address
 
 
 def _show(index: int, line: str) -> None:
-    """What a worker writes belongs to the executor's log."""
+    """Write a worker's line of output to the executor's log."""
     sys.stderr.write(f"worker {index}: {line}\n")
     sys.stderr.flush()
