@@ -91,7 +91,7 @@ class _Reader(StreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, OutputPartition)
-        epochs = range(partition.wanted.start, partition.wanted.stop)
+        epochs = range(partition.output_slice.start, partition.output_slice.stop)
         self.strikes.at("read", epochs)
         yield from super().read(partition)
         self.strikes.at("was read", epochs)

@@ -20,7 +20,7 @@ from timely.limits import SNAPSHOT_ROWS_MAX
 from timely.spark.source.columns import (
     arrow_form,
     as_batches,
-    check_asked,
+    check_requested,
     check_written,
     repeated,
     spark_form,
@@ -52,10 +52,10 @@ def test_form_is_refused_column_by_column() -> None:
     with pytest.raises(MisuseError, match="no column 'a', 'b'; there are id, name, at, any"):
         spark_form(SCHEMA, ("id", "a", "b"), are_changes=False)
     form = spark_form(SCHEMA, (), are_changes=False)
-    check_asked(form, T.StructType([form["name"], form["id"]]))
+    check_requested(form, T.StructType([form["name"], form["id"]]))
     asked = T.StructType().add("id", "string").add("nam", "string").add("at", "timestamp")
     with pytest.raises(MisuseError, match="'id' is bigint, not string; 'nam' is not there$"):
-        check_asked(form, asked)
+        check_requested(form, asked)
 
 
 def test_form_has_no_column_twice_and_epoch_and_diff_only_of_changes() -> None:
@@ -66,7 +66,7 @@ def test_form_has_no_column_twice_and_epoch_and_diff_only_of_changes() -> None:
         spark_form(SCHEMA, ("id", "diff"), are_changes=True)
     form = spark_form(SCHEMA, (), are_changes=False)
     with pytest.raises(MisuseError, match=rf"'diff' is not there\. {hint}"):
-        check_asked(form, T.StructType([form["id"], T.StructField("diff", T.LongType())]))
+        check_requested(form, T.StructType([form["id"], T.StructField("diff", T.LongType())]))
 
 
 WRITTEN = T.StructType().add("id", "long").add("times", "integer").add("half", "double").add("diff", "string")

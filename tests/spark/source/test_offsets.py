@@ -21,12 +21,12 @@ def check(offset: Offset, there: Offset, *, may_be_another: bool = False, starti
 
 def test_told_is_what_comes_back_and_what_was_told_once_is_understood() -> None:
     offset = Offset(7, "a/0")
-    assert offset.told() == {"epoch": 7, "origin": "a/0"}
-    assert Offset.of(offset.told()) == offset
+    assert offset.as_dict() == {"epoch": 7, "origin": "a/0"}
+    assert Offset.of(offset.as_dict()) == offset
     assert Offset.of({"epoch": 7}) == Offset(7)
     first = Offset(3, "a/0", 3)
-    assert first.told() == {"epoch": 3, "origin": "a/0", "began": 3}
-    assert Offset.of(first.told()) == first
+    assert first.as_dict() == {"epoch": 3, "origin": "a/0", "began": 3}
+    assert Offset.of(first.as_dict()) == first
 
 
 def test_told_is_with_the_end_of_the_first_batch_where_that_began() -> None:

@@ -286,7 +286,7 @@ def test_rows_of_a_cluster_that_was_exchanged_under_running_tasks_are_refused(fl
     planned = [
         part for part in OutputReader(plan, plan.form).partitions() if isinstance(part, OutputPartition)
     ]
-    told = [dict(zip(part.at.addresses, part.wanted.origins, strict=True)) for part in planned]
+    told = [dict(zip(part.at.addresses, part.output_slice.origins, strict=True)) for part in planned]
     asked = dict(zip(plan.at.addresses, there.origins, strict=True))
     assert {address for part in told for address in part} == asked.keys()
     assert all(part.items() <= asked.items() for part in told), "of each worker that a partition asks"
@@ -296,6 +296,6 @@ def test_rows_of_a_cluster_that_was_exchanged_under_running_tasks_are_refused(fl
     for partition in turned:
         assert isinstance(partition, OutputPartition)
         origins = tuple(f"{origin}0" for origin in there.origins)
-        other = OutputPartition(partition.at, replace(partition.wanted, origins=origins))
+        other = OutputPartition(partition.at, replace(partition.output_slice, origins=origins))
         with pytest.raises(RequestError, match="is not the one that is being read"):
             list(read_partition(other, plan.form))

@@ -152,7 +152,10 @@ def test_offsets_are_of_the_output_that_was_there_when_a_batch_was_planned(flow:
     (one, other) = reader.partitions(at(flow, 0), at(flow, 3))
     assert isinstance(one, OutputPartition) and isinstance(other, OutputPartition)
     assert rows_of(reader, [one, other]) == CHANGES
-    one.wanted, other.wanted = other.wanted, one.wanted  # no other worker has that origin
+    one.output_slice, other.output_slice = (
+        other.output_slice,
+        one.output_slice,
+    )  # no other worker has that origin
     with pytest.raises(RequestError, match="Read it again"):
         rows_of(reader, [one])
 

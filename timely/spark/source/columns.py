@@ -1,7 +1,7 @@
-"""The columns of an output as those of a DataFrame, and rows of the one as batches of the other.
+"""Convert the columns of an output to those of a DataFrame, and rows of the output to batches for it.
 
-Spark takes Arrow batches only if their schema is exactly that of the DataFrame, so every batch is cast to it:
-which copies nothing where the types are the same.
+Spark accepts Arrow batches only if their schema is exactly that of the DataFrame, so every batch is cast to
+it, which copies nothing if the types are the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "CHANGE_COLUMNS",
     "arrow_form",
     "as_batches",
-    "check_asked",
+    "check_requested",
     "check_written",
     "repeated",
     "spark_form",
@@ -36,8 +36,9 @@ _MEANT_DIFF = f": .option('diff', {DIFF!r}) if it says how often a row is added"
 
 
 def spark_form(schema: pa.Schema, names: Sequence[str], are_changes: bool) -> T.StructType:
-    """The columns called `names` (all if there are none) of an output, and epoch and diff if it is its
-    changes; `MisuseError` for one that it does not have.
+    """Return the columns `names` of an output (all if `names` is empty), with epoch and diff for its changes.
+
+    Raises `MisuseError` for a name that the output does not have, or that occurs twice.
     """
     unknown = [name for name in names if name not in schema.names]
     if unknown:
@@ -55,25 +56,27 @@ def spark_form(schema: pa.Schema, names: Sequence[str], are_changes: bool) -> T.
     return form
 
 
-def check_asked(form: T.StructType, asked: T.StructType) -> None:
-    """Raise `MisuseError`, column by column, unless each of `asked` is in `form`, in the same type."""
+def check_requested(form: T.StructType, requested: T.StructType) -> None:
+    """Raise `MisuseError`, with each wrong column, unless all of `requested` are in `form`, with the same
+    type.
+    """
     there = {field.name: field.dataType for field in form.fields}
     wrong = [
         f"{field.name!r} is not there"
         if field.name not in there
         else f"{field.name!r} is {there[field.name].simpleString()}, not {field.dataType.simpleString()}"
-        for field in asked.fields
+        for field in requested.fields
         if there.get(field.name) != field.dataType
     ]
     if wrong:
         listed = ", ".join(f"{name} {kind.simpleString()}" for name, kind in there.items())
-        hint = _of_changes([field.name for field in asked.fields if field.name not in there])
+        hint = _of_changes([field.name for field in requested.fields if field.name not in there])
         raise MisuseError(f"the schema differs from that of the output ({listed}): {'; '.join(wrong)}{hint}")
 
 
 def check_written(schema: T.StructType, form: pa.Schema, diff: str | None, name: str) -> None:
-    """Raise `MisuseError`, column by column, unless rows of `schema` fit an input of these columns; `diff`
-    names the column of multiplicities, if there is one.
+    """Raise `MisuseError`, with each wrong column, unless rows of `schema` fit the input `name` with the
+    columns `form`; `diff` names the column of multiplicities, if there is one.
     """
     there = {field.name: field.type for field in arrow_form(schema)}
     kinds = {field.name: field.dataType.simpleString() for field in from_arrow_schema(form)}
@@ -94,16 +97,16 @@ def check_written(schema: T.StructType, form: pa.Schema, diff: str | None, name:
         raise MisuseError(f"input {name!r} takes the columns {listed}; {'; '.join(wrong)}")
 
 
-def _wrong_diff(given: pa.DataType | None, diff: str, form: pa.Schema, shown: Mapping[str, str]) -> list[str]:
-    """What is wrong with the column of multiplicities, if anything is."""
-    if given is None:
+def _wrong_diff(type_: pa.DataType | None, diff: str, form: pa.Schema, shown: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with the column of multiplicities; empty if nothing is."""
+    if type_ is None:
         listed = ", ".join(f"{column} {kind}" for column, kind in shown.items())
         return [
             f"the option 'diff' names {diff!r}, which the DataFrame does not have: its columns are {listed}"
         ]
     if diff in form.names:
         return [f"the option 'diff' names {diff!r}, which is one of them: diffs are a column beside those"]
-    if not pa.types.is_integer(given):
+    if not pa.types.is_integer(type_):
         return [
             f"the column of diffs, {diff!r}, is {shown[diff]}, and has to be of whole numbers "
             "(tinyint, smallint, int or bigint)"
@@ -112,7 +115,10 @@ def _wrong_diff(given: pa.DataType | None, diff: str, form: pa.Schema, shown: Ma
 
 
 def with_diff(table: pa.Table, diff: str | None) -> pa.Table:
-    """The rows as an append has them: the column of multiplicities, which has no nulls, is called diff."""
+    """Return the rows as an append takes them: with the column of multiplicities renamed to diff.
+
+    Raises `MisuseError` if that has nulls.
+    """
     if diff is None:
         return table
     if nulls := table.column(diff).null_count:
@@ -124,22 +130,24 @@ def with_diff(table: pa.Table, diff: str | None) -> pa.Table:
 
 
 def _of_changes(missing: Sequence[str]) -> str:
-    """What to say of columns that only changes have."""
-    asked = [name for name in missing if name in CHANGE_COLUMNS]
-    if not asked:
+    """Return a hint for missing columns that only changes have; empty if there are none of them."""
+    of_changes = [name for name in missing if name in CHANGE_COLUMNS]
+    if not of_changes:
         return ""
-    listed = " and ".join(map(repr, asked))
+    listed = " and ".join(map(repr, of_changes))
     return f". Changes, by .option('startingEpoch', 0), have {listed}, which 'columns' need not name"
 
 
-def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type are taken for the other, unless a single one does not fit."""
-    if given == wanted:
+def _fits(source: pa.DataType, target: pa.DataType) -> bool:
+    """Return True if an input of type `target` takes values of type `source`, perhaps not every single
+    one.
+    """
+    if source == target:
         return True
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
-        return (given.tz is None) == (wanted.tz is None)
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        return (source.tz is None) == (target.tz is None)
     alike = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, _is_text, _is_binary)
-    return any(is_of(given) and is_of(wanted) for is_of in alike)
+    return any(is_of(source) and is_of(target) for is_of in alike)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -151,15 +159,15 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def arrow_form(form: T.StructType) -> pa.Schema:
-    """What Spark wants a batch of these columns to be, to the letter."""
+    """Return the exact schema that Spark requires of a batch of these columns."""
     try:
         return to_arrow_schema(form, timezone="UTC")
-    except TypeError:  # PySpark 4.1 knows no other
+    except TypeError:  # PySpark 4.1 has no argument `timezone`
         return to_arrow_schema(form)
 
 
 def as_batches(table: pa.Table, form: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of `table` in batches of exactly this schema; its columns are in that order already."""
+    """Yield the rows of `table` in batches of exactly this schema; its columns have that order already."""
     assert table.column_names == form.names
     if not table.schema.equals(form):
         columns = [column.cast(field.type) for column, field in zip(table.columns, form, strict=True)]
@@ -168,7 +176,9 @@ def as_batches(table: pa.Table, form: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def repeated(table: pa.Table, times: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
-    """The rows of `table` as often as `times` says, in tables of a bounded length."""
+    """Yield each row of `table` as often as `times` says, in tables of at most `_REPEATED_ROWS_MAX` rows, or
+    the table itself if all are 1. Raises `MisuseError` for a negative number, and for too many rows.
+    """
     if (times == 1).all():
         yield table
         return

@@ -1,8 +1,8 @@
-"""The one place where a data source opens a connection: on the driver to a cluster, in a task to its workers.
+"""Open the connections of a data source: on the driver to a cluster, in a task to its workers.
 
-A data source is pickled and travels; connections do not. So it carries addresses, and each process opens what
-it needs, for as long as it needs it. The keys of the driver travel with the addresses (`Whereabouts`), in
-what tasks are handed, and show their secret to nobody.
+A data source is pickled and sent to tasks; connections cannot be. So it has addresses, and each process opens
+the connections that it needs, for as long as it needs them. Tasks get the keys of the driver with the
+addresses (`Whereabouts`); the secret is not shown anywhere.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["Whereabouts", "connected_to", "flow_of", "workers_at"]
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where workers are reached, all of a cluster in order, or some of them, by which keys, and how long one
-    of them may be silent.
+    """The addresses of workers (all of a cluster in order, or some of them), the keys, and how long a worker
+    may be silent.
     """
 
     addresses: tuple[str, ...]
@@ -32,23 +32,23 @@ class Whereabouts:
     silence_seconds: float = SILENCE_SECONDS_DEFAULT
 
     def only(self, address: str) -> Whereabouts:
-        """Where one of them is reached."""
+        """Return the whereabouts of a single worker."""
         return replace(self, addresses=(address,))
 
 
 @contextmanager
 def flow_of(options: SourceOptions) -> Iterator[tuple[Whereabouts, RemoteWorkers, Flow]]:
-    """The dataflow that the options name, and the workers of the cluster that they name."""
+    """Yield the whereabouts and the workers of the cluster that the options name, and its dataflow."""
     keys = options.keys()
-    found = discover(options.cluster, keys, options.timeout_seconds)
-    at = Whereabouts(tuple(found.addresses), keys, found.silence_seconds)
+    cluster = discover(options.cluster, keys, options.timeout_seconds)
+    at = Whereabouts(tuple(cluster.addresses), keys, cluster.silence_seconds)
     with workers_at(at) as workers:
         yield at, workers, options.flow_in(Cluster(workers))
 
 
 @contextmanager
 def workers_at(at: Whereabouts) -> Iterator[RemoteWorkers]:
-    """Connections to these workers for a while; raises as `connected_to`."""
+    """Connect to these workers for the length of the block; raises as `connected_to`."""
     workers = connected_to(at)
     try:
         yield workers
@@ -57,7 +57,7 @@ def workers_at(at: Whereabouts) -> Iterator[RemoteWorkers]:
 
 
 def connected_to(at: Whereabouts) -> RemoteWorkers:
-    """Connections to these workers. `PeerError` if one cannot be reached."""
+    """Connect to these workers; raises `PeerError` if one cannot be reached."""
     workers = RemoteWorkers(at.addresses, keys=at.keys, silence_seconds=at.silence_seconds)
     try:
         workers.join()

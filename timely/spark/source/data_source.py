@@ -1,9 +1,9 @@
-"""`format("naiad")`: what PySpark makes of the options, and hands to its workers.
+"""`format("naiad")`: the data source that PySpark creates from the options, and sends to its processes.
 
-PySpark makes an instance on the driver for each `load()`, asks it for its schema unless the user has given
-one, and sends it, pickled, to the processes that plan a query. What is settled when it is made stays: so a
-DataFrame is the output as of one epoch, however many queries are made of it, and twice in one query it is the
-same.
+PySpark creates an instance on the driver for each `load()`, asks it for its schema unless the user has set
+one, and sends it, pickled, to the processes that plan a query. The plan is made with the instance and stays:
+so a DataFrame is the output as of one epoch, in all queries over it, and also if it occurs twice in one
+query.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource
 from timely.errors import TimelyError
 from timely.spark.source.options import SourceOptions
 from timely.spark.source.plainly import plainly
-from timely.spark.source.reading import OutputReader, ReadPlan, place_name, plan_of
+from timely.spark.source.reading import OutputReader, ReadPlan, plan_of, position_name
 from timely.spark.source.streaming import RefusedStream, StreamReader
 from timely.spark.source.writing import BatchWriter, RefusedWriter, StreamWriter, plan_of_write
 
@@ -26,7 +26,7 @@ __all__ = ["NaiadSource", "register"]
 
 _NAME = "naiad"
 _ENDS_BATCHES = "python_streaming_sink_runner"
-"""The module of PySpark that commits a batch of a stream, or gives it up: its processes do nothing else."""
+"""The module of PySpark whose processes commit a batch of a stream, or give it up, and do nothing else."""
 
 
 class NaiadSource(DataSource):
@@ -36,45 +36,45 @@ class NaiadSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        if "output" in options:  # to be read, and perhaps never asked for its schema
+        if "output" in options:  # for reading: plan now, since PySpark may never call `schema`
             self._planned()
 
     @classmethod
     def name(cls) -> str:
-        """What stands in `format(…)`."""
+        """The name for `format(…)`."""
         return _NAME
 
     def schema(self) -> T.StructType:
-        """The columns of the output."""
+        """Return the columns of the output."""
         return self._planned().form
 
     def reader(self, schema: T.StructType) -> OutputReader:
-        """For `spark.read`."""
+        """Return the reader for `spark.read`."""
         plan = self._planned()
         with plainly():
             return OutputReader(plan, schema)
 
     def streamReader(self, schema: T.StructType) -> StreamReader | RefusedStream:
-        """For `spark.readStream`. What is wrong is said when it is first asked something: of an error that is
-        raised here PySpark 4.3 tells that its own variable `reader` has no value.
+        """Return the reader for `spark.readStream`; after an error, one whose methods raise it. If this
+        method raised it, PySpark 4.3 would report that its own variable `reader` has no value.
         """
         try:
             options = SourceOptions.of(self.options)
             may_be_another = options.choice("restarted", ("refuse", "allow")) == "allow"
             epochs_max = options.count("epochsPerBatch", 0)
-            # Two queries over one frame are not at the same place, though its plan is the same.
-            plan = replace(self._planned(), reader=place_name(options))
+            # Two queries over one frame have the same plan, but need positions of their own.
+            plan = replace(self._planned(), reader=position_name(options))
             return StreamReader(plan, schema, epochs_max, may_be_another)
         except TimelyError as error:
             return RefusedStream(error)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> BatchWriter:
-        """For `df.write`."""
+        """Return the writer for `df.write`."""
         with plainly():
             return BatchWriter(plan_of_write(SourceOptions.of(self.options), schema, overwrite))
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> StreamWriter | RefusedWriter:
-        """For `df.writeStream`: when a batch begins, and once more when it ends."""
+        """Return the writer for `df.writeStream`; called when a batch begins, and once more when it ends."""
         with plainly():
             try:
                 return StreamWriter(plan_of_write(SourceOptions.of(self.options), schema, overwrite))
@@ -91,5 +91,5 @@ class NaiadSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know `format("naiad")`, where no installation has done so."""
+    """Register `format("naiad")` with a session; needed without an installation."""
     spark.dataSource.register(NaiadSource)

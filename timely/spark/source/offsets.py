@@ -1,20 +1,22 @@
-"""An offset of a stream: an epoch, and where the output began of which it is one.
+"""The offset of a stream: an epoch, and the origin of the output that it belongs to.
 
     {"epoch": 7, "origin": "8d2f…/0"}     all epochs before 7 have been read
 
-Spark keeps offsets in a checkpoint, and hands them to a query that is started again: by then there may be
-another dataflow, for workers that are started anew begin with epoch 0. To go on there would leave out epochs,
-or read some twice, without a word. So an offset is refused
+Spark stores offsets in a checkpoint, and passes them to a query that is started again. By then there may be
+another dataflow, since workers that are started anew begin with epoch 0. Going on there would silently skip
+epochs, or read some twice. So `check_offset` refuses an offset
 
-    of another output    its origin says so: an output has another one each time its dataflow is installed
-    that is ahead        an offset is given out when all before it is complete, and no output ever goes back
+    of another output    its origin shows that: an output has another one each time its dataflow is installed
+    that is ahead        an offset is issued once all epochs before it are complete; no output ever goes back
 
-The second is for who says, by `restarted` = `allow`, that the other dataflow is fed the same epochs again: it
-has to have come as far first. And for offsets without an origin, as they once were. Where the same output is
-behind its offset, its stream was told to begin at an epoch that was still to come.
+The second rule applies if the user has set `restarted` to `allow`, since the other dataflow is fed the same
+epochs again: then that has to reach the offset first. It also applies to offsets without an origin, of
+earlier releases. If the same output is behind its offset, the user has let the stream begin at an epoch that
+was still to come.
 
-Spark keeps where a micro-batch ends. Where the first one begins it asks again, if its driver has ended before
-it was committed, and by then `latest` is another epoch. So where that ends says where it began:
+Spark stores the end of each micro-batch. For the beginning of the first one it asks again if its driver has
+ended before the commit, and by then `latest` is another epoch. So the end of the first micro-batch also has
+its beginning:
 
     {"epoch": 9, "origin": "8d2f…/0", "began": 7}
 """
@@ -37,9 +39,10 @@ _NEW_CHECKPOINT: Final = "give the query a new checkpoint (delete the folder of 
 
 @dataclass(frozen=True)
 class Offset:
-    """Before which epoch a stream has read an output, and where that began; empty: not known.
+    """A stream has read all epochs of an output before `epoch`; `origin` identifies the output ("": unknown).
 
-    `began`: of where a stream begins by a word, and of the end of its first micro-batch, that epoch.
+    `began`: for the beginning of a stream that begins at `latest` or `earliest`, and for the end of its first
+    micro-batch, the epoch at which it began.
     """
 
     epoch: int
@@ -47,42 +50,44 @@ class Offset:
     began: int | None = None
 
     @classmethod
-    def of(cls, told: object) -> Offset:
-        """What Spark hands back; `MisuseError` if it never came from here."""
-        epoch = told.get(EPOCH) if isinstance(told, Mapping) else None
-        origin = told.get(_ORIGIN, "") if isinstance(told, Mapping) else None
-        began = told.get(_BEGAN) if isinstance(told, Mapping) else None
+    def of(cls, value: object) -> Offset:
+        """Return the offset in a value of Spark's checkpoint; raises `MisuseError` for a value that `as_dict`
+        never returns.
+        """
+        epoch = value.get(EPOCH) if isinstance(value, Mapping) else None
+        origin = value.get(_ORIGIN, "") if isinstance(value, Mapping) else None
+        began = value.get(_BEGAN) if isinstance(value, Mapping) else None
         if type(epoch) is not int or not isinstance(origin, str) or type(began) not in (int, type(None)):
             raise MisuseError(
-                f"the checkpoint of this query says {told!r:.200}, which is no place in an output: it is "
+                f"the checkpoint of this query says {value!r:.200}, which is no place in an output: it is "
                 f"of a query with another source, so {_NEW_CHECKPOINT}"
             )
         return cls(epoch, origin, began)
 
-    def told(self) -> dict[str, object]:
-        """As Spark keeps it."""
+    def as_dict(self) -> dict[str, object]:
+        """Return the offset as Spark stores it."""
         began: dict[str, object] = {} if self.began is None else {_BEGAN: self.began}
         return {EPOCH: self.epoch, _ORIGIN: self.origin, **began}
 
     def until(self, epoch: int, origin: str) -> Offset:
-        """The end of a micro-batch that begins here."""
+        """Return the offset `epoch` of `origin` as the end of a micro-batch that begins at this offset."""
         return Offset(epoch, origin, self.began if self.began == self.epoch else None)
 
     def start_of(self, end: Offset) -> Offset:
-        """Where the micro-batch begins that ends at `end`, if Spark says that it begins here."""
+        """Return the beginning of the micro-batch that ends at `end` and, as Spark has it, begins here."""
         return self if end.began is None else replace(self, epoch=end.began)
 
 
 def check_offset(offset: Offset, there: Offset, where: str, *, may_be_another: bool, starting: int) -> None:
-    """Raise `MisuseError` unless a stream can go on at `offset` in an output that is as far as `there`.
+    """Raise `MisuseError` unless a stream can go on at `offset` in an output that has reached `there`.
 
     Args:
-        where: how a user calls the output.
-        may_be_another: the user says that another one is fed the same epochs.
-        starting: where the stream was told to begin; -1: nowhere to come.
+        where: the name of the output, for messages.
+        may_be_another: True if the user declares that another output is fed the same epochs.
+        starting: the epoch at which the user lets the stream begin; -1: no number.
     """
     if offset.origin == there.origin or offset.epoch <= 0:
-        return  # it is the same, or nothing was read
+        return  # it is the same output, or no epoch was read
     is_another = offset.origin != ""
     has_read = f"this query cannot go on: its checkpoint says that it has read {where} before epoch"
     if is_another and not may_be_another:

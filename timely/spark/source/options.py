@@ -1,33 +1,33 @@
-"""What `.option(…)` may say, and what is said where it does not.
+"""The options of `.option(…)`, and their defaults.
 
-    cluster         host:port of a worker, or of several with commas between; one is enough to find the others
-    keys            a folder of keys on the driver's host, where workers want them; by default what NAIAD_KEYS
-                    names. Tasks are handed the keys with their work
-    dataflow        number or name; may be left out where there is only one
-    output, input   which of it
+    cluster         host:port of a worker, or of several, comma-separated; one is enough to find the others
+    keys            a folder of keys on the driver's host, if workers need them; by default the one that
+                    NAIAD_KEYS names. Tasks get the keys with their work
+    dataflow        number or name; may be left out if there is only one
+    output, input   the name of an output to read, or of an input to write
 
-    epoch           of a reader: the number of the epoch as of which is read; `sealed`, as it is by default,
-                    for the last one that is sealed when the DataFrame or the view is made
-    startingEpoch   of a reader: changes from there on, with the columns epoch and diff, in place of the
-                    collection; `earliest`: from the first that is kept. Of a stream also `latest`, or
-                    `snapshot`, with all rows as of one epoch first
-    epochsPerBatch  of a stream: at most so many epochs in a micro-batch
-    restarted       of a stream: `refuse`, as it is by default, or `allow` a checkpoint that is of a dataflow
-                    before this one, which is fed the same epochs again
-    columns         of a reader: only these, with commas between
-    where           of a reader: only rows of which this is true, see `where.py`
+    epoch           reader: the number of the epoch as of which to read; `sealed`, the default: the last epoch
+                    that is sealed when the DataFrame or the view is made
+    startingEpoch   reader: read changes from this epoch on, with the columns epoch and diff, in place of the
+                    collection; `earliest`: from the first epoch still there. Streams also take `latest`, and
+                    `snapshot`, which begins with all rows as of one epoch
+    epochsPerBatch  stream: the largest number of epochs in a micro-batch
+    restarted       stream: `refuse`, the default, or `allow` a checkpoint of an earlier dataflow, whose
+                    epochs this one is fed again
+    columns         reader: only these columns, comma-separated
+    where           reader: only rows that fulfil this condition, see `where.py`
     timeout         seconds to wait until an epoch is complete, and until a worker is free to answer
-    hold            seconds for which what is being read is kept, after it was heard of last
+    hold            seconds for which workers keep the epochs being read after they last heard of the reader
 
-    diff            of a writer: the column that says how often a row is added; without it each is added once
-    query           of a writer, or a stream that reads: a name that stays when it is started again
-    seal            of a writer: true, as it is by default, if a batch completes its epoch
-    gap             of a writer: `refuse`, as it is by default, or `allow` a batch whose predecessors are
-                    missing, or were another stream's
-    lag             of a writer: how many epochs may be sealed and not computed before it waits; 0: any number
+    diff            writer: the column with how often a row is added; without it each row is added once
+    query           writer, or stream that reads: a name that stays the same when it is started again
+    seal            writer: true, the default, if a batch completes its epoch
+    gap             writer: `refuse`, the default, or `allow` a batch whose predecessors are missing, or were
+                    another stream's
+    lag             writer: how many epochs may be sealed and not computed before it waits; 0: any number
 
-Names are read as Spark does, capitals or not. A name that looks like one of these and is none is refused, and
-so is one by which other sources call the same.
+As in Spark, names ignore case. A name that resembles one of these is refused, and so is another source's name
+for one of them.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 SNAPSHOT: Final = "snapshot"
 _NUMBER_MAX: Final = 1 << 61
-"""Of an epoch, say: workers take 62 bits."""
+"""The largest number, such as that of an epoch: workers take 62 bits."""
 _QUERY_CHARS_MAX: Final = NAME_CHARS_MAX - 96
-"""It is part of longer names."""
-_KNOWN: Final = (
+"""The longest name of a query, which is part of longer names."""
+_NAMES: Final = (
     "cluster",
     "keys",
     "dataflow",
@@ -87,35 +87,39 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("filter", "filters", "condition", "predicate", "predicates", "replacewhere"), "where"),
     **dict.fromkeys(("maxoffsetspertrigger", "maxfilespertrigger", "maxbytespertrigger"), "epochsPerBatch"),
 }
-"""How Kafka, files, Delta and Iceberg call the same. Let pass, it would be an answer to another question."""
+"""Names of the same options in Kafka, files, Delta and Iceberg. If they were ignored, the answer would be
+wrong.
+"""
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of one reader or writer, by name in small letters; each is checked when it is asked for."""
+    """The options of one reader or writer, by lower-case name; each is checked when it is read."""
 
-    given: Mapping[str, str]
+    values: Mapping[str, str]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Those that were given; `MisuseError` for a name that is most likely a slip, or another source's."""
-        given = {str(name).lower(): str(value) for name, value in options.items()}
-        known = {name.lower(): name for name in _KNOWN}
-        if path := given.get("path", given.get("paths")):
+        """Return the options; raises `MisuseError` for a name that is most likely a typo, or another
+        source's.
+        """
+        values = {str(name).lower(): str(value) for name, value in options.items()}
+        names = {name.lower(): name for name in _NAMES}
+        if path := values.get("path", values.get("paths")):
             raise MisuseError(
                 f"naiad reads and writes no path, {path!r}: write .option('output', name) and load(), or "
                 ".option('input', name) and save()"
             )
-        for name in given:
-            close = [known[like] for like in difflib.get_close_matches(name, known, 1, 0.8)]
+        for name in values:
+            close = [names[like] for like in difflib.get_close_matches(name, names, 1, 0.8)]
             meant = _ELSEWHERE.get(name) or next(iter(close), None)
-            if name not in known and meant:
+            if name not in names and meant:
                 raise MisuseError(f"there is no option {name!r} of naiad: write {meant!r}")
-        return cls(given)
+        return cls(values)
 
     @cached_property
     def cluster(self) -> tuple[str, ...]:
-        """The addresses that were given."""
+        """The addresses of the option `cluster`."""
         addresses = tuple(
             part.strip() for part in self.text("cluster", "host:port").split(",") if part.strip()
         )
@@ -124,12 +128,14 @@ class SourceOptions:
         return addresses
 
     def keys(self) -> ClientKeys | None:
-        """What this client proves itself by; read from the folder each time, so that no options hold it."""
-        return client_keys(self.given.get("keys"))
+        """Return the keys of this client. They are read from the folder each time, so that no options
+        hold them.
+        """
+        return client_keys(self.values.get("keys"))
 
     def flow_in(self, cluster: Cluster) -> Flow:
-        """The dataflow that is meant, or the only one that there is."""
-        named = self.given.get("dataflow", "").strip()
+        """Return the dataflow that the option names, or the only one that there is."""
+        named = self.values.get("dataflow", "").strip()
         if named:
             return cluster.flow(self._whole("dataflow", named) if named.isdecimal() else named)
         flows = cluster.flows()
@@ -140,12 +146,12 @@ class SourceOptions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are asked for; none: all."""
-        return tuple(part.strip() for part in self.given.get("columns", "").split(",") if part.strip())
+        """The columns to read; empty: all."""
+        return tuple(part.strip() for part in self.values.get("columns", "").split(",") if part.strip())
 
     def conditions(self, schema: pa.Schema) -> Conditions:
-        """What rows with the columns `schema` are asked for; none: all."""
-        text = self.given.get("where", "").strip()
+        """Return the conditions of `where` on rows with the columns `schema`; empty: none."""
+        text = self.values.get("where", "").strip()
         return conditions(text, schema) if text else []
 
     @property
@@ -155,13 +161,13 @@ class SourceOptions:
 
     @property
     def hold_seconds(self) -> float:
-        """How long what is read is kept after the last sign of life."""
+        """How long workers keep the epochs being read after the last sign of life."""
         return self._number("hold", HOLD_SECONDS_DEFAULT, READER_SECONDS_MAX)
 
     @property
     def query(self) -> str:
-        """The name under which batches are counted, if one was given."""
-        name = self.given.get("query", "").strip()
+        """The name under which batches are counted; empty without the option."""
+        name = self.values.get("query", "").strip()
         if name.startswith(WRITES_ONCE):
             raise MisuseError(
                 f"the option 'query' begins with {WRITES_ONCE!r}, which stands for writing without a name"
@@ -174,36 +180,36 @@ class SourceOptions:
         return name
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
-        value = self.given.get(name.lower(), str(default)).strip().lower()
+        """Return an option that is true or false."""
+        value = self.values.get(name.lower(), str(default)).strip().lower()
         if value not in ("true", "false"):
             raise MisuseError(f"the option {name!r} is true or false, not {value!r}")
         return value == "true"
 
     def choice(self, name: str, words: tuple[str, ...]) -> str:
-        """One of `words`; the first one if nothing is said."""
-        value = self.given.get(name.lower(), words[0]).strip().lower()
+        """Return an option that is one of `words`; the first one by default."""
+        value = self.values.get(name.lower(), words[0]).strip().lower()
         if value not in words:
             raise MisuseError(f"the option {name!r} is {' or '.join(map(repr, words))}, not {value!r}")
         return value
 
     def count(self, name: str, default: int) -> int:
-        """A whole number, 0 or more."""
-        value = self.given.get(name.lower(), str(default)).strip()
+        """Return an option that is a whole number, 0 or more."""
+        value = self.values.get(name.lower(), str(default)).strip()
         if not value.isdecimal():
             raise MisuseError(f"the option {name!r} is a whole number, 0 or more, not {value!r:.60}")
         return self._whole(name, value)
 
     def text(self, name: str, example: str) -> str:
-        """An option that has to be there."""
-        value = self.given.get(name.lower(), "").strip()
+        """Return an option that has to be there."""
+        value = self.values.get(name.lower(), "").strip()
         if not value:
             raise MisuseError(f"the option {name!r} is missing: write .option({name!r}, {example!r})")
         return value
 
     def epoch(self, name: str, default: str, words: tuple[str, ...]) -> int | str:
-        """A number of an epoch, or one of `words`."""
-        value = self.given.get(name.lower(), default).strip().lower()
+        """Return an option that is the number of an epoch, or one of `words`."""
+        value = self.values.get(name.lower(), default).strip().lower()
         if value in words:
             return value
         if not value.isdecimal():
@@ -212,7 +218,7 @@ class SourceOptions:
         return self._whole(name, value)
 
     def _whole(self, name: str, digits: str) -> int:
-        """The number, unless it is too large for what workers are asked, or for Python to read."""
+        """Return the number; raises `MisuseError` if it is too large for requests, or for Python to read."""
         digits = digits.lstrip("0") or "0"
         if len(digits) > len(str(_NUMBER_MAX)) or int(digits) > _NUMBER_MAX:
             raise MisuseError(
@@ -222,7 +228,7 @@ class SourceOptions:
         return int(digits)
 
     def _number(self, name: str, default: float, maximum: float) -> float:
-        value = self.given.get(name)
+        value = self.values.get(name)
         if value is None:
             return default
         try:

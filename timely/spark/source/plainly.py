@@ -1,8 +1,8 @@
-"""An error in one line: what we refuse is said as it is, without the traceback of PySpark's worker before it.
+"""Report our errors in one line, without the traceback of PySpark's worker before it.
 
-What a data source raises goes from a Python process of Spark to its driver as text, by default with a
-traceback of files that the user has never opened. PySpark leaves it out where its environment says so; these
-processes end with the error, so that nothing else loses its traceback.
+PySpark sends an error of a data source from a Python process to the driver as text, by default with a
+traceback of files that the user has never opened. It leaves the traceback out if an environment variable says
+so. These processes end with the error, so no other error loses its traceback.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _HIDDEN = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """What is raised inside of our kind is told without a traceback; anything else with it."""
+    """Inside, let PySpark report our errors without a traceback, and other errors with it."""
     try:
         yield
     except TimelyError as error:
         os.environ[_HIDDEN] = "1"
-        vars(error).pop("__notes__", None)  # which worker has said it, for one: more lines
+        vars(error).pop("__notes__", None)  # notes, such as the worker's number, are more lines
         raise

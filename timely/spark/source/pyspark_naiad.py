@@ -1,7 +1,8 @@
-"""How PySpark finds `format("naiad")`: it looks for modules called `pyspark_…` that have a `DefaultSource`.
+"""The module by which PySpark finds `format("naiad")`: PySpark looks for modules `pyspark_…` with a
+`DefaultSource`.
 
-An installation puts this file beside the packages, as the module `pyspark_naiad` (pyproject.toml). It is
-imported by every driver that names any Python data source, so it imports nothing that is not needed for that.
+An installation puts this file beside the packages, as the module `pyspark_naiad` (pyproject.toml). Every
+driver that names any Python data source imports it, so it imports only the class itself.
 """
 
 from timely.spark.source.data_source import NaiadSource as DefaultSource

@@ -1,13 +1,13 @@
 """An output as a DataFrame: as of one fixed epoch, or its changes from an epoch on.
 
-    driver      asks which epoch is sealed, and keeps it readable: a *hold*, on all workers
-    driver      a partition for each worker
-    executor    takes its partition from its worker, piece by piece
+    driver      asks which epoch is sealed, and keeps it readable by a *hold* on all workers
+    driver      plans a partition for each worker
+    executor    reads its partition from its worker, piece by piece
 
-A worker has those rows of an output that came out on it. What one has once, another may have -1 times: an
-input lets a row and its removal come in wherever they arrive. Where some worker has rows less than 0 times,
-partitions are therefore shares instead of workers: each task takes, from all workers, those rows whose hash
-is its own, and adds up. Otherwise, and that is nearly always, nothing needs to be added up.
+A worker has the rows of an output that it has computed. A row that one worker has once another may have -1
+times, since a row and its removal may enter an input on different workers. If some worker has rows a negative
+number of times, partitions are therefore shares and not workers: each task reads, from all workers, the rows
+whose hash is its own, and sums them up. Otherwise, which is nearly always, no sums are needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from timely.client.session import Flow
 from timely.client.tables import summed
 from timely.errors import MisuseError
 from timely.spark.epochs import DIFF, EPOCH
-from timely.spark.source.columns import arrow_form, as_batches, check_asked, repeated, spark_form
+from timely.spark.source.columns import arrow_form, as_batches, check_requested, repeated, spark_form
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
 from timely.spark.source.options import COLLECTION, EARLIEST, LATEST, SEALED, SNAPSHOT, SourceOptions
 from timely.spark.source.plainly import plainly
@@ -42,18 +42,18 @@ __all__ = [
     "OutputReader",
     "ReadPlan",
     "partitions_of",
-    "place_name",
     "plan_of",
+    "position_name",
     "read_partition",
 ]
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What a DataFrame over an output is: which output, where, as of which epoch.
+    """The definition of a DataFrame over an output: the output, its workers, the epoch.
 
-    `epoch` -1: before the first one. `starting` says of changes from where on, by a number or a word, and of
-    the collection that it is meant.
+    `epoch` -1: before the first one. `starting`: for changes, the epoch from which on to read, as a number or
+    a word; for the collection, `COLLECTION`.
     """
 
     at: Whereabouts
@@ -66,30 +66,32 @@ class ReadPlan:
     hold_seconds: float
     timeout_seconds: float
     filters: Conditions = field(default_factory=list)
-    """What rows have to fulfil."""
+    """The conditions that rows have to fulfil."""
     origin: str = ""
-    """Where the output began that was there when this was made: an epoch is one of that."""
+    """The origin of the output when this was made: `epoch` is an epoch of that output."""
 
     @property
     def are_changes(self) -> bool:
-        """Whether it is the changes, and not the collection."""
+        """True for the changes, False for the collection."""
         return self.starting != COLLECTION
 
 
 class OutputPartition(InputPartition):
-    """What one task reads: everything that some workers have, or their share of it. With `epoch`, the rows of
-    a collection are shown as changes that come in that one.
+    """The rows that one task reads: those of a slice of an output on some workers. With `epoch`, the rows of
+    a collection are read as changes in that epoch.
     """
 
-    def __init__(self, at: Whereabouts, wanted: OutputSlice, epoch: int | None = None) -> None:
-        super().__init__((at.addresses, wanted.part))
+    def __init__(self, at: Whereabouts, output_slice: OutputSlice, epoch: int | None = None) -> None:
+        super().__init__((at.addresses, output_slice.part))
         self.at = at
-        self.wanted = wanted
+        self.output_slice = output_slice
         self.epoch = epoch
 
 
 def plan_of(options: SourceOptions) -> ReadPlan:
-    """What the options ask for, as it is now; from now on it is kept. Raises what is wrong with them."""
+    """Return the plan for the options as of now, and hold its epoch on the workers. Raises errors in the
+    options.
+    """
     with flow_of(options) as (at, workers, flow):
         output = flow.output(options.text("output", "components"))
         if output.schema is None:
@@ -102,7 +104,7 @@ def plan_of(options: SourceOptions) -> ReadPlan:
             at,
             flow.index,
             output.name,
-            place_name(options),
+            position_name(options),
             starting,
             chosen if isinstance(chosen, int) else _sealed(flow, output),
             spark_form(output.schema, options.columns, starting != COLLECTION),
@@ -110,25 +112,25 @@ def plan_of(options: SourceOptions) -> ReadPlan:
             options.timeout_seconds,
             options.conditions(output.schema),
         )
-        if plan.are_changes:  # of a stream it is its checkpoint that says from where
+        if plan.are_changes:  # hold nothing yet: a stream begins where its checkpoint says
             there = hold_everywhere(workers, Progress(plan.dataflow, plan.output, keep_from=0, extent=True))
         else:
             there = _hold(workers, plan, plan.epoch + 1)
         return replace(plan, origin=there.origin)
 
 
-def place_name(options: SourceOptions) -> str:
-    """By which name workers know the place of a reader: that of its query, or one that nobody else has."""
+def position_name(options: SourceOptions) -> str:
+    """Return the name of a reader's position on the workers: that of its query, or a unique one."""
     return f"spark/{options.query or uuid.uuid4().hex}"
 
 
 def _sealed(flow: Flow, output: FlowOutput) -> int:
-    """The last epoch that somebody has sealed, or that is complete anyway."""
+    """Return the last epoch that a client has sealed, or that is complete anyway."""
     return max(flow.epoch, output.complete_before_capped()) - 1
 
 
 def _hold(workers: Workers, plan: ReadPlan, first: int) -> Held:
-    """Keep changes from `first` on; `ForgottenError` if some are gone."""
+    """Hold changes from `first` on; raises `ForgottenError` if some are gone."""
     return hold_everywhere(
         workers,
         Progress(
@@ -143,8 +145,8 @@ def _hold(workers: Workers, plan: ReadPlan, first: int) -> Held:
 
 
 def _check_same(plan: ReadPlan, there: Held) -> None:
-    """Raise `MisuseError` if the output is of another dataflow than when the DataFrame was made: it would be
-    read as of the epoch with the same number, which is another one.
+    """Raise `MisuseError` if the output belongs to another dataflow than when the DataFrame was made: the
+    epoch with the same number is another one there.
     """
     if there.origin != plan.origin:
         raise MisuseError(
@@ -157,23 +159,23 @@ def _check_same(plan: ReadPlan, there: Held) -> None:
 class OutputReader(DataSourceReader):
     """Plans the partitions of one query, on the driver, and reads them, in tasks."""
 
-    def __init__(self, plan: ReadPlan, asked: T.StructType) -> None:
-        check_asked(plan.form, asked)
+    def __init__(self, plan: ReadPlan, requested: T.StructType) -> None:
+        check_requested(plan.form, requested)
         if plan.starting in (LATEST, SNAPSHOT):
             raise MisuseError(
                 f"the option 'startingEpoch' is {plan.starting!r}, which is for streams: give a number, or "
                 "'earliest'"
             )
         self.plan = plan
-        self.form = asked
+        self.form = requested
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each worker; all as of the same epoch, once that is complete."""
+        """Return a partition for each worker (or share), all as of the same epoch, once that is complete."""
         plan = self.plan
         with plainly(), workers_at(plan.at) as workers:
             start = plan.starting if isinstance(plan.starting, int) else -1
-            # Before anything is held there: of another dataflow that would be for nobody, or be refused for
-            # a reason that is none.
+            # Check before holding anything: on another dataflow the hold would be useless, or refused for a
+            # misleading reason.
             there = hold_everywhere(workers, Progress(plan.dataflow, plan.output, keep_from=0, extent=True))
             _check_same(plan, there)
             if plan.starting == EARLIEST:
@@ -184,7 +186,7 @@ class OutputReader(DataSourceReader):
     def _slice(self, start: int, origins: tuple[str, ...]) -> OutputSlice:
         plan = self.plan
         names = list(self.form.names)
-        # A collection's multiplicities are not shown, but rows come as often as they say.
+        # A DataFrame of a collection has no column of multiplicities, but repeats rows by them.
         columns = names if plan.are_changes else [*names, DIFF]
         return OutputSlice(
             plan.dataflow,
@@ -199,34 +201,35 @@ class OutputReader(DataSourceReader):
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of one partition."""
+        """Return the batches of one partition."""
         assert isinstance(partition, OutputPartition)
         return read_partition(partition, self.form)
 
 
-def partitions_of(workers: Workers, at: Whereabouts, wanted: OutputSlice) -> list[InputPartition]:
-    """A partition for each worker, once the epochs are complete there; or, where rows of one have to be added
-    up with those of others, for each share.
+def partitions_of(workers: Workers, at: Whereabouts, output_slice: OutputSlice) -> list[InputPartition]:
+    """Return a partition for each worker, once the epochs are complete there; or, if rows of several workers
+    have to be summed up, for each share.
     """
-    extents = extent_of(workers, wanted)
+    extents = extent_of(workers, output_slice)
     if any(extent.is_negative for extent in extents):
         return [
-            OutputPartition(at, replace(wanted, part=part, parts=workers.count))
+            OutputPartition(at, replace(output_slice, part=part, parts=workers.count))
             for part in range(workers.count)
         ]
     return [
-        OutputPartition(at.only(address), wanted.only(worker)) for worker, address in enumerate(at.addresses)
+        OutputPartition(at.only(address), output_slice.only(worker))
+        for worker, address in enumerate(at.addresses)
     ]
 
 
 def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[pa.RecordBatch]:
-    """All batches of one partition, in the columns `form`."""
-    wanted, exact = partition.wanted, arrow_form(form)
+    """Yield the batches of one partition, with the columns `form`."""
+    output_slice, exact = partition.output_slice, arrow_form(form)
     with plainly(), workers_at(partition.at) as workers:
         tables: Iterator[pa.Table] = itertools.chain.from_iterable(
-            pieces(workers, worker, wanted) for worker in range(workers.count)
+            pieces(workers, worker, output_slice) for worker in range(workers.count)
         )
-        if wanted.parts > 1:
+        if output_slice.parts > 1:
             tables = iter([summed(pa.concat_tables(tables))])
         for table in tables:
             for rows in _shown(table, partition, form.names):
@@ -234,8 +237,10 @@ def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[p
 
 
 def _shown(table: pa.Table, partition: OutputPartition, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Changes as they are; rows of a collection as often as they are there, or as changes of one epoch."""
-    if partition.wanted.start >= 0:
+    """Yield changes as they are; rows of a collection repeated by their multiplicity, or as changes of
+    one epoch.
+    """
+    if partition.output_slice.start >= 0:
         return iter([table])
     if partition.epoch is None:
         return repeated(table.drop_columns([DIFF]), int64s_of(table.column(DIFF)))

@@ -1,8 +1,8 @@
-"""Which rows are asked for, in words of SQL: `.option("where", "day >= DATE '2026-01-01' AND n IN (1, 2)")`.
+"""The option `where`, in a part of SQL: `.option("where", "day >= DATE '2026-01-01' AND n IN (1, 2)")`.
 
-PySpark hands the filters of a query to a Python data source in a way that cannot be used (`docs/spark.md`
-says why); what stands in an option holds for every use of the DataFrame. It is a small part of SQL:
-conditions on one column each, joined by AND, which the workers try before a row travels.
+PySpark passes the filters of a query to a Python data source in a way that cannot be used (see
+`docs/spark.md`); a condition in an option holds for every use of the DataFrame. The language is a small part
+of SQL: conditions on one column each, joined by AND, which the workers evaluate before they send a row.
 
     =  ==  <>  !=  <=>  <  <=  >  >=       column, operator, value
     [NOT] IN (…)   BETWEEN … AND …   IS [NOT] NULL
@@ -10,9 +10,10 @@ conditions on one column each, joined by AND, which the workers try before a row
     column, NOT column                     of booleans
 
 Values are numbers, 'texts', TRUE, FALSE, DATE '2026-01-31' and TIMESTAMP '2026-01-31 12:00:00'; times of
-columns with a zone are written with one (Z, +02:00). All means what it means to Spark, or is refused: so a
-number has to be one that the column can hold. One with an exponent is a float to Spark, which then compares
-all as floats: it is taken only where no two values of the column are the same float.
+columns with a zone are written with one (Z, +02:00). A condition means the same as in Spark, or is refused:
+so a number has to be one that the column can hold. To Spark a number with an exponent is a float, and makes
+it compare all values as floats: such a number is accepted only if no two values of the column are the same
+float.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from timely.errors import MisuseError
 __all__ = ["Conditions", "conditions"]
 
 Conditions = list[list[object]]
-"""As workers take them: [column, what, value], see `operators/conditions.py`."""
+"""Conditions as workers take them: [column, what, value], see `operators/conditions.py`."""
 
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<text>'(?:[^'\\]|'')*')
@@ -48,29 +49,33 @@ _SIGNS: Final = {
     **{sign: sign for sign in ("<=>", "<", "<=", ">", ">=")},
 }
 _WORDS: Final = frozenset(["and", "or", "not", "in", "between", "is", "null", "like", "true", "false"])
-"""What no column is called, unless in backquotes. `date` may be one: no condition begins with a value."""
+"""Words that name a column only in backquotes. `date` needs none: no condition begins with a value."""
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT: Final = re.compile(
     _DAY.pattern + r"(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _DIGITS_MAX: Final = 38
-"""Of a number without an exponent, as Spark has it."""
+"""The largest number of digits of a number without an exponent, as in Spark."""
 _FLOAT_DIGITS: Final = 15
-"""Decimals of no more digits are different floats when they are different."""
+"""Different decimals of at most this many digits are different floats."""
 _FLOAT_WHOLES: Final = 1 << 53
-"""Whole numbers below it, too."""
+"""Different whole numbers below it are different floats."""
 _EXACT: Final = Context(prec=4 * _DIGITS_MAX)
 _EPOCH_BEGAN: Final = dt.datetime(1970, 1, 1)
 _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 def conditions(text: str, schema: pa.Schema) -> Conditions:
-    """What `text` asks of rows with the columns `schema`. Raises `MisuseError` that says where it stops."""
+    """Return the conditions of `text` on rows with the columns `schema`.
+
+    Raises `MisuseError`, which says where reading stops, if the text is malformed or does not fit the
+    columns.
+    """
     return _Reading(text, schema).all()
 
 
 def _is_short(number: Decimal) -> bool:
-    """Whether it has no more digits than Spark's decimals, those of zeros at its ends included."""
+    """Return True if it has no more digits than Spark's decimals, zeros at both ends included."""
     _, digits, exponent = number.as_tuple()
     return isinstance(exponent, int) and max(len(digits), -exponent, len(digits) + exponent) <= _DIGITS_MAX
 
@@ -84,21 +89,21 @@ class _Reading:
         self._words: list[tuple[str, str]] = []
         at, end = 0, len(text.rstrip())
         while at < end:
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 raise self._refused(f"{text[at:].strip()[:20]!r} cannot be read")
-            self._words.append((str(found.lastgroup), str(found[str(found.lastgroup)])))
-            at = found.end()
+            self._words.append((str(match.lastgroup), str(match[str(match.lastgroup)])))
+            at = match.end()
         self._at = 0
 
     def all(self) -> Conditions:
-        """Every condition, to the end of the text."""
-        found = self._one()
+        """Return all conditions, to the end of the text."""
+        read = self._one()
         while self._at < len(self._words):
             if not self._take("and"):
                 raise self._refused(f"{self._here()} stands where AND is expected")
-            found += self._one()
-        return found
+            read += self._one()
+        return read
 
     def _one(self) -> Conditions:
         if self._take("not"):
@@ -151,7 +156,7 @@ class _Reading:
         return values
 
     def _pattern(self, field: pa.Field, is_not: str) -> list[tuple[str, str]]:
-        """A pattern of LIKE as conditions that all have to hold."""
+        """Return a pattern of LIKE as conditions that all have to hold."""
         kind, word = self._next()
         if kind != "text" or not pa.types.is_string(field.type):
             raise self._refused(
@@ -173,8 +178,8 @@ class _Reading:
             if kind == "text":
                 return self._moment(field, word.lower(), text[1:-1])
             word = f"{word} {text}"
-        elif kind == "number" and (found := self._number(field, word)) is not None:
-            return found
+        elif kind == "number" and (number := self._number(field, word)) is not None:
+            return number
         elif kind == "text" and pa.types.is_string(field.type):
             return word[1:-1].replace("''", "'")
         elif word.lower() in ("true", "false") and pa.types.is_boolean(field.type):
@@ -182,7 +187,7 @@ class _Reading:
         raise self._refused(f"{word} is no value of the column {field.name!r}, which is {field.type}")
 
     def _number(self, field: pa.Field, word: str) -> object:
-        """The number as the column has it; None if it has no such one."""
+        """Return the number as a value of the column; None if the column cannot have it."""
         number, is_float = Decimal(word), "e" in word.lower()
         if pa.types.is_floating(field.type):
             value = float(number)
@@ -201,7 +206,7 @@ class _Reading:
         return None
 
     def _moment(self, field: pa.Field, word: str, text: str) -> int:
-        """Days of a date, microseconds of a time."""
+        """Return the days of a date, or the microseconds of a time, since 1970."""
         try:
             if not (_DAY if word == "date" else _MOMENT).fullmatch(text):
                 raise ValueError("write 2026-01-31, and for a time 2026-01-31 12:00:00")
@@ -219,7 +224,7 @@ class _Reading:
         raise self._refused(f"{word.upper()} {text!r} is no value of {field.name!r}, which is {field.type}")
 
     def _take(self, word: str) -> bool:
-        """Go on behind the next word if it is this one."""
+        """Skip the next word if it is this one; return True if it is."""
         if self._at < len(self._words) and self._words[self._at][1].lower() == word:
             self._at += 1
             return True

@@ -1,6 +1,7 @@
-"""A DataFrame, or a stream, into an input of a running dataflow: a batch is an epoch.
+"""Write a DataFrame, or a stream, into an input of a running dataflow: a batch is an epoch.
 
-Here is what Spark calls; how tasks stage rows, and the driver decides which of them count: `delivering.py`.
+This file has the methods that Spark calls; `delivering.py` has how tasks stage rows, and how the driver
+decides which of them count.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _BATCH = "streaming.sql.batchId"
 
 @dataclass(frozen=True)
 class WritePlan:
-    """Which input is written, where, and what a commit does. `query`: under which name, if one was given."""
+    """The input to write, its workers, and the effect of a commit. `query`: the name of the option; may
+    be empty.
+    """
 
     at: Whereabouts
     dataflow: int
@@ -53,7 +56,7 @@ class WritePlan:
     rows_per_part: int = _ROWS_PER_PART
 
     def of(self, query: str, batch: int) -> BatchDelivery:
-        """Make one batch of a query of it."""
+        """Return the delivery of one batch of a query."""
         return BatchDelivery(
             self.dataflow,
             self.input,
@@ -67,7 +70,9 @@ class WritePlan:
 
 
 def plan_of_write(options: SourceOptions, schema: T.StructType, overwrite: bool) -> WritePlan:
-    """What the options ask for; raises what is wrong with them, or with the columns of the DataFrame."""
+    """Return the plan for the options; raises `MisuseError` for errors in them, or in the DataFrame's
+    columns.
+    """
     if overwrite:
         raise MisuseError(
             "naiad appends: rows of an input are taken away by a column with their diff, -1, and not by "
@@ -75,7 +80,7 @@ def plan_of_write(options: SourceOptions, schema: T.StructType, overwrite: bool)
         )
     with flow_of(options) as (at, _, flow):
         form = flow.input(options.text("input", "edges")).form
-        diff = options.given.get("diff", "").strip() or None
+        diff = options.values.get("diff", "").strip() or None
         if form.schema is None:
             raise MisuseError(f"input {form.name!r} takes Python records, which have no columns")
         check_written(schema, form.schema, diff, form.name)
@@ -93,7 +98,7 @@ def plan_of_write(options: SourceOptions, schema: T.StructType, overwrite: bool)
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """For `df.write`: all rows at once, in one epoch. With the option `query` they count once under that
+    """The writer for `df.write`: all rows enter one epoch. With the option `query` they count once under that
     name.
     """
 
@@ -102,30 +107,32 @@ class BatchWriter(DataSourceArrowWriter):
         self._query = plan.query or f"{WRITES_ONCE}{uuid.uuid4().hex}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        """What a task does."""
+        """Stage the rows of a task; called in the task."""
         with plainly():
             return _stage(self.plan, self._query, 0, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What the driver does when all tasks are done."""
+        """Commit the batch; called on the driver when all tasks have succeeded."""
         with plainly():
             _commit(self.plan, self._query, 0, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """What the driver does when they are not; nothing that fails here hides what failed there."""
+        """Drop the staged rows; called on the driver when a task has failed, whose error this must not
+        hide.
+        """
         del messages
         with contextlib.suppress(TimelyError):
             _drop(self.plan, self._query, 0)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """For `df.writeStream`: a micro-batch is an epoch."""
+    """The writer for `df.writeStream`: a micro-batch is an epoch."""
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        """What a task does."""
+        """Stage the rows of a task; called in the task."""
         context = TaskContext.get()
         batch = None if context is None else context.getLocalProperty(_BATCH)
         query = None if context is None else context.getLocalProperty(_QUERY)
@@ -136,7 +143,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return replace(staged, stream=query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """What the driver does when all tasks are done."""
+        """Commit the batch; called on the driver when all tasks have succeeded."""
         with plainly():
             query = self._query_of(messages)
             if not query:
@@ -146,44 +153,47 @@ class StreamWriter(DataSourceStreamArrowWriter):
             _commit(self.plan, query, batchId, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """What the driver does when they are not; nothing that fails here hides what failed there."""
+        """Drop the staged rows; called on the driver when a task has failed, whose error this must not
+        hide.
+        """
         query = self._query_of(messages)
         if query:
             with contextlib.suppress(TimelyError):
                 _drop(self.plan, query, batchId)
 
     def _query_of(self, messages: Sequence[WriterCommitMessage | None]) -> str:
-        told = [message.query for message in messages if isinstance(message, Staged)]
-        return self.plan.query or (told[0] if told else "")
+        queries = [message.query for message in messages if isinstance(message, Staged)]
+        return self.plan.query or (queries[0] if queries else "")
 
 
 class RefusedWriter(DataSourceStreamArrowWriter):
-    """Where a batch of a stream is to end and the cluster has gone: says why, unless it is given up anyway.
+    """Takes the place of a writer at the end of a stream's batch if the cluster is gone: a commit raises the
+    reason, an abort does nothing.
 
-    Spark makes a writer anew for that. If that fails while it gives a batch up, Spark says that writing has
-    failed, and nothing of what has failed first.
+    Spark creates a new writer for the end of a batch. If creating it fails while Spark gives up a batch,
+    Spark reports only that, and not the first failure.
     """
 
     def __init__(self, error: TimelyError) -> None:
         self._error = error
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Raises."""
+        """Raise the error."""
         del iterator
         raise self._error
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Raises."""
+        """Raise the error."""
         del messages, batchId
         with plainly():
             raise self._error
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """What is not there cannot be told to let go of anything."""
+        """Do nothing: there is no cluster that could drop the rows."""
 
 
 def _stage(plan: WritePlan, query: str, batch: int, rows: Iterator[pa.RecordBatch]) -> Staged:
-    """Send the rows of a task."""
+    """Stage the rows of a task on the workers."""
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
     tables = (with_diff(table, plan.diff) for table in _parts(rows, plan.rows_per_part, APPEND_BYTES_MAX))
@@ -197,15 +207,17 @@ def _commit(plan: WritePlan, query: str, batch: int, messages: Sequence[WriterCo
 
 
 def _drop(plan: WritePlan, query: str, batch: int) -> None:
-    """Let go of what tasks have staged, whether they tell of it or not; but for what a commit names that is
-    perhaps still to come.
+    """Drop the staged rows of all tasks, also of those that have sent no message; but not attempts that a
+    commit, which may still come, names.
     """
     with workers_at(plan.at) as workers:
         plan.of(query, batch).drop(workers)
 
 
 def _parts(batches: Iterator[pa.RecordBatch], rows_max: int, bytes_max: int) -> Iterator[pa.Table]:
-    """The same rows in tables of `rows_max` rows or `bytes_max`, or a little more; none without rows."""
+    """Yield the rows in tables of `rows_max` rows or `bytes_max` bytes, or a little more, none of them
+    empty.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in itertools.chain(batches, [None]):
