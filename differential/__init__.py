@@ -16,8 +16,10 @@ The package is an ordinary client of `timely`: a vertex of a user can have all t
 and `kernels/`, from the top to the bottom of an operator.
 """
 
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+import differential.spelled  # noqa: F401  # which gives expressions their second spellings
 from differential.aggregates import (
     Aggregate,
     all_of,
@@ -277,9 +279,22 @@ __all__ = [
     "year",
 ]
 
-if not _TYPE_CHECKING:
+_ROOMS = ("algorithms", "errors", "testing")
+"""Modules that users import from here."""
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])
+
+
+if _TYPE_CHECKING:
+    from differential.other_spellings.of_functions import *  # noqa: F403  # what the table answers below
+else:
 
     @_short_lookup
     def __getattr__(name: str) -> object:
-        missing = f"module 'differential' has no attribute {name!r}"
-        raise AttributeError(_FUNCTIONS.message(missing, name, __all__))
+        same = _FUNCTIONS.same(_sys.modules[__name__], name)
+        if same is None:
+            missing = f"module 'differential' has no attribute {name!r}"
+            raise AttributeError(_FUNCTIONS.message(missing, name, __all__))
+        return same

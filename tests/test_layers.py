@@ -60,6 +60,7 @@ ROOMS = {
         "kernels",
         "columns",
         "aggregates expressions",
+        "spelled",
         "linear trace",
         "operators",
         "compiled_loops",

@@ -23,7 +23,7 @@ from differential.collections.ordered import Ordered
 from differential.columns.column_types import Kind
 from differential.expressions.expression import Expr
 from differential.expressions.functions.catalogue import FUNCTIONS
-from differential.expressions.functions.namespaces import NumberMethods, StringMethods
+from differential.expressions.functions.namespaces import ListMethods, NumberMethods, StringMethods
 from differential.expressions.tree import BinaryOp
 from timely.user_code.spellings import Same
 
@@ -98,7 +98,8 @@ def attribute_of(owner: object, name: str) -> object:
     """What is called `name` there, by whatever spelling."""
     for part in second_of(owner).get(name, Same(name)).attribute.split("."):
         found = inspect.getattr_static(owner, part, None)
-        owner = StringMethods if isinstance(found, property) and part == "str" else found
+        accessors = {"str": StringMethods, "list": ListMethods, "schema": dd.Schema}
+        owner = accessors.get(part, found) if isinstance(found, property) else found
     return owner
 
 

@@ -26,7 +26,7 @@ from .timed.times import TimeOperators
 __all__ = ["Collection"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Collection(TimeOperators, LoopOperators):
     """A node of a plan, and the loops that it is in; its operators are in the files beside this one."""
 

@@ -8,6 +8,7 @@ from typing import Generic, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
 from timely.user_code.short_traces import in_short
+from timely.user_code.spellings import called_as
 
 from ..aggregates import COLLECTED, Aggregate, AggregateKind, NamedAggregate, count
 from ..columns.schema import Schema, SchemaSpec
@@ -144,6 +145,11 @@ class Grouped(GroupSpellings[C], Generic[C]):
     def count(self) -> C:
         """How many rows each group has, as the column `count`."""
         return self.agg(count=Aggregate("count"))
+
+    @called_as("len")
+    def _len(self, name: str = "len") -> C:
+        """The same as `agg(len=dd.count())`."""
+        return self.agg(**{name: Aggregate("count")})
 
     def sum(self, *columns: str) -> C:
         """The sums of these columns, as `sum_x`."""

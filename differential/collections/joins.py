@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.spellings import called_as
 
 from ..columns.column_types import ColumnType, integer
 from ..columns.schema import Column, Schema, SchemaSpec
@@ -195,6 +196,14 @@ class JoinOperators(SetOperators):
     def cross_join(self, other: Self, suffix: str | None = None) -> Self:
         """All pairs of rows; the same as `join(other, how="cross")`. All of it is on one worker."""
         return self.join(other, how="cross", suffix=suffix)
+
+    @called_as("join_where")
+    def _join_where(self, other: Self, *predicates: ExprLike, suffix: str | None = "_right") -> Self:
+        """The same as `theta_join(other, predicates)`, in Polars' form."""
+        if not predicates:
+            raise SchemaError(f"join_where ({call_site()}) needs a condition, as in col.x < col.y")
+        conditions = [as_condition("join_where", predicate) for predicate in predicates]
+        return self.theta_join(other, conditions, suffix=suffix)
 
 
 _LEFT_ONLY: tuple[How, ...] = ("semi", "anti")

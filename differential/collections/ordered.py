@@ -16,16 +16,18 @@ that begin alike, which takes some µs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
-from timely.user_code.short_traces import in_short, short_lookup
+from timely.user_code.short_traces import in_short
 
 from ..errors import SchemaError
 from ..expressions.expression import Ordering, col
 from ..expressions.orders import By, OrderSpec, orderings
 from ..operators.reduce import RankKind
 from ..other_spellings import written_as
+from ..other_spellings.of_collections import OrderSpellings
+from ..other_spellings.table import ORDERS
 from ..plan.grouping.computing import order_of
 from ..plan.grouping.dividing import divided
 from ..plan.nodes import ALL_ROWS, OrderBy, Select, TopK
@@ -78,7 +80,7 @@ class OrderOperators(CheckingOperators):
 
 @in_short
 @dataclass(frozen=True, eq=False)
-class Ordered(Generic[H]):
+class Ordered(OrderSpellings[H], Generic[H]):
     """A collection, or its groups by `keys`, in an order. Its methods return collections again."""
 
     collection: H
@@ -87,16 +89,12 @@ class Ordered(Generic[H]):
     _balance: Balance | None = None
     """The units among which groups are divided."""
 
-    if not TYPE_CHECKING:
-
-        @short_lookup
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("__"):
-                raise AttributeError(name)
-            raise AttributeError(
-                f"an order has no {name!r}; take of it what you need, as a collection again: limit(10), "
-                "first(), last() or rank('place'). A collection itself has no order"
-            )
+    def _missing(self, name: str) -> str:
+        otherwise = (
+            "; take of it what you need, as a collection again: limit(10), first(), last() or rank('place'). "
+            "A collection itself has no order"
+        )
+        return ORDERS.message(f"an order has no {name!r}", name, otherwise=otherwise)
 
     def limit(
         self, n: int, offset: int = 0, *, rank: str | None = None, method: RankKind = "row_number"

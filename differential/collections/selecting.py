@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Self, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
 
 from timely.user_code.call_site import call_site
+from timely.user_code.offered import Offered
+from timely.user_code.short_traces import in_short
 from timely.user_code.spellings import called_as
 
+from ..columns.column_types import TypeSpec
+from ..columns.schema import Schema
 from ..errors import ExpressionError, SchemaError
 from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_expr, col
 from ..expressions.functions.refusals import check_no_bool
@@ -17,10 +22,11 @@ from ..other_spellings import condition_of, of_another_library, written_as
 from ..plan.nodes import Filter, Negate, NotNull, Select
 from .handle import Handle, Name, name_of
 
-__all__ = ["RowOperators"]
+__all__ = ["NullOperators", "RowOperators"]
 
 _Name = str | Expr | Aliased
 T = TypeVar("T")
+R = TypeVar("R", bound="RowOperators")
 
 _FILTER = "filter(col.x == 1)"
 _DROP_NULLS = (
@@ -195,7 +201,7 @@ class RowOperators(Handle):
         """All multiplicities with the other sign. Rust: `negate`."""
         return self.with_node(Negate(self.node))
 
-    # PySpark's forms, which `other_spellings` calls.
+    # Forms of PySpark and Polars, which `other_spellings` calls.
 
     @called_as("withColumn")
     def _with_column(self, name: Name, value: ExprLike) -> Self:
@@ -211,6 +217,57 @@ class RowOperators(Handle):
     def _with_column_renamed(self, old: Name, new: Name) -> Self:
         """The same as `rename({old: new})`."""
         return self.rename({old: new})
+
+    @called_as("toDF")
+    def _to_df(self, *names: str) -> Self:
+        """The same as `rename`: new names for all columns, in their order."""
+        if len(names) != len(self.schema.names):
+            raise SchemaError(
+                f"toDF ({call_site()}) takes a name for each column: there are {len(self.schema.names)}, "
+                f"{', '.join(self.schema.names)}. For some of them write rename({{'old': 'new'}})"
+            )
+        return self.rename(dict(zip(self.schema.names, names, strict=True)))
+
+    @called_as("cast")
+    def _cast(self, types: Mapping[Name, TypeSpec]) -> Self:
+        """The same as `with_columns(x=col.x.cast(type))` for each column of a mapping."""
+        if not isinstance(types, Mapping):
+            raise SchemaError(
+                f"cast({types!r:.60}) ({call_site()}) takes types by column: write cast({{'x': 'int'}}), or "
+                "with_columns(x=col.x.cast('int'))"
+            )
+        named = {name_of(name, "cast"): type_ for name, type_ in types.items()}
+        return self.with_columns(**{name: col(name).cast(type_) for name, type_ in named.items()})
+
+    @called_as("collect_schema")
+    def _collect_schema(self) -> Schema:
+        """The same as `schema`."""
+        return self.schema
+
+    @property
+    def _na(self) -> NullOperators[Self]:
+        """What there is to do with nulls: `na.drop` is `drop_nulls`, `na.fill` is `fill_null`."""
+        return NullOperators(self)
+
+
+@in_short
+@dataclass(frozen=True)
+class NullOperators(Offered, Generic[R]):
+    """What PySpark has behind `na`."""
+
+    _collection: R
+
+    @written_as(_DROP_NULLS)
+    def drop(self, *, subset: _Name | Iterable[_Name] | None = None) -> R:
+        """The same as `drop_nulls`."""
+        return self._collection.drop_nulls(subset=subset)
+
+    @written_as(_FILL_NULL)
+    def fill(
+        self, value: ExprLike | Mapping[str, ExprLike], subset: _Name | Iterable[_Name] | None = None
+    ) -> R:
+        """The same as `fill_null`."""
+        return self._collection.fill_null(value, subset)
 
 
 def _flat(columns: Iterable[object]) -> Iterable[_Name]:

@@ -29,6 +29,7 @@ Printing is in `text.py`, types in `types.py`, evaluation in `evaluation.py`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import takewhile
@@ -532,3 +533,7 @@ def _extreme(op: Literal["min_of", "max_of", "least", "greatest"], values: tuple
         raise ExpressionError(f"{op}() ({call_site()}) needs at least one value.")
     check_columns(op, values)
     return Operation(op, tuple(as_expr(value) for value in values))
+
+
+# The annotations of the methods that are made in that module name these types: `typing.get_type_hints`.
+vars(sys.modules[NumberMethods.__module__]).update(Expr=Expr, ExprLike=ExprLike)

@@ -1,4 +1,4 @@
-"""Second spellings of methods of collections and groups, from the table: base classes.
+"""Second spellings of methods of collections, groups and orders, from the table: base classes.
 
 `rows.where(…)` is `rows.filter(…)`. Editors and mypy read the second spellings in `of_collections.pyi`, which
 `./scripts/stubs` writes.
@@ -10,11 +10,12 @@ from typing import Generic, TypeVar
 
 from timely.user_code.spellings import Spelled
 
-from .table import COLLECTIONS, GROUPS
+from .table import COLLECTIONS, GROUPS, ORDERS
 
-__all__ = ["CollectionSpellings", "GroupSpellings"]
+__all__ = ["CollectionSpellings", "GroupSpellings", "OrderSpellings"]
 
 C = TypeVar("C")
+H = TypeVar("H")
 
 
 class CollectionSpellings(Spelled):
@@ -29,3 +30,10 @@ class GroupSpellings(Spelled, Generic[C]):
 
     __slots__ = ()
     _spellings = GROUPS
+
+
+class OrderSpellings(Spelled, Generic[H]):
+    """Second spellings of methods of orders."""
+
+    __slots__ = ()
+    _spellings = ORDERS

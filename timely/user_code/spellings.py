@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, ParamSpec, TypeVar
 
+from .offered import Offered, OfferedType
 from .short_traces import short, short_lookup
 
-__all__ = ["Same", "Spelled", "Spellings", "called_as", "like"]
+__all__ = ["Same", "Spelled", "SpelledType", "Spellings", "called_as", "like"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +62,38 @@ class Spellings:
         return missing + (otherwise or like(name, [each for each in has if not each.startswith("_")]))
 
 
-class Spelled:
+class SpelledType(OfferedType):
+    """The type of classes that answer to second spellings: `reduce(Collection.unionAll, collections)`."""
+
+    _spellings: Spellings
+
+    if not TYPE_CHECKING:
+
+        @short_lookup
+        def __getattr__(cls, name: str) -> object:
+            missing = f"type object {cls.__name__!r} has no attribute {name!r}"
+            if name.startswith("_"):  # also `_spellings` itself, of a class without a table
+                raise AttributeError(missing)
+            entry = cls._spellings.names.get(name)
+            if not isinstance(entry, Same):
+                raise AttributeError(cls._spellings.message(missing, name, dir(cls)))
+            return _of_class(cls, entry.attribute)
+
+
+def _of_class(kind: type, attribute: str) -> object:
+    """Return the method `attribute` of a class. One behind an accessor, as `str.contains`, is found when it
+    is called with an object.
+    """
+    if "." not in attribute:
+        return getattr(kind, attribute)
+
+    def method(thing: object, *args: object, **named: object) -> object:
+        return attrgetter(attribute)(thing)(*args, **named)
+
+    return method
+
+
+class Spelled(Offered, metaclass=SpelledType):
     """A thing that answers to the names in its table, `_spellings`."""
 
     __slots__ = ()

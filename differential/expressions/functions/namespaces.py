@@ -6,11 +6,12 @@ Each method is generated from the entry of its name in `catalogue.py`. Editors a
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Final
 
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.signatures import Write, function_of, method_params
 from differential.other_spellings.table import ACCESSORS
+from timely.user_code.offered import Offered
 from timely.user_code.short_traces import short_lookup
 
 __all__ = ["ListMethods", "NumberMethods", "StringMethods", "TimeMethods"]
@@ -25,7 +26,7 @@ class NumberMethods:
     __slots__ = ()
 
 
-class _Namespace:
+class _Namespace(Offered):
     """The functions of one accessor, for one expression."""
 
     _accessor = ""
@@ -36,9 +37,13 @@ class _Namespace:
         self._write = write
 
     @short_lookup
-    def __getattr__(self, name: str) -> NoReturn:
-        missing = f"x.{self._accessor} has no {name!r}"
-        raise AttributeError(ACCESSORS[self._accessor].message(missing, name, otherwise=_FUNCTION))
+    def __getattr__(self, name: str) -> object:
+        spellings = ACCESSORS[self._accessor]
+        same = spellings.same(self, name)
+        if same is None:
+            missing = f"x.{self._accessor} has no {name!r}"
+            raise AttributeError(spellings.message(missing, name, otherwise=_FUNCTION))
+        return same
 
 
 class StringMethods(_Namespace):

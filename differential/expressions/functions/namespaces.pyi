@@ -99,6 +99,24 @@ class TimeMethods:
     def format(self, format: str) -> Expr:
         """As text, in a form as '%Y-%m-%d %H:%M:%S'."""
 
+    def strftime(self, format: str) -> Expr:
+        """The same as `format`."""
+
+    def to_string(self, format: str) -> Expr:
+        """The same as `format`."""
+
+    def weekday(self) -> Expr:
+        """The same as `day_of_week`."""
+
+    def isoweekday(self) -> Expr:
+        """The same as `day_of_week`."""
+
+    def ordinal_day(self) -> Expr:
+        """The same as `day_of_year`."""
+
+    def dayofyear(self) -> Expr:
+        """The same as `day_of_year`."""
+
 class ListMethods:
     """Functions of lists and maps: the methods of `x.list`."""
 
@@ -117,6 +135,18 @@ class ListMethods:
 
     def join(self, separator: str) -> Expr:
         """A list of texts as one text."""
+
+    def len(self) -> Expr:
+        """The same as `size`."""
+
+    def lengths(self) -> Expr:
+        """The same as `size`."""
+
+    def length(self) -> Expr:
+        """The same as `size`."""
+
+    def contains(self, value: object) -> Expr:
+        """The same as `has`."""
 
 class StringMethods:
     """Functions of strings: the methods of `x.str`."""
@@ -196,3 +226,60 @@ class StringMethods:
 
     def try_to_timestamp(self, format: str) -> Expr:
         """As `to_timestamp`; null where the form is another."""
+
+    def to_uppercase(self) -> Expr:
+        """The same as `upper`."""
+
+    def to_lowercase(self) -> Expr:
+        """The same as `lower`."""
+
+    def to_titlecase(self) -> Expr:
+        """The same as `title`."""
+
+    def len(self) -> Expr:
+        """The same as `length`."""
+
+    def len_chars(self) -> Expr:
+        """The same as `length`."""
+
+    def trim(self, characters: str | None = None) -> Expr:
+        """The same as `strip`."""
+
+    def strip_chars(self, characters: str | None = None) -> Expr:
+        """The same as `strip`."""
+
+    def ltrim(self, characters: str | None = None) -> Expr:
+        """The same as `lstrip`."""
+
+    def strip_chars_start(self, characters: str | None = None) -> Expr:
+        """The same as `lstrip`."""
+
+    def rtrim(self, characters: str | None = None) -> Expr:
+        """The same as `rstrip`."""
+
+    def strip_chars_end(self, characters: str | None = None) -> Expr:
+        """The same as `rstrip`."""
+
+    def starts_with(self, part: str) -> Expr:
+        """The same as `startswith`."""
+
+    def ends_with(self, part: str) -> Expr:
+        """The same as `endswith`."""
+
+    def pad_start(self, width: int, fill: str | None = None) -> Expr:
+        """The same as `lpad`."""
+
+    def rjust(self, width: int, fill: str | None = None) -> Expr:
+        """The same as `lpad`."""
+
+    def pad_end(self, width: int, fill: str | None = None) -> Expr:
+        """The same as `rpad`."""
+
+    def ljust(self, width: int, fill: str | None = None) -> Expr:
+        """The same as `rpad`."""
+
+    def to_datetime(self, format: str) -> Expr:
+        """The same as `to_timestamp`."""
+
+    def rlike(self, pattern: str) -> Expr:
+        """The same as `matches`."""

@@ -5,30 +5,40 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable
+from functools import reduce
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 import differential as dd
 from differential import Collection, Grouped, col
+from differential.collections.ordered import Ordered
 from differential.other_spellings import of_collections
-from differential.other_spellings.table import COLLECTIONS, GROUPS
+from differential.other_spellings.table import COLLECTIONS, GROUPS, ORDERS
 from timely import Dataflow, TimelyError
 from timely.user_code.spellings import Same
 
 SECOND = {
     **{("rows", name): entry for name, entry in COLLECTIONS.names.items() if isinstance(entry, Same)},
     **{("groups", name): entry for name, entry in GROUPS.names.items() if isinstance(entry, Same)},
+    **{("orders", name): entry for name, entry in ORDERS.names.items() if isinstance(entry, Same)},
 }
 
 
 @pytest.mark.parametrize(("kind", "name"), SECOND)
 def test_a_second_spelling_is_the_method_and_none_of_its_own(kind: str, name: str) -> None:
     rows = dd.input(Dataflow(), "rows", "k: int, v: int?")
-    thing: Collection | Grouped[Collection] = rows if kind == "rows" else rows.group_by("k")
-    found = getattr(thing, name)
-    assert found.__self__ is thing and found.__func__ is getattr(type(thing), SECOND[kind, name].attribute)
-    assert name not in dir(thing) and not hasattr(type(thing), name), "tab completion shows one name"
+    thing = {"rows": rows, "groups": rows.group_by("k"), "orders": rows.order_by("k")}[kind]
+    first = SECOND[kind, name].attribute
+    found, method = getattr(thing, name), getattr(type(thing), first, None)
+    assert name not in dir(thing) and name not in dir(type(thing)), "tab completion shows one name"
+    if inspect.isfunction(method):
+        assert found.__self__ is thing and found.__func__ is method
+        assert getattr(type(thing), name) is method, "of the class, too"
+    else:
+        assert found == attrgetter(first)(thing), "a property"
 
 
 def test_all_are_written_with_the_arguments_of_their_libraries() -> None:
@@ -43,6 +53,36 @@ def test_all_are_written_with_the_arguments_of_their_libraries() -> None:
     assert rows.groupBy("k").count().having(col.count > 1).schema.names == ("k", "count")
 
 
+def test_names_on_the_class_are_functions_of_an_object() -> None:
+    rows = dd.input(Dataflow(), "rows", "k: int, s: string")
+    assert reduce(Collection.unionAll, [rows, rows, rows]).schema == rows.schema
+    assert reduce(Collection.unionByName, [rows, rows]).schema == rows.schema
+    assert dd.Expr.contains(col.s, "a").equals(col.s.str.contains("a"))
+    with pytest.raises(AttributeError, match=r"^type object 'Collection' has no attribute 'sample'\. Write "):
+        _ = Collection.sample  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"^type object 'Collection' has no attribute '_none'$"):
+        _ = Collection._none  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda c: c.toDF("a"), "there are 2, k, v. For some of them write rename("),
+        (lambda c: c.cast("int"), "write cast({'x': 'int'}), or with_columns(x=col.x.cast('int'))"),
+        (lambda c: c.join_where(c), "needs a condition, as in col.x < col.y"),
+        (lambda c: c.na.drop(how="all"), "drop_nulls('x', 'y')"),
+        (lambda c: c.filter(col.k.is_between(1, 2, closed="open")), "one of both, left, right, none"),
+        (lambda c: c.agg(n=col.k.std(ddof=2)), "write 1 for n - 1, or 0 for n"),
+        (lambda c: c.order_by(dd.desc(1)), "write asc('x'), or col.x.asc()"),
+    ],
+)
+def test_forms_of_other_libraries_say_what_they_take(
+    wrong: Callable[[dd.Collection], object], told: str
+) -> None:
+    with pytest.raises(TimelyError, match=re.escape(told)):
+        wrong(dd.input(Dataflow(), "rows", "k: int, v: int?"))
+
+
 def test_editors_read_the_second_spellings_of_the_table_and_no_others() -> None:
     """`test_catalogued.py` holds the whole stub."""
     stub = ast.parse(Path(of_collections.__file__).with_suffix(".pyi").read_text())
@@ -54,6 +94,7 @@ def test_editors_read_the_second_spellings_of_the_table_and_no_others() -> None:
     assert named == {
         "CollectionSpellings": {name for kind, name in SECOND if kind == "rows"},
         "GroupSpellings": {name for kind, name in SECOND if kind == "groups"},
+        "OrderSpellings": {name for kind, name in SECOND if kind == "orders"},
     }
 
 
@@ -94,9 +135,9 @@ def test_editors_are_told_names_that_can_be_written() -> None:
     for kind in stub.body:
         for method in kind.body if isinstance(kind, ast.ClassDef) else ():
             if isinstance(method, ast.FunctionDef):
-                (same,) = re.findall(r"^The same as `(\w+)", ast.get_docstring(method) or "")
-                owner = Collection if kind.name == "CollectionSpellings" else Grouped
-                assert hasattr(owner, same), f"{method.name}: {same}"
+                same = re.findall(r"`(?:na\.\w+` is `)?(\w+)", ast.get_docstring(method) or "")
+                owner = {"Coll": Collection, "Grou": Grouped, "Orde": Ordered}[kind.name[:4]]
+                assert same and hasattr(owner, same[0]), f"{method.name}: {same}"
 
 
 def test_completion_behind_a_second_spelling_knows_the_kind_of_collection() -> None:

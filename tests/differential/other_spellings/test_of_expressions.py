@@ -16,8 +16,8 @@ CLASSES = {"str": StringMethods, "dt": TimeMethods, "list": ListMethods}
 
 
 def test_methods_of_other_libraries_are_explained() -> None:
-    with pytest.raises(AttributeError, match=r"col.a has no 'ilike'. Write instead: x.str.lower"):
-        _ = col.a.ilike  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"col.a has no 'fill_nan'. Write instead: dd.when"):
+        _ = col.a.fill_nan  # type: ignore[attr-defined]
     with pytest.raises(AttributeError) as caught:
         _ = col.a.city  # type: ignore[attr-defined]
     assert str(caught.value) == "col.a has no 'city'. Of a map or struct write col.a.list.field('city')"
@@ -30,7 +30,9 @@ SECOND = {name: entry for name, entry in EXPRESSIONS.names.items() if isinstance
 def test_second_spellings_are_the_methods_and_none_of_their_own(name: str) -> None:
     assert name not in dir(Expr) and name not in dir(col.a)
     owner, _, method = SECOND[name].attribute.rpartition(".")
-    assert getattr(col.a, name).__func__ is getattr(CLASSES[owner] if owner else Expr, method)
+    first = getattr(CLASSES[owner] if owner else Expr, method)
+    assert getattr(col.a, name).__func__ is first
+    assert owner or getattr(Expr, name) is first, "of the class, too"
 
 
 @pytest.mark.parametrize(
@@ -56,17 +58,26 @@ def test_second_spellings_write_the_same(second: Expr, first: Expr) -> None:
 @pytest.mark.parametrize(
     ("accessor", "name", "said"),
     [
-        ("str", "to_uppercase", "x.str has no 'to_uppercase'. Write instead: x.str.upper()"),
-        ("str", "len_chars", "x.str.length()"),
+        ("str", "zfill", "x.str has no 'zfill'. Write instead: x.str.lpad(width, '0')"),
+        ("str", "len_bytes", "x.str.length()"),
         ("dt", "truncate", "x.dt.date_trunc('hour')"),
         ("dt", "epoch", "x.cast('int'): microseconds"),
-        ("list", "len", "x.list.size()"),
+        ("list", "first", "x.list.get(0)"),
         ("list", "nothing", "map(function, schema), of a collection"),
     ],
 )
 def test_methods_of_other_accessors_are_explained(accessor: str, name: str, said: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(said)):
         getattr(getattr(col.a, accessor), name)
+
+
+@pytest.mark.parametrize("accessor", sorted(CLASSES))
+def test_second_spellings_behind_accessors_are_the_methods(accessor: str) -> None:
+    functions = getattr(col.a, accessor)
+    for name, entry in ACCESSORS[accessor].names.items():
+        if isinstance(entry, Same):
+            assert getattr(functions, name) == getattr(functions, entry.attribute)
+            assert name not in dir(functions)
 
 
 @pytest.mark.parametrize("accessor", sorted(CLASSES))

@@ -183,7 +183,7 @@ REFUSED = {
     "window": "rows.window('k', '5 minutes')",
     "input": "dd.input(flow, 'others', 'k: itn')",
     "algorithm": "components(rows)",
-    "unknown": "rows.groupby('k')",
+    "unknown": "rows.sample('k')",
 }
 
 
@@ -211,11 +211,11 @@ def test_a_query_of_cells_that_is_refused_or_fails_shows_its_lines_and_says_it_o
         query = notebook.run(
             "def query(flow):\n    rows = dd.input(flow, 'rows', 'k: int')\n"
             "    rows.select(x=1 // col.k).output('o')\n\n"
-            "def misspelt(flow):\n    dd.input(flow, 'rows', 'k: int').groupby('k')"
+            "def misspelt(flow):\n    dd.input(flow, 'rows', 'k: int').sample('k')"
         )
         shown, users, ours = notebook.refused("cluster.install(misspelt)")
         assert users == ["<module>"] and ours == []
-        assert f'File "{query}", line 6, in misspelt' in shown and "Write instead: group_by" in shown
+        assert f'File "{query}", line 6, in misspelt' in shown and "Write instead: filter" in shown
         assert "builders.py" not in shown and "handle.py" not in shown
         notebook.run("flow = cluster.install(query)\nflow.input('rows').insert([(0,)])")
         notebook.run("flow.wait(flow.seal())")
@@ -473,7 +473,7 @@ NAMES = {
     "expression": "col.k.foo",
     "text": "col.k.str.foo",
     "aggregate": "dd.sum('k').foo",
-    "collection": "rows.groupby",
+    "collection": "rows.sample",
     "groups": "rows.group_by('k').foo",
     "order": "rows.order_by('k').foo",
 }

@@ -30,7 +30,18 @@ def test_what_means_the_same_works_though_there_is_one_method() -> None:
     text = Text()
     assert text.toUpper() == "TEXT"  # type: ignore[attr-defined]
     assert text.far(1) == 2, "an attribute of an attribute"  # type: ignore[attr-defined]
-    assert "toUpper" not in dir(text)
+    assert "toUpper" not in dir(text) and dir(text) == ["inner", "upper"]
+
+
+def test_the_class_answers_as_its_objects_do() -> None:
+    assert Text.toUpper is Text.upper  # type: ignore[attr-defined]
+    assert Text.far(Text(), 1) == 2  # type: ignore[attr-defined]
+    with pytest.raises(
+        AttributeError, match="^type object 'Text' has no attribute 'shout'. Write instead: up"
+    ):
+        _ = Text.shout  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="^type object 'Spelled' has no attribute '_spellings'$"):
+        _ = Spelled._spellings
 
 
 @pytest.mark.parametrize(

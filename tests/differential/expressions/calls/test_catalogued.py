@@ -50,7 +50,9 @@ def test_stubs_name_each_call_and_each_method_with_its_parameters_and_its_docstr
                 else (module, [part])
             )
             for written in inside:
-                if isinstance(written, ast.FunctionDef) and written.name != "__init__":
+                if not isinstance(written, ast.FunctionDef) or written.name == "__init__":
+                    continue
+                if not (ast.get_docstring(written) or "").startswith("The same as `"):  # a second spelling
                     made = getattr(owner, written.name)
                     assert str(inspect.signature(made)).replace("'", "") == (
                         f"({ast.unparse(written.args)}) -> Expr".replace("=None", " = None")

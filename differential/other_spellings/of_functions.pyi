@@ -1,0 +1,102 @@
+"""Second spellings of functions of the module: `dd.countDistinct` is `dd.count_distinct`.
+
+For editors and mypy alone; when a program runs, the table answers. `./scripts/stubs` writes it.
+"""
+
+from differential.aggregates import all_of as bool_and
+from differential.aggregates import all_of as every
+from differential.aggregates import any_of as bool_or
+from differential.aggregates import any_of as some
+from differential.aggregates import argmax as max_by
+from differential.aggregates import argmin as min_by
+from differential.aggregates import avg as mean
+from differential.aggregates import collect as array_agg
+from differential.aggregates import collect as collect_list
+from differential.aggregates import count as len
+from differential.aggregates import count_distinct as countDistinct
+from differential.aggregates import stddev as std
+from differential.aggregates import stddev as stddev_samp
+from differential.aggregates import variance as var
+from differential.aggregates import variance as var_samp
+from differential.expressions.calls.catalogued import ceil as ceiling
+from differential.expressions.calls.catalogued import date_add as dateadd
+from differential.expressions.calls.catalogued import length as char_length
+from differential.expressions.calls.catalogued import length as character_length
+from differential.expressions.calls.catalogued import log as ln
+from differential.expressions.calls.catalogued import lower as lcase
+from differential.expressions.calls.catalogued import power as pow
+from differential.expressions.calls.catalogued import rlike as regexp
+from differential.expressions.calls.catalogued import rlike as regexp_like
+from differential.expressions.calls.catalogued import signum as sign
+from differential.expressions.calls.catalogued import size as array_size
+from differential.expressions.calls.catalogued import size as cardinality
+from differential.expressions.calls.catalogued import upper as ucase
+from differential.expressions.calls.composed import substring as substr
+from differential.expressions.expression import coalesce as ifnull
+from differential.expressions.expression import coalesce as nvl
+from differential.expressions.expression import col as column
+from differential.expressions.expression import greatest as max_horizontal
+from differential.expressions.expression import least as min_horizontal
+from differential.spelled import asc as asc
+from differential.spelled import asc_nulls_first as asc_nulls_first
+from differential.spelled import asc_nulls_last as asc_nulls_last
+from differential.spelled import date_sub as date_sub
+from differential.spelled import desc as desc
+from differential.spelled import desc_nulls_first as desc_nulls_first
+from differential.spelled import desc_nulls_last as desc_nulls_last
+from differential.spelled import ilike as ilike
+from differential.spelled import isnotnull as isnotnull
+from differential.spelled import negate as negate
+from differential.spelled import negate as negative
+from differential.spelled import stddev_pop as stddev_pop
+from differential.spelled import var_pop as var_pop
+
+__all__ = [
+    "array_agg",
+    "array_size",
+    "asc",
+    "asc_nulls_first",
+    "asc_nulls_last",
+    "bool_and",
+    "bool_or",
+    "cardinality",
+    "ceiling",
+    "char_length",
+    "character_length",
+    "collect_list",
+    "column",
+    "countDistinct",
+    "date_sub",
+    "dateadd",
+    "desc",
+    "desc_nulls_first",
+    "desc_nulls_last",
+    "every",
+    "ifnull",
+    "ilike",
+    "isnotnull",
+    "lcase",
+    "len",
+    "ln",
+    "max_by",
+    "max_horizontal",
+    "mean",
+    "min_by",
+    "min_horizontal",
+    "negate",
+    "negative",
+    "nvl",
+    "pow",
+    "regexp",
+    "regexp_like",
+    "sign",
+    "some",
+    "std",
+    "stddev_pop",
+    "stddev_samp",
+    "substr",
+    "ucase",
+    "var",
+    "var_pop",
+    "var_samp",
+]
