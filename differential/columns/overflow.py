@@ -88,8 +88,8 @@ def components_overflow(
 
     The rows are of components: a sum is component `first` plus 2³² times component `first + 1`.
     """
-    mine = (words[kw] == first) | (words[kw] == first + 1)
-    words = words[:, mine]
+    of_sum = (words[kw] == first) | (words[kw] == first + 1)
+    words = words[:, of_sum]
     weights = np.where(words[kw] == first, 1, 1 << 32)
     return _group_overflow(words[:kw], weights, words[-1], what, show, is_decimal)
 
@@ -187,9 +187,10 @@ def _first_beyond(
     sizes = np.abs(values.astype(np.float64)) * np.abs(diffs.astype(np.float64))
     reach = np.bincount(inverse, weights=sizes, minlength=unique.shape[1])
     for group in np.flatnonzero(reach >= most / 2).tolist():
-        mine = inverse == group
+        in_group = inverse == group
         products = [
-            value * diff for value, diff in zip(values[mine].tolist(), diffs[mine].tolist(), strict=True)
+            value * diff
+            for value, diff in zip(values[in_group].tolist(), diffs[in_group].tolist(), strict=True)
         ]
         gained = sum(product for product in products if product > 0)
         lost = sum(product for product in products if product < 0)

@@ -105,7 +105,7 @@ class AccumulateTransform:
         if not self.key_words:
             yield words
             return
-        words = np.ascontiguousarray(words)  # columns that were concatenated may be in row-major order
+        words = np.ascontiguousarray(words)  # arrays that were concatenated may be in Fortran order
         rows = sort_consolidate(words) if words.shape[1] < MANY_ROWS else sort_many([words])
         if isinstance(rows, PackedRows):
             yield from rows.blocks(_BLOCK_ROWS, self.key_words)

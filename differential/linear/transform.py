@@ -85,8 +85,10 @@ class ChainFailures:
         """Return failed rows as rows of `FAILURES`; where the chain stands, times are later by `rounds`."""
         if not failed:
             return None
-        many = [one._replace(diff=one.diff * self.times) for one in failed] if self.times > 1 else failed
-        words = failure_words(self.places, many, (rounds, self.counters), SYMBOLS)
+        multiplied = (
+            [one._replace(diff=one.diff * self.times) for one in failed] if self.times > 1 else failed
+        )
+        words = failure_words(self.places, multiplied, (rounds, self.counters), SYMBOLS)
         return UpdateBatch(words, FAILURES.symbol_words)
 
 
@@ -142,8 +144,8 @@ class LinearTransform:
         if isinstance(batch, PackedBatch) and self._accumulation is not None:
             moves, step = self._accumulation
             # Symbols are declared for the result, not for its input.
-            going = batch.projected(moves.sources, moves.constants, moves.sign, ())
-            blocks = None if going is None else step.packed(going.packed())
+            projected = batch.projected(moves.sources, moves.constants, moves.sign, ())
+            blocks = None if projected is None else step.packed(projected.packed())
             if blocks is not None:
                 return self._as_packed(blocks, batch)
         if self.failures is not None:

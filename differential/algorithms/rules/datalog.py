@@ -96,12 +96,12 @@ def _facts_of(
         return {name: begins[name].distinct()}
 
     def following(**variables: Collection) -> dict[str, Collection]:
-        going = {**facts, **variables}
+        relations = {**facts, **variables}
         following: dict[str, Collection] = {}
         for name in stratum.names:
             parts = [begins[name]] if name in begins else []
             parts += [
-                derived(rule, going, schemas[name])
+                derived(rule, relations, schemas[name])
                 for rule in stratum.rules
                 if rule.head.relation == name and stratum.is_round(rule)
             ]

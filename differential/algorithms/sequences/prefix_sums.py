@@ -90,8 +90,8 @@ class _RangeTree:
     def __init__(self, keys: tuple[str, ...], bits: int) -> None:
         self.top = bits + 1
         self.names = tuple(f"key {number}" for number in range(len(keys)))
-        self.keys_in = {mine: col(name) for mine, name in zip(self.names, keys, strict=True)}
-        self.keys_out = {name: col(mine) for mine, name in zip(self.names, keys, strict=True)}
+        self.keys_in = {own: col(name) for own, name in zip(self.names, keys, strict=True)}
+        self.keys_out = {name: col(own) for own, name in zip(self.names, keys, strict=True)}
         self.range = (*self.names, "level", "place")
 
     def totals(self, leaves: Collection) -> Collection:

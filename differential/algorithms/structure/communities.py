@@ -38,8 +38,8 @@ def label_propagation(
     links = neighbours(pairs).concat(nodes.select(src=col.node, dst=col.node))
 
     def vote(labels: Collection) -> Collection:
-        heard = labels.join(links, on={"node": "src"}).select(node=col.dst, label=col.label)
-        votes = heard.group_by("node", "label").agg(votes=count())
+        proposals = labels.join(links, on={"node": "src"}).select(node=col.dst, label=col.label)
+        votes = proposals.group_by("node", "label").agg(votes=count())
         most = votes.group_by("node").agg(votes=greatest("votes"))
         return votes.join(most, on=("node", "votes")).group_by("node").agg(label=least("label"))
 
