@@ -102,9 +102,7 @@ class NotEmptyError(MisuseError):
 
 
 class RuleError(MisuseError):
-    """A rule of Datalog cannot be read, does not fit its relations, is unsafe, or negates
-    what depends on it.
-    """
+    """A rule of Datalog cannot be read, does not fit its relations, is unsafe, or negates a dependent."""
 
 
 class UserFunctionError(MisuseError):

@@ -168,14 +168,14 @@ def test_helpers_are_started_where_they_can_help(
         monkeypatch.setattr(warming, "_run_kernels", lambda: None)
         monkeypatch.setattr(kernel, "_used", [])
         warming.warm()
-    warming._Told().first()
+    warming._Notices().first()
     assert started == list(range(helpers))
 
 
 def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, clock = warming._Told(), iter([100.0, 101.0, 110.5, 111.0, 121.0, 122.0])
+    told, clock = warming._Notices(), iter([100.0, 101.0, 110.5, 111.0, 121.0, 122.0])
     monkeypatch.setattr(warming.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     compiled = count(1)
@@ -197,7 +197,7 @@ def test_while_kernels_are_compiled_a_line_now_and_then_says_how_many_there_are(
 def test_kernels_that_are_loaded_are_not_told_of_as_if_they_were_compiled(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, compiled = warming._Told(), 0
+    told, compiled = warming._Notices(), 0
     monkeypatch.setattr(warming, "kernels_compiled", lambda: compiled)
     monkeypatch.setattr(warming, "_SECONDS_BETWEEN", 0.0)
     for compiled, ready in ((1, 1), (1, 2), (1, 3), (2, 4)):  # noqa: B007  # read by the lambda above
@@ -258,7 +258,7 @@ def test_embedded_workers_say_once_that_kernels_are_compiled_behind_the_first_ca
 def test_what_a_notebook_does_between_calls_is_no_time_of_compiling(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, now = warming._Told(), 100.0
+    told, now = warming._Notices(), 100.0
     monkeypatch.setattr(warming.time, "monotonic", lambda: now)
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     told.first()
@@ -273,7 +273,7 @@ def test_what_a_notebook_does_between_calls_is_no_time_of_compiling(
 def test_what_is_run_to_have_kernels_says_it_behind_all_of_them(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = warming._Told()
+    told = warming._Notices()
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     monkeypatch.setattr(warming, "_told", told)
     monkeypatch.setattr(warming, "_run_kernels", lambda: (told.first(), told.worked(0.0, True)))
@@ -298,7 +298,7 @@ def test_a_program_whose_error_stream_takes_nothing_works_on(
     stream: object, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is told in the midst of work, which an error would end, and of calls that have their answers."""
-    told = warming._Told()
+    told = warming._Notices()
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     monkeypatch.setattr(sys, "stderr", stream)
     told.first()
@@ -312,7 +312,7 @@ def test_a_program_whose_error_stream_takes_nothing_works_on(
 def test_of_two_threads_whose_calls_end_together_one_says_that_kernels_are_compiled(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = warming._Told()
+    told = warming._Notices()
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     told.first()
     for _ in range(2):  # the second had begun before the first ended
@@ -323,7 +323,7 @@ def test_of_two_threads_whose_calls_end_together_one_says_that_kernels_are_compi
 def test_kernels_are_not_compiled_sooner_than_has_been_said_before(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, now = warming._Told(), 100.0
+    told, now = warming._Notices(), 100.0
     monkeypatch.setattr(warming.time, "monotonic", lambda: now)
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
     monkeypatch.setattr(warming, "kernels_compiled", lambda: 1)

@@ -64,7 +64,7 @@ def join_circle(node: Node, readers: Callable[[Node], int]) -> Node | None:
     if len(tree.parts) > _PARTS_MAX or not circle:
         return None
     if len(circle) < len(tree.parts) and any(isinstance(_moved(child), JoinAll) for child in node.children):
-        return None  # the circle is one join already, and what is joined to it is an ear
+        return None  # the circle is one join already, and the part joined to it is an ear
     around = [
         collection_of(part)[0].digest
         for (part, _), edge in zip(tree.parts, tree.edges, strict=True)

@@ -20,7 +20,7 @@ def drop_distinct(node: Node) -> Node | None:
         return _without_keys(node)
     if not isinstance(node, Distinct) or not is_set(node.source):
         return None
-    # Outside of loops updates that cancel do no harm; what goes round in a loop must not hold any.
+    # Outside of loops updates that cancel do no harm; rows that go round in a loop must not hold any.
     return node.source if is_consolidated(node.source) or not node.free else Consolidate(node.source)
 
 

@@ -246,8 +246,8 @@ def answers_of(node: Node) -> SharedArrangement | None:
 def returned_answers(loop: LetRec, index: int) -> tuple[SharedArrangement, dict[str, str]] | None:
     """Return the answers as which a variable goes on inside the loop, and by the variable's columns theirs.
 
-    None if the variable goes on as something else. None for a loop that stops, too: what goes on too late is
-    dropped there, and answers that are read where they are stored cannot be dropped.
+    None if the variable goes on as something else. None for a loop that stops, too: rows that go on too late
+    are dropped there, and answers that are read where they are stored cannot be dropped.
     """
     if loop.stops:
         return None

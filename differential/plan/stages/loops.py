@@ -1,4 +1,4 @@
-"""From loops of a plan to stages: how collections enter, how variables come back, what leaves.
+"""From loops of a plan to stages: collections enter, variables come back, results leave.
 
 Inside a loop times have one more counter, i. A variable x is its initial collection at i = 0, and the body's
 result of iteration i at i + 1:
@@ -88,7 +88,7 @@ class LoopLowering:
             self.claims.append(self._dataflow.stages[-1].index)
 
     def _lower(self, node: Node) -> Lowered:
-        """Return what computes `node`."""
+        """Return the lowered form of `node`."""
         raise NotImplementedError
 
     def _loop(self, node: LetRec) -> tuple[Lowered, ...]:

@@ -94,7 +94,7 @@ class Lowering(PatternLowering):
         return feeds_of(self._lower(node), port, keys)
 
     def _lower(self, node: Node) -> Lowered:
-        """Return what computes `node`; without recursion over long chains of operators."""
+        """Return the lowered form of `node`; without recursion over long chains of operators."""
         waiting = [node]
         while waiting:
             top = waiting[-1]

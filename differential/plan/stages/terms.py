@@ -59,7 +59,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """What computes a node: the sum of these terms, in the innermost of these loops."""
+    """The lowered form of a node: the sum of these terms, in the innermost of these loops."""
 
     schema: Schema
     terms: tuple[Term, ...]
