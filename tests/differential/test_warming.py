@@ -275,7 +275,7 @@ def test_what_is_run_to_have_kernels_says_it_behind_all_of_them(
 ) -> None:
     told = warming._Notices()
     monkeypatch.setattr(warming, "_start_helper", lambda number: None)
-    monkeypatch.setattr(warming, "_told", told)
+    monkeypatch.setattr(warming, "_notices", told)
     monkeypatch.setattr(warming, "_run_kernels", lambda: (told.first(), told.worked(0.0, True)))
     warming.warm()
     assert capsys.readouterr().err.splitlines() == [COMPILE_NOTICE, "kernels are compiled, after 0 s"]
