@@ -1,11 +1,11 @@
-"""Keys of clusters and of their clients: made, kept in folders, handed over. docs/keys.md says how they are
-used.
+"""Make the keys of clusters and of their clients, store them in folders, and hand them over. docs/keys.md
+describes their use.
 
     python -m timely.keys new FOLDER            the command: `command.py`
-    load_cluster(FOLDER), load_client(FOLDER)   what is in a folder: `folder.py`
-    new_cluster(), new_client(…)                without files: for a program that starts workers itself
+    load_cluster(FOLDER), load_client(FOLDER)   read the keys in a folder: `folder.py`
+    new_cluster(), new_client(…)                without files, for a program that starts workers itself
 
-What a key is stands in `timely/wire/keys.py`, where sockets need it. Imports `timely.wire`.
+`timely/wire/keys.py` defines keys, since sockets need them. Imports `timely.wire`.
 """
 
 from ..wire.keys import ClientKeys, ClusterKeys

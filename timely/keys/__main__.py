@@ -9,7 +9,7 @@ from .command import run_command
 
 
 def main(arguments: list[str]) -> int:
-    """Print what was done; the exit status is 0 only if it was."""
+    """Run the command and print its result; return the exit status: 0 if it succeeded, otherwise 1."""
     try:
         for line in run_command(arguments):
             print(line)

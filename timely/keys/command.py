@@ -1,4 +1,4 @@
-"""`python -m timely.keys`: the keys of a cluster, from the command line."""
+"""`python -m timely.keys`: manage the keys of a cluster from the command line."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ Whoever has cluster.key is the cluster, whoever has client.key is that client: b
 
 
 def run_command(arguments: Sequence[str]) -> list[str]:
-    """Do what the command line says, and return what to print. Raises `MisuseError`; exits with status 2
-    and the usage if the line is wrong.
+    """Run a command line, and return the lines to print.
+
+    Raises `MisuseError` if the command fails; exits with status 2 and the usage if the line is malformed.
     """
-    given = _parser().parse_args(arguments)
-    folder: Path = given.folder
-    match given.command:
+    parsed = _parser().parse_args(arguments)
+    folder: Path = parsed.folder
+    match parsed.command:
         case "new":
             keys = make_cluster(folder)
             return [
                 f"cluster {shown_key(keys.pair.public)} has its keys in {folder}; it lets no client in yet"
             ]
         case "client":
-            target: Path = given.to or Path(f"{given.name}-keys")
-            client = add_client(folder, given.name, target)
+            target: Path = parsed.to or Path(f"{parsed.name}-keys")
+            client = add_client(folder, parsed.name, target)
             return [
-                f"client {given.name} {shown_key(client.pair.public)} is let in; its keys are in {target}"
+                f"client {parsed.name} {shown_key(client.pair.public)} is let in; its keys are in {target}"
             ]
         case "list":
             load_cluster(folder)
             return [f"{name} {public}" for name, public in clients_of(folder).items()]
         case _:
-            revoke_client(folder, given.name)
-            return [f"client {given.name} is let in no more"]
+            revoke_client(folder, parsed.name)
+            return [f"client {parsed.name} is let in no more"]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("folder", type=Path, metavar="CLUSTER", help="the folder of the cluster's keys")
         if name in ("client", "revoke"):
-            command.add_argument("name", metavar="NAME", help="what the client is called")
+            command.add_argument("name", metavar="NAME", help="the name of the client")
         if name == "client":
             command.add_argument("--to", type=Path, metavar="FOLDER", help="where its keys go (NAME-keys)")
     return parser

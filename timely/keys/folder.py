@@ -1,11 +1,11 @@
-"""How do keys lie in files?
+"""How are keys stored in files?
 
     CLUSTER/cluster.key     the workers' pair: of mode 0600, for their hosts only
-    CLUSTER/clients.txt     who is let in: `name public-key`, one line each; read anew when it changes
+    CLUSTER/clients.txt     the admitted clients: `name public-key`, one line each; reread when it changes
     CLIENT/client.key       a client's pair and the public key of its cluster: of mode 0600, for it alone
 
-A file with a secret is written for its owner's eyes from the first moment, and refused where others may
-read it.
+A file with a secret is readable by its owner only from the moment it is created; if others may read it, it is
+refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 KEYS_VARIABLE: Final = "NAIAD_KEYS"
-"""The environment variable that names a folder of keys where none is given."""
+"""The environment variable with a folder of keys, for calls without one."""
 
 _CLUSTER: Final = "cluster.key"
 _CLIENT: Final = "client.key"
@@ -46,7 +46,7 @@ _FILE_BYTES_MAX: Final = 4_096
 
 
 def make_cluster(folder: Path) -> ClusterKeys:
-    """Make the keys of a new cluster in `folder`, which must not hold any yet."""
+    """Make the keys of a new cluster in `folder`; raises `MisuseError` if it holds such keys already."""
     if (folder / _CLUSTER).exists():
         raise MisuseError(
             f"{folder} holds the keys of a cluster already: choose another folder, or delete that one"
@@ -60,7 +60,9 @@ def make_cluster(folder: Path) -> ClusterKeys:
 
 
 def add_client(folder: Path, name: str, target: Path) -> ClientKeys:
-    """Make keys for client `name` of the cluster in `folder`, put them into `target`, and let it in."""
+    """Make keys for client `name` of the cluster in `folder`, write them into `target`, and admit the
+    client.
+    """
     cluster = load_cluster(folder)
     check_name(name)
     _check_new(folder, name)
@@ -74,8 +76,10 @@ def add_client(folder: Path, name: str, target: Path) -> ClientKeys:
 
 
 def save_client(keys: ClientKeys, folder: Path) -> Path:
-    """Put keys that a program has made without files into `folder`, and return it. Keys of that name which
-    are there already, of a cluster before, are replaced; those of another client are not.
+    """Write keys that a program has made without files into `folder`, and return it.
+
+    Keys of the same name there, of an earlier cluster, are replaced; raises `MisuseError` if there are those
+    of another client.
     """
     if (folder / _CLIENT).exists() and (there := load_client(folder).name) != keys.name:
         raise MisuseError(f"{folder} holds the keys of client {there!r}: choose another folder")
@@ -88,64 +92,66 @@ def save_client(keys: ClientKeys, folder: Path) -> Path:
 
 
 def revoke_client(folder: Path, name: str) -> None:
-    """Take the key of client `name` away; workers that run end its connections within two seconds."""
+    """Take the key of client `name` away; running workers end its connections within two seconds."""
     lines = _list_text(folder).splitlines(keepends=True)
-    kept = [line for line in lines if line.split()[:1] != [name]]
-    if len(kept) == len(lines):
+    others = [line for line in lines if line.split()[:1] != [name]]
+    if len(others) == len(lines):
         there = ", ".join(words[0] for line in lines if (words := line.split()) and words[0][0] != "#")
         raise MisuseError(f"{folder} has no client {name!r}; there are: {there or 'none'}")
-    _replace(folder / _LIST, "".join(kept), 0o644)
+    _replace(folder / _LIST, "".join(others), 0o644)
 
 
 def clients_of(folder: Path) -> dict[str, str]:
-    """The clients that are let in: public keys by name. Raises `MisuseError` that names a damaged line."""
+    """Return the admitted clients: public keys by name. Raises `MisuseError`, which names a damaged line."""
     try:
-        found, problems = read_list(folder / _LIST)
+        clients, problems = read_list(folder / _LIST)
     except OSError as error:
         raise MisuseError(f"{folder / _LIST} cannot be read: {error.strerror}") from error
     if problems:
         raise MisuseError(f"{folder / _LIST} {problems[0]}")
-    return found
+    return clients
 
 
 def load_cluster(folder: Path | str) -> ClusterKeys:
-    """The keys of a cluster's workers, with the list in the same folder.
+    """Return the keys of a cluster's workers, with the list in the same folder.
 
-    Raises `MisuseError` if they are not there, are damaged, or may be read by others.
+    Raises `MisuseError` if they are missing or damaged, or if others may read them.
     """
-    place = Path(folder)
-    if not (place / _CLUSTER).exists() and (place / _CLIENT).exists():
+    base = Path(folder)
+    if not (base / _CLUSTER).exists() and (base / _CLIENT).exists():
         raise MisuseError(
-            f"{place} holds the keys of a client, which starts no workers: give the cluster's folder"
+            f"{base} holds the keys of a client, which starts no workers: give the cluster's folder"
         )
-    values = _read_secret(place / _CLUSTER, "python -m timely.keys new")
-    return ClusterKeys(_pair(values, place / _CLUSTER), list_file=str((place / _LIST).resolve()))
+    values = _read_secret(base / _CLUSTER, "python -m timely.keys new")
+    return ClusterKeys(_pair(values, base / _CLUSTER), list_file=str((base / _LIST).resolve()))
 
 
 def load_client(folder: Path | str) -> ClientKeys:
-    """A client's keys; in the folder of a cluster, where there are none, the cluster's own.
+    """Return the client keys in a folder; for the folder of a cluster, the cluster's own.
 
-    Raises `MisuseError` if they are not there, are damaged, or may be read by others.
+    Raises `MisuseError` if they are missing or damaged, or if others may read them.
     """
-    place = Path(folder)
-    if not (place / _CLIENT).exists() and (place / _CLUSTER).exists():
-        return load_cluster(place).as_client()
-    path = place / _CLIENT
+    base = Path(folder)
+    if not (base / _CLIENT).exists() and (base / _CLUSTER).exists():
+        return load_cluster(base).as_client()
+    path = base / _CLIENT
     values = _read_secret(path, "python -m timely.keys client CLUSTER NAME")
     return ClientKeys(
-        _text(values, "name", path), _pair(values, path), _text(values, "cluster", path), str(place)
+        _text(values, "name", path), _pair(values, path), _text(values, "cluster", path), str(base)
     )
 
 
-def client_keys(given: ClientKeys | ClusterKeys | Path | str | None) -> ClientKeys | None:
-    """What a client was given: keys, their folder, or nothing; then NAIAD_KEYS may name one."""
-    if isinstance(given, ClientKeys):
-        return given
-    if isinstance(given, ClusterKeys):
-        return given.as_client()
-    if given is None:
-        given = os.environ.get(KEYS_VARIABLE)
-    return load_client(given) if given else None
+def client_keys(keys: ClientKeys | ClusterKeys | Path | str | None) -> ClientKeys | None:
+    """Return client keys for an argument: keys, or their folder. Without one use the folder in NAIAD_KEYS;
+    None if that is not set.
+    """
+    if isinstance(keys, ClientKeys):
+        return keys
+    if isinstance(keys, ClusterKeys):
+        return keys.as_client()
+    if keys is None:
+        keys = os.environ.get(KEYS_VARIABLE)
+    return load_client(keys) if keys else None
 
 
 def _check_new(folder: Path, name: str) -> None:
@@ -179,7 +185,7 @@ def _write_secret(path: Path, whose: str, pair: KeyPair, more: dict[str, str]) -
 
 
 def _replace(path: Path, text: str, mode: int) -> None:
-    """Write a file that is there whole or not at all, and at no moment with another mode."""
+    """Write a file so that it exists whole or not at all, and never with another mode."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

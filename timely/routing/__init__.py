@@ -1,5 +1,5 @@
-"""Routing to units: which slots have the rows of a key, by epoch.
+"""Routing to units: which units have the rows of a key, by epoch.
 
-Units are slots for rows, not processes; a worker has some of them. Pure: no vertices, no clocks. Read
-`table.py`. What a scheme makes of a table is in `differential/skew/placements/`.
+Units are slots for rows, not processes; a worker has several. Pure: no vertices, no clocks. Begin with
+`table.py`. `differential/skew/placements/` has the schemes that use a table.
 """

@@ -1,8 +1,8 @@
-"""How does a change of the routing to units travel, as rows of an ordinary input?
+"""How is a change of the routing to units sent, as rows of an ordinary input?
 
 An announcement is one row of eight integers for one cell of a grid; a change is announced by all cells of the
-new grid, in one epoch. Rows have no order and may come from several clients, so what they say together is
-what counts: `grids_of` puts the cells together and refuses what does not fit.
+new grid, in one epoch. Rows have no order and may come from several clients, so only all rows of an epoch
+together define a change: `RoutingChanges.of` puts the cells together and refuses cells that do not fit.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ KEY: Final = 1
 EVERY: Final = 2
 """The scope of a change of all buckets of a side; its `key` is 0."""
 UNITS: Final = 3
-"""The scope of the number of units from then on, in `unit`; everything else is 0."""
+"""The scope of a change of the number of units, which is in `unit`; all other fields are 0."""
 SCOPES: Final = ("bucket", "key", "every bucket", "units")
 
 HOME: Final = -1
-"""As the unit of a key: it is no exception any more, and goes where its bucket is."""
+"""As the unit of a key: the key is no exception any more, and follows its bucket."""
 
 
 class RoutingCell(NamedTuple):
-    """What a change is about: a bucket or key of a side, or all buckets of it."""
+    """The subject of a change: a bucket or key of a side, all buckets of a side, or the number of units."""
 
     scope: int
     side: int
@@ -57,7 +57,7 @@ class RoutingCell(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """One cell of a change; all of them 64-bit integers."""
+    """One cell of a changed grid; all fields are 64-bit integers."""
 
     scope: int
     side: int
@@ -69,28 +69,28 @@ class Announcement(NamedTuple):
     unit: int
 
     @property
-    def place(self) -> RoutingCell:
-        """What it is about."""
+    def subject(self) -> RoutingCell:
+        """The bucket, key, side or number that it changes."""
         return RoutingCell(self.scope, self.side, self.key)
 
 
 class RoutingChanges(NamedTuple):
-    """What the announcements of one epoch say together."""
+    """The changes that the announcements of one epoch define together."""
 
     units: int | None
-    """How many there are from then on, if that changes."""
+    """The new number of units; None if it does not change."""
     grids: Mapping[RoutingCell, Grid | None]
     """The new grids; `None` for a key that is no exception any more."""
 
     def announcements(self) -> list[Announcement]:
-        """The rows that say this."""
+        """Return the rows that announce these changes."""
         rows = [] if self.units is None else [Announcement(UNITS, 0, 0, 0, 0, 0, 0, self.units)]
-        for place, grid in self.grids.items():
+        for subject, grid in self.grids.items():
             if grid is None:
-                rows.append(Announcement(*place, 0, 0, HASH_MAX, HASH_MAX, HOME))
+                rows.append(Announcement(*subject, 0, 0, HASH_MAX, HASH_MAX, HOME))
                 continue
             rows += [
-                Announcement(*place, share, copy, grid.share_ends[share], grid.copy_ends[copy], unit)
+                Announcement(*subject, share, copy, grid.share_ends[share], grid.copy_ends[copy], unit)
                 for share, line in enumerate(grid.units)
                 for copy, unit in enumerate(line)
             ]
@@ -98,14 +98,15 @@ class RoutingChanges(NamedTuple):
 
     @staticmethod
     def of(rows: Iterable[Announcement]) -> RoutingChanges:
-        """What `rows` say together; a `MisuseError` if that is no change, or contradicts itself.
+        """Return the changes that `rows` define together; raises `MisuseError` if they are invalid, or
+        contradict one another.
 
-        The same row twice is once: a client that repeats itself does no harm.
+        A row that comes twice counts once, so a client may repeat its announcements.
         """
         cells: dict[RoutingCell, set[Announcement]] = {}
         for row in rows:
             _check(row)
-            cells.setdefault(row.place, set()).add(row)
+            cells.setdefault(row.subject, set()).add(row)
         numbers = {row.unit for row in cells.pop(RoutingCell(UNITS, 0, 0), set())}
         if len(numbers) > 1:
             raise MisuseError(f"conflicting announcements: {sorted(numbers)} units in one epoch")
@@ -120,7 +121,7 @@ class RoutingChanges(NamedTuple):
 
 
 def _check(row: Announcement) -> None:
-    """That it is about something that can be."""
+    """Raise `MisuseError` if the subject of `row` cannot exist."""
     if row.scope not in range(len(SCOPES)) or row.side not in (0, 1):
         raise MisuseError(f"an announcement has a scope from 0 to 3 and side 0 or 1, not {row}")
     if row.scope in (UNITS, EVERY) and row.key != 0 or row.scope == UNITS and row.side != 0:
@@ -133,32 +134,32 @@ def _check(row: Announcement) -> None:
         raise MisuseError(f"the hash of a key is not negative: {row}")
 
 
-def _grid(place: RoutingCell, cells: set[Announcement]) -> Grid | None:
-    """The grid that `cells` make up; `None` for the one cell that calls a key home."""
+def _grid(subject: RoutingCell, cells: set[Announcement]) -> Grid | None:
+    """Return the grid that consists of `cells`; `None` for the one cell that sends a key home."""
     if any(cell.unit == HOME for cell in cells):
         if len(cells) > 1:
             raise MisuseError(
-                f"conflicting announcements: {place} is called home and sent elsewhere in one epoch"
+                f"conflicting announcements: {subject} is called home and sent elsewhere in one epoch"
             )
-        if place.scope != KEY:
-            raise MisuseError(f"{place}: only keys are called home (unit {HOME})")
+        if subject.scope != KEY:
+            raise MisuseError(f"{subject}: only keys are called home (unit {HOME})")
         return None
-    by_place = {(cell.share, cell.copy): cell for cell in cells}
+    by_position = {(cell.share, cell.copy): cell for cell in cells}
     share_ends = {cell.share: cell.share_end for cell in cells}
     copy_ends = {cell.copy: cell.copy_end for cell in cells}
-    if len(by_place) < len(cells) or any(
+    if len(by_position) < len(cells) or any(
         cell.share_end != share_ends[cell.share] or cell.copy_end != copy_ends[cell.copy] for cell in cells
     ):
-        raise MisuseError(f"conflicting announcements: {place} is sent to different places in one epoch")
+        raise MisuseError(f"conflicting announcements: {subject} is sent to different places in one epoch")
     shares, copies = range(len(share_ends)), range(len(copy_ends))
-    if set(by_place) != {(share, copy) for share in shares for copy in copies}:
+    if set(by_position) != {(share, copy) for share in shares for copy in copies}:
         raise MisuseError(
-            f"{place}: {len(cells)} cells are no grid of {len(shares)} shares and {len(copies)} copies"
+            f"{subject}: {len(cells)} cells are no grid of {len(shares)} shares and {len(copies)} copies"
         )
-    units = tuple(tuple(by_place[share, copy].unit for copy in copies) for share in shares)
+    units = tuple(tuple(by_position[share, copy].unit for copy in copies) for share in shares)
     ends = tuple(share_ends[share] for share in shares), tuple(copy_ends[copy] for copy in copies)
-    return _grid_of(units, *ends).checked(str(place))
+    return _grid_of(units, *ends).checked(str(subject))
 
 
 _grid_of = lru_cache(maxsize=4 * BUCKETS)(Grid)
-"""Equal grids are one object, as far as that goes: each version compares all of its grids."""
+"""Makes equal grids one object, as long as the cache holds them: each version compares all of its grids."""

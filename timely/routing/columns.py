@@ -1,7 +1,7 @@
-"""A routing table as the columns that a kernel reads; what each of them is says
-`differential/kernels/visits.py`.
+"""A routing table as the columns that a kernel reads; `differential/kernels/visits.py` describes each of
+them.
 
-Made once per version: rows of a version are many, versions few.
+They are made once per version: there are many rows of a version, and few versions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def columns_of(
     buckets: tuple[tuple[Grid, ...], tuple[Grid, ...]],
     exceptions: tuple[Mapping[int, Grid], Mapping[int, Grid]],
 ) -> tuple[Int64s, ...]:
-    """The nine columns; equal grids are one."""
+    """Return the nine columns; equal grids share an entry."""
     keys = [sorted(side) for side in exceptions]
     listed = [*buckets[0], *buckets[1], *(exceptions[side][key] for side in (0, 1) for key in keys[side])]
     numbers: dict[Grid, int] = {}
@@ -45,20 +45,21 @@ def columns_of(
 
 
 def _only_units(grids: Sequence[Grid], of_each: Int64s, keys: Sequence[Sequence[int]]) -> Int64s:
-    """Of each side its shares, then its copies: for each bucket the unit of all of its rows, or -1.
+    """Return for each side, for its shares and then for its copies, the unit that has all rows of each
+    bucket, or -1 if there are several, or if a key of the bucket is an exception.
 
-    of_each   int64[2, buckets], which of `grids` each bucket of a side has
-    keys      of each side those that are exceptions
+    of_each   int64[2, buckets], the index in `grids` of each bucket's grid, by side
+    keys      the keys of each side that are exceptions
     """
     sides, buckets = of_each.shape
-    found = np.empty((sides, 2, buckets), np.int64)
+    units = np.empty((sides, 2, buckets), np.int64)
     for lines, column in (([grid.kept_on for grid in grids], 0), ([grid.visited for grid in grids], 1)):
-        found[:, column] = _column(each[0][0] if len(each) == len(each[0]) == 1 else -1 for each in lines)[
+        units[:, column] = _column(each[0][0] if len(each) == len(each[0]) == 1 else -1 for each in lines)[
             of_each
         ]
     for side, excepted in enumerate(keys):
-        found[side][:, [key % buckets for key in excepted]] = -1
-    return found.reshape(-1)
+        units[side][:, [key % buckets for key in excepted]] = -1
+    return units.reshape(-1)
 
 
 def _column(numbers: Iterable[int]) -> Int64s:
@@ -66,5 +67,5 @@ def _column(numbers: Iterable[int]) -> Int64s:
 
 
 def _starts(lengths: Iterable[int]) -> Int64s:
-    """Where pieces of these lengths begin, and the end of the last."""
+    """Return the begin of each of consecutive pieces of these lengths, and the end of the last."""
     return _column(accumulate(lengths, initial=0))

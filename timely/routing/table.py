@@ -1,12 +1,11 @@
-"""Where are the rows of each key, from which epoch on?
+"""On which units are the rows of each key, from which epoch on?
 
 A `RoutingTable` is one version: a grid of units for each of the 1,024 buckets of keys, for each side of a
 join, and *exceptions*, grids of single keys. Buckets keep it small whatever the number of keys; exceptions
-are for those keys that are too heavy for one unit, or for their bucket.
+are for keys that are too heavy for one unit, or for their bucket.
 
-`RoutingVersions` is what a router knows: each version holds from an epoch on until the next one does. Both
-are immutable; changes come as announcements (`announcement.py`), and one that is refused leaves all as it
-was.
+`RoutingVersions` is the state of a router: each version holds from an epoch on until the next one does. Both
+are immutable; changes come as announcements (`announcement.py`), and a refused one changes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ SIDES: Final = (0, 1)
 
 
 def checked_units(units: int) -> int:
-    """`units`; a `MisuseError` if there cannot be so many."""
+    """Return `units`; raises `MisuseError` unless there can be that many."""
     if not 1 <= units <= UNITS_COUNT_MAX:
         raise MisuseError(f"there are 1 to {UNITS_COUNT_MAX} units, not {units}")
     return units
@@ -44,10 +43,11 @@ def checked_units(units: int) -> int:
 
 @dataclass(frozen=True)
 class RoutingTable:
-    """One version.
+    """One version of the routing.
 
     Args:
-        units: how many there are, numbered from 0. buckets: for each side the grids of its `BUCKETS` buckets.
+        units: the number of units, which are numbered from 0.
+        buckets: for each side the grids of its `BUCKETS` buckets.
         exceptions: for each side the grids of keys that do not follow their bucket, by the hash of the key.
     """
 
@@ -59,40 +59,42 @@ class RoutingTable:
 
     @staticmethod
     def of(units: int, left: Sequence[Grid], right: Sequence[Grid]) -> RoutingTable:
-        """Bucket b of a side has its grid b modulo the number of those given; no exceptions."""
-        given = [tuple(side[bucket % len(side)] for bucket in range(BUCKETS)) for side in (left, right)]
-        table = RoutingTable(checked_units(units), (given[0], given[1]))
+        """Return a table without exceptions in which bucket b of a side has grid b modulo the number of grids
+        in `left` or `right`.
+        """
+        grids = [tuple(side[bucket % len(side)] for bucket in range(BUCKETS)) for side in (left, right)]
+        table = RoutingTable(checked_units(units), (grids[0], grids[1]))
         return table._checked()
 
     @cached_property
     def columns(self) -> tuple[Int64s, ...]:
-        """All of it as arrays, for kernels."""
+        """The table as arrays, for kernels."""
         return columns_of(self.buckets, self.exceptions)
 
     def grid_of(self, side: int, key_hash: int) -> Grid:
-        """Where rows of `side` with this key are kept."""
-        found = self.exceptions[side].get(key_hash)
-        return self.buckets[side][key_hash % BUCKETS] if found is None else found
+        """Return the grid of rows of `side` with this key."""
+        exception = self.exceptions[side].get(key_hash)
+        return self.buckets[side][key_hash % BUCKETS] if exception is None else exception
 
     def changed(self, rows: Iterable[Announcement]) -> RoutingTable:
-        """The next version, in which what `rows` say together holds.
+        """Return the next version, with the changes that `rows` define together.
 
-        A `MisuseError` if they contradict one another, are no grids, or speak of units that there are not.
+        Raises `MisuseError` if they contradict one another, form no grids, or name units that do not exist.
         """
         changes = RoutingChanges.of(rows)
         buckets = [list(side) for side in self.buckets]
         exceptions = [dict(side) for side in self.exceptions]
-        for place, grid in changes.grids.items():
-            if place.scope == KEY and grid is None:
-                exceptions[place.side].pop(place.key, None)
+        for subject, grid in changes.grids.items():
+            if subject.scope == KEY and grid is None:
+                exceptions[subject.side].pop(subject.key, None)
                 continue
-            assert grid is not None, place
-            if place.scope == KEY:
-                exceptions[place.side][place.key] = grid
-            elif place.scope == BUCKET:
-                buckets[place.side][place.key] = grid
+            assert grid is not None, subject
+            if subject.scope == KEY:
+                exceptions[subject.side][subject.key] = grid
+            elif subject.scope == BUCKET:
+                buckets[subject.side][subject.key] = grid
             else:
-                buckets[place.side] = [grid] * BUCKETS
+                buckets[subject.side] = [grid] * BUCKETS
         return RoutingTable(
             self.units if changes.units is None else checked_units(changes.units),
             (tuple(buckets[0]), tuple(buckets[1])),
@@ -100,7 +102,7 @@ class RoutingTable:
         )._checked()
 
     def _checked(self) -> RoutingTable:
-        """Itself; a `MisuseError` if something is on a unit that there is not."""
+        """Return the table itself; raises `MisuseError` if a grid has a unit that does not exist."""
         there = range(self.units)
         for side in SIDES:
             for grid in {*self.buckets[side], *self.exceptions[side].values()}:
@@ -109,7 +111,7 @@ class RoutingTable:
         return self
 
     def _refuse(self, side: int) -> None:
-        """Say what is sent to a unit that there is not."""
+        """Raise `MisuseError`, which names the first bucket or key with a unit that does not exist."""
         named = [(f"bucket {bucket}", grid) for bucket, grid in enumerate(self.buckets[side])]
         named += [(f"key {key}", grid) for key, grid in self.exceptions[side].items()]
         for name, grid in named:
@@ -123,10 +125,11 @@ class RoutingTable:
 
 @dataclass(frozen=True)
 class RoutingVersions:
-    """Tables, each from an epoch on.
+    """Several tables, each of which holds from an epoch on.
 
     Args:
-        starts: the epoch from which each table holds, ascending from 0. tables: as many of them.
+        starts: the epoch from which each table holds, ascending from 0.
+        tables: one for each of `starts`.
     """
 
     starts: tuple[int, ...]
@@ -134,24 +137,24 @@ class RoutingVersions:
 
     @staticmethod
     def begin(table: RoutingTable) -> RoutingVersions:
-        """`table` from the first epoch on."""
+        """Return versions in which `table` holds from the first epoch on."""
         return RoutingVersions((0,), (table,))
 
     def at(self, epoch: int) -> RoutingTable:
-        """The table of rows of `epoch`."""
+        """Return the table for rows of `epoch`."""
         return self.tables[bisect_right(self.starts, epoch) - 1]
 
     def index_of(self, epochs: Int64s) -> Int64s:
-        """For each epoch which of the tables holds."""
-        found: Int64s = np.searchsorted(np.array(self.starts, np.int64), epochs, side="right") - 1
-        return found
+        """Return for each epoch the index of its table."""
+        indices: Int64s = np.searchsorted(np.array(self.starts, np.int64), epochs, side="right") - 1
+        return indices
 
     def changed(self, epoch: int, rows: Iterable[Announcement]) -> RoutingVersions:
-        """With one more version from `epoch` on, which is after all others."""
+        """Return these versions and one more, from `epoch` on, which is later than all other starts."""
         assert epoch > self.starts[-1], (epoch, self.starts)
         return RoutingVersions((*self.starts, epoch), (*self.tables, self.tables[-1].changed(rows)))
 
     def since(self, epoch: int) -> RoutingVersions:
-        """Without the versions that no row of `epoch` or later can see."""
+        """Return the versions without those that no row of `epoch` or later can use."""
         first = bisect_right(self.starts, epoch) - 1
         return RoutingVersions((0, *self.starts[first + 1 :]), self.tables[first:])
