@@ -1,1 +1,1 @@
-"""The code of users: where a call stands, which function is meant, and whether all workers run the same."""
+"""The code of users: the line of a call, digests of functions, stale modules, shortened tracebacks."""

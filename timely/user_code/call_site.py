@@ -1,7 +1,7 @@
-"""Which line of the user's program asked for this?
+"""Which line of the user's program has built this?
 
-Errors about a stage, an expression or an operator show up long after the line that built it has run: when the
-dataflow is frozen, or when a row arrives. So every expression and operator keeps its *call site*, the
+Errors about a stage, an expression or an operator come up long after the line that built it has run: when the
+dataflow is frozen, or when a row arrives. So every expression and operator stores its *call site*, the
 first frame outside `differential`, `timely`, `progress` and Python's own modules. Finding it walks a few
 frames and reads no source: about 0.3 µs.
 """
@@ -35,29 +35,30 @@ class CallSite(NamedTuple):
 UNKNOWN_SITE: Final = CallSite("", 0)
 
 _PYTHON: Final = f"{Path(os.__file__).parent}{os.sep}"
-"""Where Python's own modules are."""
+"""The folder of Python's own modules."""
 
-_said: Final[ContextVar[CallSite | None]] = ContextVar("the line that is said to ask", default=None)
+_site: Final[ContextVar[CallSite | None]] = ContextVar("the call site that `at_site` has set", default=None)
 
 
 @contextmanager
 def at_site(sites: Sequence[CallSite]) -> Iterator[None]:
-    """What is built now was asked for by the first of `sites`, if there is one, and not by whoever calls.
+    """Inside, make the first of `sites`, if there is one, the call site, and not the user's line on the
+    stack.
 
-    For descriptions that are written in one place and carried out later in another.
+    For descriptions that the user writes on one line, and that are carried out later from another.
     """
-    token = _said.set(sites[0] if sites else _said.get())
+    token = _site.set(sites[0] if sites else _site.get())
     try:
         yield
     finally:
-        _said.reset(token)
+        _site.reset(token)
 
 
 def call_site() -> CallSite:
-    """The first line of the user on the stack."""
-    said = _said.get()
-    if said is not None:
-        return said
+    """Return the site that `at_site` has set, or else the innermost line of the user on the stack."""
+    site = _site.get()
+    if site is not None:
+        return site
     frame = sys._getframe(1)
     while True:
         if is_users(frame):
@@ -68,10 +69,10 @@ def call_site() -> CallSite:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether it runs code of the user: not of our packages, nor of Python's own modules.
+    """Return True if a frame runs code of the user: not of our packages, nor of Python's own modules.
 
-    What stands behind `python -c`, or is given to `exec`, has the file "<string>", as have the methods that
-    `dataclass` makes; these know the module of their class.
+    The code of `python -c` and of `exec` has the file "<string>". So have the methods that `dataclass` makes,
+    but their globals have the module of their class.
     """
     file = frame.f_code.co_filename
     if file == "<string>":
@@ -82,10 +83,10 @@ def is_users(frame: FrameType) -> bool:
 
 
 def site_of(error: BaseException) -> CallSite:
-    """The last line of the user that an error has passed on its way up."""
-    found, step = UNKNOWN_SITE, error.__traceback__
+    """Return the innermost line of the user in the traceback of an error."""
+    site, step = UNKNOWN_SITE, error.__traceback__
     while step is not None:
         if is_users(step.tb_frame):
-            found = CallSite(step.tb_frame.f_code.co_filename, step.tb_lineno)
+            site = CallSite(step.tb_frame.f_code.co_filename, step.tb_lineno)
         step = step.tb_next
-    return found
+    return site

@@ -1,10 +1,10 @@
-"""Do two workers run the same function, though all they can tell each other is text?
+"""Do two workers run the same function? They compare its digest, since they can exchange text only.
 
-A digest of what a function does: its instructions and constants, the values that it has closed over, its
-defaults, and the functions of its module that it calls by name; of a class its methods and constants, and
-those of its bases; of an object that is called the same, and what it holds; of dates, patterns, arrays and
-other things that are values (`value_of`) which value it is. File and line are not in it, so
-that an edited comment changes nothing, and two lambdas on one line differ. It is the same in every process
+The digest of a function covers its instructions and constants, the values that it has closed over, its
+defaults, and the functions of its module that it calls by name; that of a class its methods and constants,
+and those of its bases; that of a callable object its class and its attributes; that of dates, patterns,
+arrays and other objects that are values (`value_of`) their value. File and line are left out, so that an
+edited comment changes nothing, and two lambdas on one line differ. The digest is the same in every process
 with the same version of Python; workers with different versions refuse each other before.
 """
 
@@ -32,24 +32,24 @@ __all__ = ["calls_hash", "digest_of", "value_of"]
 _DEPTH_MAX: Final = 6
 _HASH_METHOD: Final = "__hash__"
 _EMPTY_CELL: Final = CellType()
-"""The cell of a name that has no value yet."""
+"""The cell of a name without a value yet."""
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
 _SHOWN: Final = (
     *(dt.date, dt.time, dt.timedelta, dt.tzinfo, Decimal, Fraction, UUID),
     *(range, slice, PurePath, np.generic, np.dtype),
 )
-"""What these are is all in what `repr` says of them."""
+"""Classes whose `repr` shows the whole value."""
 
 
 def digest_of(thing: object) -> str:
-    """Eight hexadecimal digits for a function, a class, or an object that is called."""
+    """Return eight hexadecimal digits for a function, a class, or a callable object."""
     text = "\n".join(_parts(thing, 0, set()))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def calls_hash(thing: object) -> bool:
-    """Whether a function names the function `hash` of Python, or a method `__hash__`, or calls a function of
-    its module that does.
+    """Return True if a function names Python's function `hash`, or a method `__hash__`, or calls a function
+    of its module that does.
     """
     return _names_hash(thing, set())
 
@@ -64,7 +64,7 @@ def _names_hash(thing: object, seen: set[int]) -> bool:
 
 
 def _named_in(thing: object) -> Iterator[object]:
-    """What a thing that is called may call: what its code names, has closed over, or holds."""
+    """Yield the objects that a callable may call: those that its code names, has closed over, or holds."""
     if isinstance(thing, tuple | list):
         yield from thing
     elif isinstance(thing, partial):
@@ -85,7 +85,7 @@ def _named_in(thing: object) -> Iterator[object]:
 
 
 def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
-    """What makes `thing` what it is, as lines of text that are the same in every process."""
+    """Yield the definition of `thing` as lines of text that are the same in every process."""
     if isinstance(thing, _PLAIN):
         yield f"{type(thing).__name__} {thing!r}"
     elif depth > _DEPTH_MAX or id(thing) in seen:
@@ -123,8 +123,8 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
 
 
 def value_of(thing: object) -> tuple[object, ...]:
-    """What tells `thing` from others of its class, where that is all that it is: of dates, patterns, arrays,
-    members of enumerations, dataclasses. Empty for other objects: what they hold need not be what they mean.
+    """Return the value of a date, pattern, array, member of an enumeration or dataclass, which tells it from
+    others of its class. Empty for other objects: their attributes need not define them.
     """
     if isinstance(thing, _SHOWN):
         return (repr(thing),)
@@ -155,7 +155,7 @@ def _parts_of_function(function: FunctionType, depth: int, seen: set[int]) -> It
     for cell in function.__closure__ or ():
         try:
             yield from _parts(cell.cell_contents, depth + 1, seen)
-        except ValueError:  # a name that has no value yet
+        except ValueError:  # a name without a value yet
             yield "empty cell"
     for name in _names_in(function.__code__):
         called = function.__globals__.get(name)
@@ -164,21 +164,21 @@ def _parts_of_function(function: FunctionType, depth: int, seen: set[int]) -> It
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    """Names that are looked up in a function, in comprehensions and other functions within it, too."""
+    """Yield the names that a function looks up, also in comprehensions and functions within it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names_in(constant)
 
 
-def _parts_of_class(known: type, depth: int, seen: set[int]) -> Iterator[str]:
-    yield f"class {known.__module__}.{known.__qualname__}"
-    for name, value in sorted(vars(known).items()):
+def _parts_of_class(class_: type, depth: int, seen: set[int]) -> Iterator[str]:
+    yield f"class {class_.__module__}.{class_.__qualname__}"
+    for name, value in sorted(vars(class_).items()):
         if isinstance(value, FunctionType | staticmethod | classmethod):
             yield name
             yield from _parts(getattr(value, "__func__", value), depth + 1, seen)
         elif isinstance(value, _PLAIN) and not name.startswith("__"):
             yield f"{name} {value!r}"
-    for base in known.__bases__:
+    for base in class_.__bases__:
         if base is not object:
             yield from _parts(base, depth + 1, seen)

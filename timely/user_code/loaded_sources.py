@@ -1,12 +1,12 @@
-"""Is the code that a process runs still what the files say?
+"""Does a process still run the code that is in the files?
 
-Python imports a module once. Who edits a file and installs a dataflow of it anew in a running cluster would
-get the old code without a word. So what was imported is remembered with the size and time of its file, and an
-edited file is an error that says what to do. (Importing it anew was not taken: dataflows that run already
-would see their module change under them, and only one of several modules would be renewed.)
+Python imports a module once. A user who edits a file and installs a dataflow of it again in a running cluster
+would silently get the old code. So this module remembers size and time of each imported file, and an edited
+file is an error that says what to do. (The alternative, importing the module again, would change it under
+running dataflows, and renew only one of several modules.)
 
-Looked at are the module of the builder and those that it refers to, as far as they are the user's: not the
-standard library, not installed packages, not this one.
+It checks the module of the builder and the modules that this refers to, if they are the user's: not those of
+the standard library, of installed packages, or of this project.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from ..own_files import OWN_FOLDERS
 __all__ = ["check_unchanged", "note_loaded"]
 
 _Stamp = tuple[int, int]
-_known: dict[str, tuple[object, _Stamp]] = {}
-"""By name: the module's spec, which is another object after a reload, and its file as it was then."""
+_loaded: dict[str, tuple[object, _Stamp]] = {}
+"""By module name: the module's spec, which is another object after a reload, and the stamp of its file
+then.
+"""
 
 _NOT_THE_USERS: Final = tuple(
     {sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -34,44 +36,44 @@ _NOT_THE_USERS: Final = tuple(
 
 
 def note_loaded(module: ModuleType) -> None:
-    """Remember the files of a module and of those that it refers to, unless they are known already."""
-    for found in _reached(module):
-        spec = found.__spec__
-        stamp = _stamp_of(found)
-        known = _known.get(found.__name__)
-        if stamp is not None and (known is None or known[0] is not spec):
-            _known[found.__name__] = (spec, stamp)
+    """Remember the files of a module and of those that it refers to, unless they are remembered already."""
+    for one in _reached(module):
+        spec = one.__spec__
+        stamp = _stamp_of(one)
+        loaded = _loaded.get(one.__name__)
+        if stamp is not None and (loaded is None or loaded[0] is not spec):
+            _loaded[one.__name__] = (spec, stamp)
 
 
 def check_unchanged(module: ModuleType) -> None:
-    """Raise `MisuseError` if the file of the module, or of one that it refers to, is no longer the one it
-    came from.
+    """Raise `MisuseError` if the file of the module, or of one that it refers to, was edited after the
+    import.
     """
-    for found in _reached(module):
-        known = _known.get(found.__name__)
-        if known is not None and known[0] is found.__spec__ and _stamp_of(found) not in (known[1], None):
+    for one in _reached(module):
+        loaded = _loaded.get(one.__name__)
+        if loaded is not None and loaded[0] is one.__spec__ and _stamp_of(one) not in (loaded[1], None):
             raise MisuseError(
-                f"{found.__file__} has been edited since the worker imported it, and a running "
+                f"{one.__file__} has been edited since the worker imported it, and a running "
                 "process keeps the old "
                 "code: start the cluster anew (or, embedded, this program)"
             )
 
 
 def _reached(module: ModuleType) -> list[ModuleType]:
-    """The module and all of the user's modules that its names lead to."""
-    found: dict[str, ModuleType] = {}
+    """Return the module and all of the user's modules that its names lead to."""
+    modules: dict[str, ModuleType] = {}
     ahead = [module]
     while ahead:
         one = ahead.pop()
-        if one.__name__ in found or not _is_the_users(one):
+        if one.__name__ in modules or not _is_the_users(one):
             continue
-        found[one.__name__] = one
+        modules[one.__name__] = one
         for value in list(vars(one).values()):
             name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
             reached = sys.modules.get(name) if isinstance(name, str) else None
             if reached is not None:
                 ahead.append(reached)
-    return list(found.values())
+    return list(modules.values())
 
 
 def _is_the_users(module: ModuleType) -> bool:

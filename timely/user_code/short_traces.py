@@ -1,16 +1,15 @@
-"""What is shown of the way that an error has come: the user's lines, and none of ours.
+"""Shorten the traceback of an error to the user's lines, without our frames.
 
-An error that a query is refused with says what is wrong and names the user's line. The dozen frames of ours
-between his call and the place that found out say nothing to him, and push both out of sight. Only what says
-on purpose that something is wrong (`TimelyError`) is told so, and an interrupt (Ctrl-C) of a call that waits,
-which says in a dozen frames by what means it did: ten lines each in a notebook. If a function of the user ran
-meanwhile its frames are shown. A bug of ours (`InternalError`), and all else that is raised, keeps all
-frames.
+The error of a refused query says what is wrong and names the user's line. The dozen frames of ours between
+the user's call and the place of the error tell the user nothing, and push both out of sight. Only errors that
+we raise on purpose (`TimelyError`) are shortened, and an interrupt (Ctrl-C) of a call that waits, whose
+frames show only how it waited: ten lines each in a notebook. If a function of the user ran meanwhile, its
+frames are shown. A bug of ours (`InternalError`), and every other error, keeps all frames.
 
-In a script most is asked within `install`, which is told so; in a notebook a query is written cell by cell,
-and each call is one that the user has made. So all calls of a collection, of a flow, its inputs and its
-outputs are: `in_short`; and what answers to a name that none of them has: `short_lookup`. A call that goes
-well pays 0.1 µs for it, since nothing is done before it fails.
+In a script most errors come up within `install`, which shortens them; in a notebook a query is written cell
+by cell, and the user makes each call. So `in_short` covers all calls of a collection, of a flow, its inputs
+and its outputs, and `short_lookup` the lookup of names that none of them has. A call that succeeds pays 0.1
+µs, since nothing is done before it fails.
 """
 
 from __future__ import annotations
@@ -39,13 +38,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Misfit = Callable[[object, str, Mapping[str, object], TypeError], TimelyError]
-"""From an object, the name of its method, what was named, and what Python says, to what is raised."""
+"""Returns the error to raise for an object, the name of its method, the named arguments, and Python's
+error.
+"""
 
 _ANSWER: Final = "__naiad_answers_misfits__"
 
 
 class shortened_traces:
-    """`with shortened_traces():` in a call that users make: errors leave it without frames of ours."""
+    """`with shortened_traces():` in a call that users make removes our frames from its errors."""
 
     def __enter__(self) -> None:
         return None
@@ -58,7 +59,7 @@ class shortened_traces:
 
 
 def short(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, a call that users make, told shortly."""
+    """Return `function`, a call that users make, with shortened tracebacks."""
 
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
@@ -68,11 +69,11 @@ def short(function: Callable[P, R]) -> Callable[P, R]:
             _shorten(error)
             raise
         except TypeError as error:
-            # Arguments that do not fit: it arose here, where the user's call is meant.
+            # If the error arose in this frame, the arguments do not fit: show the user's call as its origin.
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.__traceback__ = None
                 answer: Misfit | None = getattr(function, _ANSWER, None)
-                if answer is not None and args:  # none: the method of a class, called without an object
+                if answer is not None and args:  # without: called on the class, without an object
                     with shortened_traces():
                         raise answer(args[0], function.__name__, named, error) from None
             raise
@@ -81,11 +82,10 @@ def short(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def answers_misfits(answer: Misfit) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator of methods of a class that is `in_short`: arguments that do not fit are answered by the
+    """Return a decorator of methods of a class that is `in_short`: for arguments that do not fit, raise the
     error that `answer` makes of the object, the method's name, the named arguments and Python's own error.
 
-    Looked at when they do not fit, and not before: a check of each call would cost a small one as much as
-    what it does.
+    Nothing is checked before a call fails: a check of each call would cost as much as a small call itself.
     """
 
     def marked(function: Callable[P, R]) -> Callable[P, R]:
@@ -96,10 +96,12 @@ def answers_misfits(answer: Misfit) -> Callable[[Callable[P, R]], Callable[P, R]
 
 
 def short_lookup(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, a `__getattr__` that says what to write for a name that there is not, without its frame.
+    """Return `function`, a `__getattr__` whose error says what to write for a missing name, without its
+    frame.
 
-    A frame is added as an error leaves it, so that the function itself cannot cut its own: who raises anew
-    what came from below adds none. An error that arose deeper is another one, and keeps its way.
+    Python adds a frame when an error leaves it, so the function cannot remove its own frame; this wrapper
+    raises the error again, which adds none. An error that arose deeper is another one, and keeps its
+    traceback.
     """
 
     @wraps(function)
@@ -116,7 +118,7 @@ def short_lookup(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def in_short(kind: K) -> K:
-    """A decorator of classes: all public methods that it defines are calls that users make."""
+    """Decorate a class: shorten the tracebacks of all public methods that it defines."""
     for name, function in list(vars(kind).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
             setattr(kind, name, short(function))
@@ -124,20 +126,22 @@ def in_short(kind: K) -> K:
 
 
 def _shorten(error: BaseException) -> None:
-    """Leave the user's lines on the way of `error`, and of what has led to it, which would be shown above it,
-    only what that does not say itself: the same error where it arose, on a worker in this process, or in a
+    """Remove our frames from `error`, and from its causes that have lines of the user; drop causes whose text
+    `error` repeats, if they are errors of ours or have no lines of the user.
+
+    Python shows causes above the error. The same error where it arose, on a worker in this process, or in a
     library below ours, has frames of ours and the same text.
     """
     if isinstance(error, InternalError):
         return
     error.__traceback__ = users_frames(error.__traceback__)
-    told, seen = text_of(error), {id(error)}
+    text, seen = text_of(error), {id(error)}
     while (cause := error.__cause__) is not None and not isinstance(cause, InternalError):
         if id(cause) in seen:  # `raise error from error` makes a circle
             return
         seen.add(id(cause))
         lines = users_frames(cause.__traceback__)
-        if (isinstance(cause, TimelyError) or lines is None) and (text_of(cause) or "\0") in told:
+        if (isinstance(cause, TimelyError) or lines is None) and (text_of(cause) or "\0") in text:
             error.__cause__ = cause.__cause__
             continue
         if lines is not None:
@@ -146,18 +150,18 @@ def _shorten(error: BaseException) -> None:
 
 
 def users_frames(trace: TracebackType | None, besides: Collection[str] = ()) -> TracebackType | None:
-    """The same way without frames of our packages, of ZeroMQ, which these call, and of Python's own modules,
-    nor of the packages `besides`; None if all are such.
+    """Return the traceback without frames of our packages, of ZeroMQ (which they call), of Python's own
+    modules, and of the packages `besides`; None if no frame is left.
     """
     steps: list[TracebackType] = []
     while trace is not None:
         if is_users(trace.tb_frame) and _package_of(trace.tb_frame) not in ("zmq", *besides):
             steps.append(trace)
         trace = trace.tb_next
-    found: TracebackType | None = None
+    shortened: TracebackType | None = None
     for step in reversed(steps):
-        found = _behind(step, found)
-    return found
+        shortened = _behind(step, shortened)
+    return shortened
 
 
 def _package_of(frame: FrameType) -> str:

@@ -1,8 +1,9 @@
-"""Names that other libraries have for something: what to write here, or that itself, if it means the same.
+"""Answer to the names that other libraries use: by our attribute if it means the same, else by an error that
+says what to write.
 
-Each kind of thing has one table. A name that means exactly the same works (`rows.groupBy("k")`), though the
-thing has one method only: `Same("group_by")` in the table. Any other name is an AttributeError that says what
-to write.
+Each kind of object has one table. A name that means exactly the same works (`rows.groupBy("k")`), although
+the object has only one such method: `Same("group_by")` in the table. Any other name is an AttributeError that
+says what to write.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class Same(NamedTuple):
 
 
 class Spellings:
-    """The foreign names of the attributes of one kind of thing.
+    """The foreign names of the attributes of one kind of object.
 
-    names      each with what to write, or with the attribute that is the same
+    names      foreign names, each with what to write, or with the attribute that is the same
     families   patterns of further names, each with what to write
     """
 
@@ -39,25 +40,26 @@ class Spellings:
         self.families = families
 
     def same(self, thing: object, name: str) -> object | None:
-        """Return the attribute of `thing` of which `name` is a second spelling; None if it is none."""
+        """Return the attribute of `thing` that `name` is a second spelling of; None if there is none."""
         entry = self.names.get(name)
         return attrgetter(entry.attribute)(thing) if isinstance(entry, Same) else None
 
     def write(self, name: str) -> str | None:
-        """Return what to write for `name`; None if nobody has such a name."""
+        """Return what to write for `name`; None if no other library has that name."""
         entry = self.names.get(name)
         if isinstance(entry, Same):
             return f"{entry.attribute}(…)"
         return entry or next((write for family, write in self.families if re.fullmatch(family, name)), None)
 
     def message(self, missing: str, name: str, has: Iterable[str] = (), otherwise: str = "") -> str:
-        """Return the message of an AttributeError: `missing`, which says that there is no `name`, and what to
-        write; else `otherwise`; else which of the names that it `has` may be meant.
+        """Return the message of an AttributeError: `missing`, a sentence that there is no `name`, followed by
+        what to write; without an entry in the table by `otherwise`; without that by the name in `has` that
+        may be meant.
         """
         write = self.write(name)
         if write is not None:
             return f"{missing}. Write instead: {write}"
-        if name.startswith("_"):  # IPython and copy ask for many of these
+        if name.startswith("_"):  # IPython and copy look up many of these
             return missing
         return missing + (otherwise or like(name, [each for each in has if not each.startswith("_")]))
 
@@ -94,13 +96,13 @@ def _of_class(kind: type, attribute: str) -> object:
 
 
 class Spelled(Offered, metaclass=SpelledType):
-    """A thing that answers to the names in its table, `_spellings`."""
+    """An object that answers to the names in its table, `_spellings`."""
 
     __slots__ = ()
     _spellings: ClassVar[Spellings]
 
     def _missing(self, name: str) -> str:
-        """Return the message for a name that it has not, nor any other library."""
+        """Return the message for a name that is no second spelling of one of its attributes."""
         raise NotImplementedError
 
     if not TYPE_CHECKING:
@@ -114,10 +116,11 @@ class Spelled(Offered, metaclass=SpelledType):
 
 
 def called_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator of a hidden method that takes the arguments of another library: users call it `name`.
+    """Return a decorator of a hidden method that takes the arguments of another library: users call it
+    `name`.
 
-    Python's own errors and `help()` speak of it by that name, and errors leave it without frames of ours, as
-    they leave the methods that have no underscore.
+    Python's own errors and `help()` use that name, and the method shortens tracebacks as the public methods
+    do.
     """
 
     def marked(method: Callable[P, R]) -> Callable[P, R]:
@@ -129,12 +132,12 @@ def called_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def like(name: object, names: Sequence[str]) -> str:
-    """Return which of `names` may be meant by one that is not there, as the end of a message; "" for none."""
-    if not isinstance(name, str):  # as users write it
+    """Return the one of `names` that a missing name may mean, as the end of a message; "" for none."""
+    if not isinstance(name, str):  # users may pass anything
         return ""
     import difflib
 
-    # Spark takes 'K' for 'k', which by their letters are not close.
+    # Prefer a name that differs in case only, as in Spark: 'K' and 'k' are not close by their letters.
     near = [each for each in names if each.casefold() == name.casefold()]
     near = near or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f". Did you mean {near[0]!r}?" if near else ""

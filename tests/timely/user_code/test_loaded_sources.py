@@ -20,7 +20,7 @@ import pytest
 import timely
 from timely import MisuseError
 from timely.building.builders import load_builder
-from timely.user_code.loaded_sources import _is_the_users, _known, check_unchanged, note_loaded
+from timely.user_code.loaded_sources import _is_the_users, _loaded, check_unchanged, note_loaded
 
 Write = Callable[[str, str], Path]
 _names = itertools.count()
@@ -177,7 +177,7 @@ def test_unedited_modules_that_are_not_the_users_are_not_looked_at() -> None:
     for module in (json, pytest, timely, sys):
         note_loaded(module)
         check_unchanged(module)
-    assert not any(known in _known for known in ("json", "pytest", "timely", "sys"))
+    assert not any(name in _loaded for name in ("json", "pytest", "timely", "sys"))
 
 
 def test_unedited_a_file_beside_our_packages_is_the_users() -> None:
