@@ -1,8 +1,8 @@
 """Timely dataflow: vertices, workers and the wires between them. Imports `progress`.
 
-Read `building/dataflow.py` (how it is written), `operators/vertex.py` (what a user adds), `running/core.py`
-(the loop that runs it), `wire/transport/` (what carries messages), `worker/server.py` (what clients can ask),
-`client/cluster.py` (how they ask), in that order.
+Read `building/dataflow.py` (writing a dataflow), `operators/vertex.py` (the code that a user adds),
+`running/core.py` (the loop that runs it), `wire/transport/` (the transports of messages), `worker/server.py`
+(the requests of clients), `client/cluster.py` (how clients send them), in that order.
 """
 
 from .building.builders import builder

@@ -6,5 +6,5 @@ __all__ = ["counted"]
 
 
 def counted(number: int, noun: str) -> str:
-    """`number` and `noun`, which takes an s unless there is one."""
+    """Return `number` and `noun`, with an s unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,17 +1,17 @@
-"""What stands for something, and may be forgotten once nothing refers to it any more?
+"""Which words stand for values, and may be forgotten once nothing refers to them any more?
 
-Words of a batch may be *symbols*: names for values that a *dictionary* of the worker holds, and that come to
-know one another from worker to worker (`Batch.to_frames`). `timely` knows no words; it knows that they stand
-in arrays of 64-bit integers, where batches, vertices and inputs may have them, and when a dictionary may
-forget what is in none of these (`running/forgetting.py`).
+Words of a batch may be *symbols*: names for values that a *dictionary* of the worker has, and that workers
+send one another (`Batch.to_frames`). `timely` does not interpret words; it knows that they are in arrays of
+64-bit integers, which batches, vertices and inputs may hold, and when a dictionary may forget the words that
+are in none of these (`running/forgetting.py`).
 
-    Dictionary   what can forget; whoever has one registers it
-    Marking      which of its words are in use, while that is found out
-    Mark         goes from holder to holder, and is shown all that they hold
+    Dictionary   can forget words; the package that has one registers it
+    Marking      collects which words of one dictionary are in use
+    Mark         is passed to each holder in turn, which shows it all its arrays
 
-Whoever holds something shows too much rather than too little: a word in an array that is no symbol costs a
-look, a symbol that is not shown is a wrong stop when somebody asks for its value. Who does not know what it
-holds says so (`Mark.unknown`), and then nothing is forgotten.
+A holder shows too many arrays rather than too few: a word that is no symbol costs one lookup, but a symbol
+that is not shown ends the dataflow wrongly when its value is needed. A holder that does not know its words
+reports that (`Mark.unknown`), and then nothing is forgotten.
 """
 
 from __future__ import annotations
@@ -28,86 +28,88 @@ class Marking(Protocol):
     """Which words of one dictionary are in use."""
 
     def add(self, words: Int64s) -> None:
-        """All words of an array of any shape are in use, as far as they are in the dictionary at all."""
+        """Mark all words of an array of any shape as in use; words that the dictionary lacks are ignored."""
         ...
 
     def has_between(self, low: int, high: int) -> bool:
-        """Whether there is a word of the dictionary in a range, both ends included."""
+        """Return True if the dictionary has a word in a range, both ends included."""
         ...
 
 
 class Dictionary(Protocol):
-    """What stands for something on this worker; see `SymbolTable` of `differential`."""
+    """Words and their values on this worker; see `SymbolTable` of `differential`."""
 
     def __len__(self) -> int:
-        """How many words it has."""
+        """Return the number of words."""
         ...
 
     @property
     def is_full(self) -> bool:
-        """Whether there is so much that it is worth looking for what may be forgotten."""
+        """True if it has so many words that a search for unused ones pays."""
         ...
 
     def withdraw(self, peer: int) -> None:
-        """Worker `peer` may not know any more what it knew."""
+        """Note that worker `peer` may have forgotten words that it was sent."""
         ...
 
     def begin(self) -> None:
-        """From now on keep note of what others are told and what they tell: it is not forgotten next."""
+        """Note from now on all words sent to and received from others: the next `forget` keeps them."""
         ...
 
     def marking(self) -> Marking:
-        """An account of words in use; nothing is yet, but for what never goes, and what was noted."""
+        """Return a marking in which only words that are never forgotten, and noted words, are in use."""
         ...
 
     def forget(self, marking: Marking) -> int:
-        """Forget all that is not in use; returns how many words that were. What was noted counts no more."""
+        """Forget all words that are not in use; return their number. Notes end."""
         ...
 
     def give_up(self) -> None:
-        """Keep everything: somebody does not know what it holds. What was noted counts no more."""
+        """Keep all words, since some holder does not know its words. Notes end."""
         ...
 
     def report(self) -> dict[str, int]:
-        """Numbers for people, by name."""
+        """Return statistics for people, by name."""
         ...
 
 
 @runtime_checkable
 class Holder(Protocol):
-    """What may hold words: a batch, an input, the log of an output."""
+    """An object that may hold words: a batch, an input, the log of an output."""
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all arrays in which there may be symbols; too many do no harm."""
+        """Show `mark` all arrays that may have symbols; extra arrays do no harm."""
         ...
 
 
 class Mark:
-    """Shown to holders one after another; what they hold is in use."""
+    """Passed to all holders one after another; marks the words that they hold as in use."""
 
     def __init__(self, markings: Iterable[Marking]) -> None:
         self._markings = list(markings)
         self.not_known: list[str] = []
-        """Who does not know what it holds."""
+        """The holders that do not know their words."""
 
     def words(self, words: Int64s) -> None:
-        """There may be symbols in this array, of any shape."""
+        """Mark the symbols in this array, of any shape."""
         for marking in self._markings:
             marking.add(words)
 
     def has_between(self, low: int, high: int) -> bool:
-        """Whether there are symbols in a range at all: arrays whose values are all in it may be left out."""
+        """Return True if some dictionary has symbols in a range. If not, a holder may leave out arrays whose
+        values are all in the range.
+        """
         return any(marking.has_between(low, high) for marking in self._markings)
 
     def holder(self, holder: object, who: str = "") -> None:
-        """There may be symbols in this batch, or whatever it is; `who`: its name if it cannot say."""
+        """Mark the symbols of this batch or other object; `who`: its name if it does not know its words."""
         if isinstance(holder, Holder):
             holder.symbols(self)
         else:
             self.unknown(who or f"a {type(holder).__name__}")
 
     def unknown(self, who: str) -> None:
-        """`who` holds something of which it does not know what."""
+        """Note that `who` does not know its words."""
         if who not in self.not_known:
             self.not_known.append(who)
 
@@ -116,10 +118,10 @@ _dictionaries: list[Dictionary] = []
 
 
 def register_dictionary(dictionary: Dictionary) -> None:
-    """Let the workers of this process forget of `dictionary` what nothing refers to."""
+    """Let the workers of this process forget words of `dictionary` that nothing refers to."""
     _dictionaries.append(dictionary)
 
 
 def dictionaries() -> list[Dictionary]:
-    """Those of this process."""
+    """Return the dictionaries of this process."""
     return _dictionaries

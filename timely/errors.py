@@ -1,23 +1,23 @@
 """Errors of the runtime, as a tree.
 
     TimelyError
-    ├─ MisuseError                 you called us wrongly; the message says how to mend it
-    │  ├─ GraphError                  a dataflow that cannot be built
-    │  ├─ TimeRegressionError         sent or asked for a time without the right to it
+    ├─ MisuseError                 a wrong call of the user; the message says how to mend it
+    │  ├─ GraphError                  a dataflow cannot be built
+    │  ├─ TimeRegressionError         a vertex has sent or requested a time without the right to it
     │  ├─ TimeOverflowError           more epochs or iterations than a time word holds
-    │  ├─ InputClosedError            an epoch that is sealed, an input that is closed
-    │  ├─ ForgottenError              changes that a client has said nobody needs any more
-    │  ├─ UninstalledError            a dataflow that a client has uninstalled
-    │  ├─ ReplacedError               an input or output that the new version of a dataflow does not have
+    │  ├─ InputClosedError            the epoch is sealed, or the input is closed
+    │  ├─ ForgottenError              a client has let the changes be dropped
+    │  ├─ UninstalledError            a client has uninstalled the dataflow
+    │  ├─ ReplacedError               the new version of a dataflow does not have the input or output
     │  ├─ VertexError                 a user's vertex or builder raised on a worker; carries its traceback
-    │  └─ RequestError                a request that this worker cannot read
-    ├─ WaitTimeoutError            what was waited for has not happened in time; the cluster is well
+    │  └─ RequestError                this worker cannot read the request
+    ├─ WaitTimeoutError            the awaited event has not happened in time; the cluster is well
     ├─ PeerError                   another process went away or speaks another version
-    │  └─ RefusedError                it does not let this client in: no key, another one, or one taken away
+    │  └─ RefusedError                it does not admit this client: no key, another one, or one taken away
     └─ InternalError               a bug here; carries the state
 
-The root is in `progress.errors`, the lowest layer; this module is where to import from. An error that a
-worker reports is raised again on the client, as the same class (`revive`).
+The root is in `progress.errors`, the lowest layer; import errors from this module. An error that a worker
+reports is raised on the client as the same class (`revive`).
 """
 
 from progress.errors import (
@@ -53,17 +53,17 @@ __all__ = [
 
 
 class ForgottenError(MisuseError):
-    """Changes that were dropped, since a client said that they may be forgotten, are asked for."""
+    """A call needs changes that were dropped, since a client has let them be forgotten."""
 
 
 class UninstalledError(MisuseError):
-    """A dataflow is asked for that a client has uninstalled; the cluster and its other dataflows go on."""
+    """A call needs a dataflow that a client has uninstalled; the cluster and its other dataflows go on."""
 
 
 class ReplacedError(MisuseError):
-    """An input or output of a dataflow that a client has replaced is not there any more, or not as it was.
+    """A client has replaced a dataflow, and the new version lacks an input or output, or has another one.
 
-    What was read before stays right, but nothing that is read now adds up with it.
+    Rows read before stay right, but rows read now do not add up with them.
     """
 
 
@@ -72,37 +72,41 @@ class VertexError(MisuseError):
 
 
 class RequestError(MisuseError):
-    """A client's request is malformed, or asks for something that this release does not know."""
+    """A client's request is malformed, or this release does not know it."""
 
 
 class RefusedError(PeerError):
-    """The workers and this client do not prove to each other who they are: one has no key, or another
-    cluster's, or the client's is not on the list (any more). The message says which, and what to do.
+    """The workers and this client cannot prove their identities to each other: one side has no key, or
+    another cluster's, or the client's key is not on the list (any more). The message says which, and what to
+    do.
     """
 
 
 class WaitTimeoutError(TimelyError, TimeoutError):
-    """Something did not happen in the time that the caller gave. The message says how far it has come."""
+    """The awaited event did not happen within the caller's timeout. The message says how far it has come."""
 
 
 def class_names(error: TimelyError) -> list[str]:
-    """Names of the classes of `error` up to the root, most special first: how its class travels."""
-    return [known.__name__ for known in type(error).__mro__ if issubclass(known, TimelyError)]
+    """Return the names of the classes of `error` up to the root, most special first; the wire form of its
+    class.
+    """
+    return [class_.__name__ for class_ in type(error).__mro__ if issubclass(class_, TimelyError)]
 
 
 def revive(names: list[str], message: str) -> TimelyError:
-    """An error of the first of the classes `names` that this process has imported; one that a user derived
-    from ours counts as ours, for nobody knows what it takes to make it.
+    """Return an error of the first of the classes `names` that is ours and imported in this process.
+
+    A class that a user has derived from ours is skipped, since its constructor may take other arguments.
     """
-    known = {found.__name__: found for found in _tree(TimelyError) if _is_ours(found)}
+    classes = {class_.__name__: class_ for class_ in _tree(TimelyError) if _is_ours(class_)}
     for name in names:
-        if name in known:
-            return known[name](message)
+        if name in classes:
+            return classes[name](message)
     return TimelyError(message)
 
 
-def _is_ours(known: type[TimelyError]) -> bool:
-    return known.__module__.partition(".")[0] in ("timely", "differential", "progress")
+def _is_ours(class_: type[TimelyError]) -> bool:
+    return class_.__module__.partition(".")[0] in ("timely", "differential", "progress")
 
 
 def _tree(root: type[TimelyError]) -> list[type[TimelyError]]:

@@ -1,22 +1,24 @@
-"""Which error ends what? The rule of the house, in one place; `docs/failures.md` says the same to users.
+"""Which error ends what? The rule for the whole runtime; `docs/failures.md` describes it for users.
 
-    refused     a worker has found what is wrong before anything has changed (a bad row, an unknown column, a
-                closed epoch, a dataflow that cannot be built): the call raises, nothing is different, and it
-                may be repeated. A `TimelyError` that comes out of `Server.handle`.
-    no answer   an operator has failed on a row. The row is a failure, a row of a collection beside the
-                answers, and nothing is raised while the dataflow works. Outputs that the operator leads to
-                have no answer while failures, accumulated up to an epoch, are there: whoever reads them then
-                gets the error (`timely/operators/failures.py`). All other outputs and dataflows go on.
+    refused     a worker has detected the error before anything has changed (a bad row, an unknown column, a
+                closed epoch, a dataflow that cannot be built): the call raises, has no effect, and may be
+                repeated. Every `TimelyError` that leaves `Server.handle`.
+    no answer   an operator has failed on a row. The row becomes a failure, a row of a collection beside the
+                answers, and nothing is raised while the dataflow works. The outputs behind the operator have
+                no answer at an epoch while failures, accumulated up to that epoch, are there: reading them
+                then raises the error (`timely/operators/failures.py`). All other outputs and dataflows go on.
     ended       something else failed while a dataflow worked, so that its state may be wrong: the dataflow
-                ends, on every worker and for every client, with that error; others go on. Everything that
-                comes out of a step of a dataflow (`Worker.step`), or of an order of worker 0 (`orders.py`).
-    broken      a worker is lost, or says what no worker may say: the cluster ends. Everything else.
+                ends, on every worker and for every client, with that error; others go on. Every error that
+                leaves a step of a dataflow (`Worker.step`), or an order of worker 0 (`orders.py`).
+    broken      a worker is lost, or sends a message that no worker may send: the cluster ends. All other
+                errors.
 
-What a user hands in (a builder, a vertex, a route, a codec, a batch class) never breaks the cluster, whatever
-it raises or returns: before its dataflow runs that is refused, afterwards it ends that dataflow and no other.
+A user's object (a builder, a vertex, a route, a codec, a batch class) never breaks the cluster, whatever it
+raises or returns: before its dataflow runs the error is refused, afterwards it ends that dataflow and no
+other.
 
-Nothing of a dataflow that has ended can be read. What was read before stays right, since only complete epochs
-are ever handed out.
+Nothing of a dataflow that has ended can be read. Rows read before stay right, since only complete epochs are
+ever handed out.
 """
 
 from __future__ import annotations
@@ -42,41 +44,43 @@ __all__ = [
 
 
 def as_told(error: BaseException, where: str) -> TimelyError:
-    """`error` in a form that clients and other workers can be told: one of ours, with what, where, and the
-    user's part of the traceback.
+    """Return `error` in a form for clients and other workers: as an error of ours, with the user's part of
+    the traceback.
 
-    `where` stands in for the notes that tell which vertex ran; with notes it is the user's code that failed.
-    So it is if a `PeerError` comes here, which clients would take for the loss of one of our workers.
+    An error of ours other than a `PeerError` keeps its class. Any other becomes a `VertexError` if it has
+    notes on the vertex that ran, since then the user's code has failed, and otherwise an `InternalError` at
+    `where`. A `PeerError` does not keep its class, since clients would take it for the loss of one of our
+    workers.
     """
     if isinstance(error, TimelyError) and not isinstance(error, PeerError):
-        told = again(error)
+        report = again(error)
     else:
         notes = _notes_of(error)
-        made = VertexError if notes else InternalError
-        place = notes[-1] if notes else where
-        told = made(f"{type(error).__name__}: {text_of(error)}\n  {place}\n{_users_part(error)}")
-    told.__cause__ = error
-    _let_go(error)
-    return told
+        class_ = VertexError if notes else InternalError
+        origin = notes[-1] if notes else where
+        report = class_(f"{type(error).__name__}: {text_of(error)}\n  {origin}\n{_users_part(error)}")
+    report.__cause__ = error
+    _drop_frames(error)
+    return report
 
 
 def as_refused(error: BaseException, what: str) -> TimelyError:
-    """`error` in a form that a client can be told: it left code of a user, or arose from what that code gave,
-    before anything had changed. `what` says what failed, as in "the dataflow 'm:f' could not be built".
+    """Return `error` in a form for a client: user code raised it, or its result has caused it, before
+    anything had changed. `what` says what failed, as in "the dataflow 'm:f' could not be built".
 
-    A `PeerError` of a user's code becomes a `VertexError`: clients would take it for the loss of a worker.
+    A `PeerError` of user code becomes a `VertexError`: clients would take it for the loss of a worker.
     """
     if isinstance(error, TimelyError) and not isinstance(error, PeerError):
         return error
-    told = VertexError(f"{what}: {type(error).__name__}: {text_of(error)}\n{_users_part(error)}")
-    told.__cause__ = error
-    _let_go(error)
-    return told
+    report = VertexError(f"{what}: {type(error).__name__}: {text_of(error)}\n{_users_part(error)}")
+    report.__cause__ = error
+    _drop_frames(error)
+    return report
 
 
 def again(error: TimelyError) -> TimelyError:
-    """An error of the same class and text, to be raised once more: one that is raised twice collects
-    tracebacks.
+    """Return a new error of the same class and text, to be raised in place of `error`: an error that is
+    raised twice collects the frames of both tracebacks.
     """
     fresh = revive(class_names(error), story_of(error))
     fresh.ends_dataflow = error.ends_dataflow
@@ -85,13 +89,13 @@ def again(error: TimelyError) -> TimelyError:
 
 
 def story_of(error: BaseException) -> str:
-    """The message of an error with its notes, which is how it travels."""
+    """Return the message of an error with its notes: the text that is sent to clients and workers."""
     return "\n".join([text_of(error), *_notes_of(error)])
 
 
 def text_of(error: object) -> str:
-    """The message of an error, or what another object says of itself, in a form that can be sent: not too
-    long, and UTF-8. A user's object may fail to tell even that.
+    """Return the text of an error or another object in a form that can be sent: valid UTF-8, and at most
+    `_TEXT_CHARS_MAX` characters long. If `__str__` of a user's object raises, return a text that says so.
     """
     try:
         return _sendable(str(error))
@@ -102,28 +106,29 @@ def text_of(error: object) -> str:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Note where `error` arose, if its class lets us."""
+    """Add a note to `error`, if its class allows that."""
     with suppress(Exception):
         error.add_note(note)
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether `error` ends the program at the wish of somebody at the keyboard.
+    """Return True if `error` is an interrupt from the keyboard, which ends the program.
 
     A worker process ignores Ctrl-C (`bear_interrupts`), so a `KeyboardInterrupt` there is an error of the
-    user's code like any other. Elsewhere it is an interrupt, whoever raises it and whatever the program has
-    set for the signal: a program that was started in the background ignores SIGINT, and behaves the same.
+    user's code like any other. In other processes it is an interrupt, regardless of its origin and of the
+    program's handler of the signal: a program that was started in the background ignores SIGINT, and behaves
+    the same.
     """
     return not _Process.bears_interrupts and isinstance(error, KeyboardInterrupt)
 
 
 def bear_interrupts() -> None:
-    """Take no `KeyboardInterrupt` of this process for an interrupt from now on; worker processes call it."""
+    """Let `is_interrupt` be False for all errors of this process from now on; worker processes call this."""
     _Process.bears_interrupts = True
 
 
 def is_raised_by_us(error: BaseException) -> bool:
-    """Whether a line of ours raised `error`, and not one of a user or of another library."""
+    """Return True if a line of ours raised `error`, and not one of a user or of another library."""
     step = error.__traceback__
     while step is not None and step.tb_next is not None:
         step = step.tb_next
@@ -147,7 +152,7 @@ def _users_part(error: BaseException) -> str:
 
 
 def _users_trace(error: BaseException) -> TracebackType | None:
-    """The traceback from the first frame on that is none of ours; its last frame, if all are."""
+    """Return the traceback from the first frame on that is not ours; its last frame if all are ours."""
     trace = error.__traceback__
     while (
         trace is not None
@@ -158,25 +163,25 @@ def _users_trace(error: BaseException) -> TracebackType | None:
     return trace
 
 
-def _let_go(error: BaseException) -> None:
-    """Keep of an error that is remembered for ever only what is shown: through the variables of its frames it
-    would hold all that the dataflow had in memory.
+def _drop_frames(error: BaseException) -> None:
+    """Reduce the tracebacks of `error` and its causes to the shown part, and clear all their frames. The
+    error is stored for ever, and the variables of its frames would keep all memory of the dataflow alive.
     """
     chain: list[BaseException] = []
     ahead: list[BaseException | None] = [error]
     while ahead:
         one = ahead.pop()
-        if one is not None and not any(one is known for known in chain):
+        if one is not None and not any(one is other for other in chain):
             chain.append(one)
             ahead += [one.__cause__, one.__context__]
     for one in chain:
         trace = _users_trace(one)
         traceback.clear_frames(one.__traceback__)
-        BaseException.with_traceback(one, trace)  # whatever a user's class does when it is assigned to
+        BaseException.with_traceback(one, trace)  # not by assignment, which a user's class may override
 
 
 class _Process:
-    """What holds for the whole process."""
+    """State of the whole process."""
 
     bears_interrupts = False
 

@@ -1,9 +1,9 @@
-"""What has been freed: who keeps it while there is work, and when does the system get it back?
+"""Who keeps freed memory while there is work, and when does the system get it back?
 
-The system hands out pages one by one, as they are touched, each at the price of reading hundreds of rows. So
-what is freed is kept while there is work, by the C library and by `mapped.py`. After a load it is half of
-all that a process holds, and the C library gives back only what lies at the end: so whoever has done much
-says so.
+The system hands out pages one by one, as they are touched, and each costs as much as reading hundreds of
+rows. So the C library and `mapped.py` keep freed memory while there is work. After a load it is half of all
+memory of a process, and the C library by itself gives back only memory at its end: so a process that has done
+much work gives the memory back explicitly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from .limits import FREED_BYTES_MAX, FREED_PIECE_BYTES_MAX, GIVE_BACK_AT_ONCE_ROWS_MIN, GIVE_BACK_ROWS_MIN
-from .mapped import has_kept, release_kept
+from .mapped import has_spare, release_spare
 
 __all__ = ["GivingBack", "give_back_read"]
 
@@ -26,32 +26,38 @@ _MMAP_THRESHOLD: Final = -3
 """Parameters of glibc's `mallopt`."""
 
 
-_SAID_WEIGHT: Final = 4
-"""A row that goes out counts as much as so many that come in, and are packed: it stands here as words, as
-columns, and in a frame.
+_SENT_WEIGHT: Final = 4
+"""A row that is sent counts as much as this many rows that come in, and are packed: it takes memory as words,
+as columns, and in a frame.
 """
 
 
 class GivingBack:
-    """Counts rows that have come in, or gone out; after many of them gives back what their work has left."""
+    """Counts rows that have come in, or gone out, and after many of them gives back the memory freed
+    since.
+    """
 
     def __init__(self) -> None:
         self._rows = self._rows_at_once = 0
         _keep_freed()
 
     def add(self, rows: int) -> None:
-        """So many have come in."""
+        """Note that `rows` have come in."""
         self._rows += rows
         self._rows_at_once += rows
 
-    def add_said(self, rows: int) -> None:
-        """So many went out in one answer, which leaves more than rows that come in; a few leave little."""
-        if _SAID_WEIGHT * rows >= GIVE_BACK_AT_ONCE_ROWS_MIN:
-            self.add(_SAID_WEIGHT * rows)
+    def add_sent(self, rows: int) -> None:
+        """Note that `rows` went out in one answer: they free more memory than rows that come in. Answers of
+        few rows do not count.
+        """
+        if _SENT_WEIGHT * rows >= GIVE_BACK_AT_ONCE_ROWS_MIN:
+            self.add(_SENT_WEIGHT * rows)
 
     def look(self, rows: int = 0) -> bool:
-        """All is done, also what `rows` that came last have brought: give back, if many have come since the
-        last time; whether it has. Cost: some milliseconds, of which there was a hundred times as much to do.
+        """Give back memory if many rows have come since the last time; return True if it was given back.
+
+        Call this when all work is done, also that of the last `rows`. Cost: some milliseconds, one hundredth
+        of the work on those rows.
         """
         self._rows += rows
         self._rows_at_once += rows
@@ -61,8 +67,9 @@ class GivingBack:
         return True
 
     def look_behind(self, waits: Callable[[], bool] = lambda: False) -> bool:
-        """The same where nobody waits for it, also behind fewer rows that have come at once, unless something
-        `waits` that is to be done with them.
+        """Give back memory as `look` does, also after fewer rows if they have come at once; but not if
+        `waits()` is true: then something else has to be done with them first. For a moment when no client
+        waits.
         """
         if not self._is_due():
             self._rows_at_once = 0
@@ -73,10 +80,10 @@ class GivingBack:
         return True
 
     def rest(self) -> bool:
-        """Nothing has come for a while: give back whatever is kept for more to come, from wherever it came;
-        whether there was anything.
+        """Give back all spare memory, whatever it was used for, after a while without work; return True if
+        there was any.
         """
-        if not (has_kept() or self._is_due()):
+        if not (has_spare() or self._is_due()):
             return False
         self._give_back()
         return True
@@ -86,15 +93,16 @@ class GivingBack:
 
     def _give_back(self) -> None:
         self._rows = self._rows_at_once = 0
-        release_kept()
+        release_spare()
         pa.default_memory_pool().release_unused()
         if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:  # only glibc has it
             trim(0)
 
 
 def give_back_read(rows: int) -> None:
-    """A client has read so many rows: let the system have what Arrow keeps of their way here, if they are
-    many. Cost: some tenths of a millisecond, of which it took a hundred times as much to read them.
+    """Give back memory that Arrow keeps, after a client has read `rows`, if they are many.
+
+    Cost: some tenths of a millisecond, one hundredth of the time to read the rows.
     """
     if rows >= GIVE_BACK_AT_ONCE_ROWS_MIN:
         pa.default_memory_pool().release_unused()
@@ -102,9 +110,10 @@ def give_back_read(rows: int) -> None:
 
 @functools.cache
 def _keep_freed() -> bool:
-    """Let the C library keep what is freed; whether it does now. By itself it gives back, at each call that
-    frees, whatever is above twice the largest piece that it has freed so far. Who starts the process with
-    settings of its own is not overruled.
+    """Let the C library keep freed memory; return True if it does now.
+
+    By default each call that frees memory gives back all that exceeds twice the largest piece freed so far.
+    If the process was started with malloc settings of its own, these stay.
     """
     if any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get(
         "GLIBC_TUNABLES", ""

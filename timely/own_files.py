@@ -1,4 +1,6 @@
-"""Which files are this project's own? For errors that point to the user's line, and what workers import."""
+"""Which files are this project's own? For errors that point to the user's line, and for imports of
+workers.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from typing import Final
 __all__ = ["OWN_FOLDERS", "OWN_NAMES", "ROOT"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-"""Where the packages lie."""
+"""The folder of the packages."""
 
 OWN_NAMES: Final = ("differential", "timely", "progress")
-"""Our packages."""
+"""The names of our packages."""
 
 OWN_FOLDERS: Final = tuple(
     f"{root / name}{os.sep}" for root in {Path(__file__).parent.parent, ROOT} for name in OWN_NAMES
 )
-"""What paths of our files begin with; two forms if the packages are linked."""
+"""The prefixes of the paths of our files; two for each package if the packages are symbolic links."""

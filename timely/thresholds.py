@@ -1,6 +1,6 @@
-"""Where one way of doing a thing takes over from another, by how much there is: the table of this package.
+"""The sizes at which one way of doing a thing replaces another: the table of this package.
 
-The table of `differential` says what each choice is worth, and how that is measured.
+The table of `differential` describes the gain of each choice, and how it is measured.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Final
 __all__ = ["ARROW_VALUES_MIN", "FEW_WORDS_MAX"]
 
 FEW_WORDS_MAX: Final = 32
-"""Times that are looked through one by one, as rights, requests or what a vertex holds; more are kept in
-order, so that a scope with very many open times does not take their square
-(`bench/results/open_times.md`)."""
+"""Up to this many times (rights, requests or holds of a vertex) are searched one by one; more are kept in
+order,
+so that the cost of very many open times in a scope is not quadratic (`bench/results/open_times.md`)."""
 
 ARROW_VALUES_MIN: Final = 50_000
-"""Texts that Arrow makes an array of; fewer are joined here. Here it takes 1.2 at 50,000, 1.3 at 200,000;
-Arrow takes 1.4 at 1,000, 1.5 at 10,000 (`bench/results/thresholds.md`)."""
+"""From this many texts on Arrow makes the array; fewer are joined by `wire/arrow.py`. Relative to the better
+way, joining takes 1.2 at 50,000 and 1.3 at 200,000 texts; Arrow takes 1.4 at 1,000 and 1.5 at 10,000
+(`bench/results/thresholds.md`)."""

@@ -20,7 +20,7 @@ from timely.client.embedded import pending_work
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.giving_back import GivingBack, give_back_read
 from timely.limits import GIVE_BACK_AT_ONCE_ROWS_MIN, GIVE_BACK_ROWS_MIN
-from timely.mapped import has_kept, mapped, release_kept
+from timely.mapped import has_spare, mapped, release_spare
 
 _HAS_TRIM = hasattr(ctypes.CDLL(None), "malloc_trim")
 
@@ -57,7 +57,7 @@ def test_as_long_as_something_waits_it_keeps_what_it_has_until_it_rests() -> Non
     assert giving.look_behind(lambda: False)
     giving.add(GIVE_BACK_AT_ONCE_ROWS_MIN)
     assert not giving.look_behind(lambda: True)
-    release_kept()
+    release_spare()
     assert giving.rest() and not giving.rest()
     assert not giving.look_behind()
 
@@ -65,12 +65,12 @@ def test_as_long_as_something_waits_it_keeps_what_it_has_until_it_rests() -> Non
 def test_at_rest_it_gives_back_whatever_is_kept() -> None:
     giving = GivingBack()
     giving.look()
-    release_kept()
+    release_spare()
     assert not giving.rest()
     array = mapped(1 << 20, stays=False)
     assert not giving.rest()
     del array
-    assert giving.rest() and not has_kept()
+    assert giving.rest() and not has_spare()
     assert not giving.rest()
 
 
@@ -105,9 +105,9 @@ def test_what_arrow_keeps_of_what_was_freed_is_given_back() -> None:
 def test_a_large_answer_counts_as_rows_that_come_in_and_small_ones_never_add_up() -> None:
     giving = GivingBack()
     for _ in range(GIVE_BACK_ROWS_MIN // 1_000 + 1):
-        giving.add_said(1_000)
+        giving.add_sent(1_000)
     assert not giving.look() and not giving.look_behind()
-    giving.add_said(GIVE_BACK_AT_ONCE_ROWS_MIN // 4)
+    giving.add_sent(GIVE_BACK_AT_ONCE_ROWS_MIN // 4)
     assert giving.look_behind()
 
 
@@ -136,7 +136,7 @@ import numpy as np
 from bench.memory import resident_mib
 from timely.giving_back import GivingBack
 from timely.limits import GIVE_BACK_ROWS_MIN
-from timely.mapped import has_kept, mapped, release_kept
+from timely.mapped import has_spare, mapped, release_spare
 giving = GivingBack()
 held = [np.ones(1 << 17, np.int64) for _ in range(40)]
 before = resident_mib()

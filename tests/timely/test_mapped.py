@@ -24,7 +24,7 @@ from bench.memory import resident_mib
 from progress.compiled.arrays import Int64s
 from timely import mapped as module
 from timely.limits import KEPT_MEMORY_BYTES_MAX, KEPT_MEMORY_BYTES_MIN, KEPT_MEMORY_COUNT_MAX
-from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of, release_kept
+from timely.mapped import HUGE_PAGE_BYTES, give_back_pages, mapped, mapping_of, release_spare
 
 MIB = 1 << 20
 PART = KEPT_MEMORY_BYTES_MAX // 64
@@ -34,13 +34,13 @@ PART = KEPT_MEMORY_BYTES_MAX // 64
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     gc.collect()
-    release_kept()
+    release_spare()
     yield
-    release_kept()
+    release_spare()
 
 
 def _kept() -> list[int]:
-    return [len(memory) for memory in module._KEPT._kept]
+    return [len(memory) for memory in module._MEMORY._spare]
 
 
 def _where(array: Int64s) -> int:
@@ -107,7 +107,7 @@ def test_what_is_kept_has_bounds() -> None:
         arrays = [mapped(size, stays=False) for _ in range(count)]
         arrays.clear()
         assert sum(_kept()) <= KEPT_MEMORY_BYTES_MAX and len(_kept()) <= KEPT_MEMORY_COUNT_MAX
-    release_kept()
+    release_spare()
     assert not _kept()
     del arrays
     array = mapped(KEPT_MEMORY_BYTES_MAX, stays=False)
@@ -169,12 +169,12 @@ def test_what_is_held_exceeds_what_was_in_use_at_once_by_a_quarter_at_the_most()
     @given(st.lists(st.tuples(st.integers(1, 80), st.booleans(), st.integers(0, 9)), max_size=60))
     def holds(steps: list[tuple[int, bool, int]]) -> None:
         gc.collect()
-        release_kept()
-        before, held, most = module._KEPT._bytes_in_use, list[Int64s](), 0
+        release_spare()
+        before, held, most = module._MEMORY._bytes_in_use, list[Int64s](), 0
         for size, stays, drop in steps:
             held.append(mapped(size << 18, stays=stays))
             in_use = before + sum(len(memory) for memory in map(mapping_of, held) if memory is not None)
-            assert module._KEPT._bytes_in_use == in_use
+            assert module._MEMORY._bytes_in_use == in_use
             most = max(most, in_use)
             assert in_use + sum(_kept()) <= most + min(most // 4, KEPT_MEMORY_BYTES_MIN)
             del held[drop : drop + 2]
@@ -209,24 +209,24 @@ def test_what_another_thread_has_taken_in_between_is_not_taken(monkeypatch: pyte
     taken: list[mmap.mmap] = []
     array = mapped(MIB, stays=False)
     del array
-    monkeypatch.setattr(module._KEPT, "_kept", Raced(module._KEPT._kept))
+    monkeypatch.setattr(module._MEMORY, "_spare", Raced(module._MEMORY._spare))
     memory = mapping_of(mapped(MIB, stays=False))
     assert len(taken) == 1 and memory is not None and memory is not taken[0]
 
 
 def test_a_count_that_was_lost_between_threads_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def drops(kept: module._Kept) -> None:
-        assert kept._kept, "for ever"
-        del kept._kept[:1]
+    def drops(kept: module._SpareMemory) -> None:
+        assert kept._spare, "for ever"
+        del kept._spare[:1]
 
     array = mapped(MIB, stays=False)
-    before = module._KEPT._bytes_in_use
-    monkeypatch.setattr(module._Kept, "_drop_oldest", drops)
-    monkeypatch.setattr(module._KEPT, "_bytes_in_use", -64 * MIB)
+    before = module._MEMORY._bytes_in_use
+    monkeypatch.setattr(module._SpareMemory, "_drop_oldest", drops)
+    monkeypatch.setattr(module._MEMORY, "_bytes_in_use", -64 * MIB)
     more = mapped(128 * MIB, stays=False)
     del more
-    release_kept()
-    assert module._KEPT._bytes_in_use == before == module._KEPT._bytes_most, "it is counted anew"
+    release_spare()
+    assert module._MEMORY._bytes_in_use == before == module._MEMORY._bytes_most, "it is counted anew"
     del array
 
 
@@ -234,7 +234,7 @@ def test_what_is_dropped_as_the_process_ends_is_not_kept() -> None:
     """Then there may be nothing any more of what keeping needs."""
     code = (
         "import atexit; from timely import mapped as m; array = m.mapped(1 << 20, False); "
-        "atexit._run_exitfuncs(); del array; print(len(m._KEPT._kept))"
+        "atexit._run_exitfuncs(); del array; print(len(m._MEMORY._spare))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert (run.stdout, run.stderr) == ("0\n", "")
@@ -309,7 +309,7 @@ def test_an_interrupt_that_comes_as_an_array_ends_is_not_lost(monkeypatch: pytes
     seen: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     try:
-        monkeypatch.setattr(module._Kept, "_bytes", interrupted)
+        monkeypatch.setattr(module._SpareMemory, "_bytes", interrupted)
         del array
         monkeypatch.undo()
         assert seen == [signal.SIGINT]

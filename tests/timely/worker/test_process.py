@@ -133,7 +133,7 @@ def test_a_large_answer_is_counted_for_who_gives_back_memory_once_its_reader_has
     process: WorkerProcess, following: int | None, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added: list[int] = []
-    monkeypatch.setattr(process._giving_back, "add_said", added.append)
+    monkeypatch.setattr(process._giving_back, "add_sent", added.append)
     process._encoded(1, Reply({} if following is None else {"next": following}, LINES))
     assert added == ([LINES.num_rows] if counts else [])
 

@@ -11,7 +11,7 @@ import pytest
 
 from bench.memory import resident_mib
 from differential.kernels.rows.room import give_back, lengthened, mapped_bytes, room_for, shortened
-from timely.mapped import mapping_of, release_kept
+from timely.mapped import mapping_of, release_spare
 
 MIB = 1 << 20
 
@@ -64,7 +64,7 @@ def test_what_is_in_no_one_piece_stays() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes parts of it back")
 def test_what_is_behind_the_rows_and_what_was_copied_goes_back() -> None:
-    release_kept()  # so that what is asked for has no pages yet
+    release_spare()  # so that what is asked for has no pages yet
     room = room_for(2, 1 << 20)
     room[:] = 5
     before = resident_mib()
@@ -77,7 +77,7 @@ def test_what_is_behind_the_rows_and_what_was_copied_goes_back() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes parts of it back")
 def test_bytes_that_stay_hold_nothing_beside_them_of_the_memory_that_they_lie_in() -> None:
-    release_kept()
+    release_spare()
     larger = room_for(1, 1 << 20)
     larger[:] = 5
     del larger
@@ -93,7 +93,7 @@ def test_bytes_that_stay_hold_nothing_beside_them_of_the_memory_that_they_lie_in
     [(2 * MIB - 8, 2 * MIB), (2 * MIB, 4 * MIB), (4 * MIB - 8, 4 * MIB), (4 * MIB, 4 * MIB)],
 )
 def test_room_of_half_of_two_huge_pages_and_more_has_two(size: int, length: int) -> None:
-    release_kept()
+    release_spare()
     memory = mapping_of(room_for(1, size // 8))
     assert memory is not None and len(memory) == length
 
