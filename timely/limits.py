@@ -1,5 +1,5 @@
-"""Every bound of the runtime, with its unit. What is beyond one is refused with an error, never cut or
-dropped.
+"""Every bound of the runtime, with its unit. The runtime refuses more than a bound with an error; it never
+cuts or drops anything.
 
 Bounds that depend on one another are asserted here, at import.
 """
@@ -11,10 +11,10 @@ MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 
 WORKERS_MAX: Final = 256
-"""Workers of one cluster: each is joined with every other, so connections grow with the square."""
+"""Workers of one cluster: each connects to every other, so connections grow with the square."""
 
 UNITS_COUNT_MAX: Final = 256
-"""Units of one balanced join: slots for rows, of which a worker has several."""
+"""Units of one balanced join: slots for rows; a worker has several."""
 
 FRAME_BYTES_MAX: Final = 2 * GIB - MIB
 """One frame between workers; the rows of a batch are one frame, all columns together."""
@@ -23,8 +23,9 @@ REQUEST_BYTES_MAX: Final = 256 * MIB
 """One frame of a client's request; larger tables are sent in pieces."""
 
 HEADER_BYTES_MAX: Final = 4 * MIB
-"""The first frame of a client's request: everything but its rows. What is packed grows a hundredfold when it
-is read, so this is less than a frame may have."""
+"""The first frame of a client's request: everything but its rows. Packed values grow a hundredfold when they
+are
+read, so this is less than the bound on a frame."""
 
 NAME_CHARS_MAX: Final = 4_096
 """One name in a client's request: of an input, a writer, a reader, a builder."""
@@ -33,73 +34,84 @@ PORTS_MAX: Final = 1 << 16
 """Inputs, or outputs, of one stage."""
 
 APPEND_BYTES_MAX: Final = 64 * MIB
-"""About how large a piece of a table is that a client sends in one append."""
+"""The approximate size of a piece of a table that a client sends in one append."""
 
 APPEND_EPOCHS_MAX: Final = 1 << 16
-"""Epochs of which one append has rows: each is remembered by itself until it is sealed."""
+"""Epochs with rows in one append: the append is remembered for each of them until that is sealed."""
 
 ENTERING_EPOCHS_MAX: Final = 1_024
-"""Epochs with rows that an input lets in at once; the next ones enter in its next turn, when all that is
-ready on this worker has had its own. Where a key changes in every one of them, joins and groups cost the
-square of how many there are at once."""
+"""Epochs with rows that enter an input in one activation; the next ones enter in its next one, after all
+other vertices that are ready on this worker. If a key changes in all of them, joins and groups cost the
+square of their
+number."""
 
 PART_BYTES_MAX: Final = 2 * MIB
-"""The same for each worker, where a large insertion is spread over worker processes: on its way a part is
-there three times, as the client packs it, as it travels, and as the worker reads it."""
+"""The approximate size of a part for one worker of a large insertion that is spread over worker processes.
+Meanwhile a part takes memory three times: as the client packs it, as it is sent, and as the worker reads
+it."""
 
 PLAIN_VALUES_MAX: Final = 256
-"""Values, rows times columns, of an insertion that goes as Python's values; what has more goes as a table,
-which costs less by then."""
+"""Values, rows times columns, of an insertion that is sent as Python values; a larger one is sent as a table,
+which
+costs less by then."""
 
 PLAIN_TEXT_CHARS_MAX: Final = 1_024
 """Characters or bytes of one such value."""
 
 FEW_ROWS_MAX: Final = 1_024
-"""Such rows of several insertions that an input keeps as Python's values until it makes a batch of them."""
+"""Rows sent as Python values, of several insertions, that an input collects before it makes a batch of
+them.
+"""
 
 PIECE_BYTES_MAX: Final = 8 * MIB
-"""About how large a piece of an output is that a reader takes at once: a worker gives no more time to it
-before it goes on with its work, and a reader that is slow leaves no more waiting. Rows of one piece have this
-in words."""
+"""The approximate size, in words, of the rows of one piece of an output. It bounds the time that a worker
+spends
+on a piece before it goes on with its work, and the memory that waits for a slow reader."""
 
 HOLD_SECONDS_DEFAULT: Final = 600.0
-"""How long what a reader of another system is about to read is kept after it was heard of last."""
+"""How long a worker holds the epochs that a reader of another system is reading, after it last heard of
+it.
+"""
 
 READING_SECONDS_MAX: Final = 60.0
-"""How long a worker keeps a collection laid out for readers that take it in pieces, after the last piece."""
+"""How long a worker keeps a collection laid out for readers of pieces, after the last piece was read."""
 
 COPIED_BYTES_MAX: Final = 64 * KIB
-"""Frames up to this size are copied into the socket; a larger one is sent from where it lies, so that its
-sender must not change it any more."""
+"""Frames up to this size are copied into the socket; a larger one is sent without a copy, so the sender must
+not
+change it afterwards."""
 
 NESTING_LEVELS_MAX: Final = 100
-"""Lists, tuples and dicts in one another, in one value of a record or of a column of `any`."""
+"""Nesting levels of lists, tuples and dicts in one value of a record or of a column of `any`."""
 
 SNAPSHOT_ROWS_MAX: Final = 100_000_000
-"""Rows of a snapshot in which some row stands more than once; `changes()` has such a row once, with its
-multiplicity."""
+"""Rows of a snapshot in which some row is repeated; `changes()` has such a row once, with its
+multiplicity.
+"""
 
 SYMBOLS_COUNT_MIN: Final = 1_000_000
-"""Values that a worker's dictionary has before it looks for what nothing refers to any more."""
+"""Values in a worker's dictionary from which on it looks for values that nothing refers to any more."""
 
 SYMBOLS_BYTES_MIN: Final = 64 * MIB
-"""Or the memory that its values take."""
+"""Memory of these values from which on it does the same."""
 
 SPREAD_ROWS_MIN: Final = 8_192
-"""An insertion of fewer rows goes to one worker; of more, by ranges of rows to all."""
+"""An insertion of fewer rows goes to one worker; a larger one, by ranges of rows, to all."""
 
 CONNECT_SECONDS_MAX: Final = 5.0
-"""How long a client tries to reach a worker. One that is reached, and computes, is waited for longer."""
+"""How long a client tries to reach a worker. It waits longer for a worker that it has reached, and that
+computes.
+"""
 
 ANSWER_SECONDS_MAX: Final = 0.5
-"""How much longer than its own time-out a request may take to be answered: a worker that computes cannot
-answer, and the caller is told so instead."""
+"""How much longer than its own timeout a request may take: a worker that computes cannot answer, and then the
+caller gets an error that says so."""
 
 START_SECONDS_MAX: Final = 120.0
 """How long workers on one host may take to start and find one another."""
 
 GATHER_SECONDS_MAX: Final = 3600.0
-"""How long a worker waits for those of other hosts, which may be started by hand."""
+"""How long a worker waits for the workers of other hosts, which may be started by hand."""
 
 INSTALL_SECONDS_MAX: Final = 300.0
 """How long an install may take: imports, and on a fresh machine the compilation of kernels."""
@@ -108,193 +120,201 @@ REPLY_SECONDS_MAX: Final = 300.0
 """How long a client waits for an answer that depends on no other worker."""
 
 STAGED_SECONDS_MAX: Final = 600.0
-"""How long the parts of one insertion wait on the workers for its client to say that all have arrived."""
+"""How long the parts of an insertion wait on the workers for the client's request to let them enter."""
 
 ATTEMPT_SECONDS_MAX: Final = 6 * 3600.0
-"""How long what a task has staged waits for the commit of its batch, whose other tasks may take their time.
-"""
+"""How long the staged rows of a task wait for the commit of their batch, whose other tasks may take long."""
 
 STAGED_BYTES_MAX: Final = 8 * GIB
-"""Memory for such parts of one input on one worker."""
+"""Memory for staged parts of one input on one worker."""
 
 WRITERS_MAX: Final = 65_536
-"""Writers whose appends one input remembers on one worker; the one that was silent longest goes first."""
+"""Writers whose insertions one input remembers on one worker; the writer that was silent longest is dropped
+first."""
 
 GAPS_MAX: Final = 65_536
-"""Gaps in the numbers of one writer's appends that are remembered: numbers are to follow one another."""
+"""Gaps that are remembered in the numbers of one writer's insertions, which should be consecutive."""
 
 QUERIES_MAX: Final = 1 << 20
-"""Queries of other systems whose batches one input counts, so that none enters twice; more are refused."""
+"""Queries of other systems whose batches one input remembers, so that none enters twice; more are refused."""
 
 READERS_MAX: Final = 4_096
-"""Clients with a place of their own in one output."""
+"""Clients with a position of their own in one output."""
 
 READER_SECONDS_MAX: Final = 3600.0
-"""How long a client may be silent before its place in an output no longer holds changes back."""
+"""How long a client may be silent before its position in an output no longer holds changes back."""
 
 GIVE_BACK_ROWS_MIN: Final = 1 << 18
-"""After so many rows a worker that has nothing to do gives back memory that it has freed."""
+"""Rows after which an idle worker gives back memory that it has freed."""
 
 GIVE_BACK_AT_ONCE_ROWS_MIN: Final = 1 << 16
-"""The same of rows that have come together, where nobody waits for that to be done."""
+"""Rows that have come at once after which it gives back memory if no client waits meanwhile."""
 
 KEPT_MEMORY_BYTES_MIN: Final = 16 * MIB
 KEPT_MEMORY_BYTES_MAX: Final = 32 * MIB
 KEPT_MEMORY_COUNT_MAX: Final = 64
-"""Large memory that was dropped and is kept for who asks for as much, of a process while there is work: so
-much, but no more than a quarter of what is in use; beyond that, up to the bound, as far as no more is held
-than was in use at once; in no more than so many pieces."""
+"""Bounds on spare memory: large memory that was dropped, and that a process keeps for later requests while
+there is work. It always keeps up to the first bound, but at most a quarter of the memory in use; more, up to
+the second bound, only while spare and used memory together are no more than was in use at some time; in at
+most the third
+number of pieces."""
 
 FREED_BYTES_MAX: Final = 64 * MIB
 FREED_PIECE_BYTES_MAX: Final = 32 * MIB
-"""What the C library keeps of freed memory at the end of its own while there is work, and the largest piece
-of which it keeps anything. It takes no more for the latter."""
+"""How much freed memory the C library keeps at the end of its heap while there is work, and the largest piece
+of which it keeps anything. It accepts no larger value for the latter."""
 
 PENDING_EPOCHS_MAX: Final = 1_024
-"""Epochs that an embedded cluster lets wait, sealed and not worked on, for a call that needs their work."""
+"""Sealed epochs without work on them that an embedded cluster lets wait for a call that needs the work."""
 
 PENDING_ROWS_MAX: Final = 1 << 20
-"""Rows in such epochs."""
+"""Rows in these epochs."""
 
 PENDING_BYTES_MAX: Final = 64 * MIB
-"""Bytes of these rows, as they were given."""
+"""Bytes of these rows, as the client has passed them."""
 
 PENDING_SECONDS_MAX: Final = 0.1
-"""How long they wait at most, when somebody seals again."""
+"""How long these epochs wait if another seal follows."""
 
 IN_TURN_ROWS_MAX: Final = 4_096
-"""Of more rows embedded workers with threads begin at the same time what there is to do."""
+"""Rows of a call up to which embedded workers with threads may begin by taking turns in one thread; with more
+rows
+all threads begin at the same time."""
 
 EARLY_COUNT_MAX: Final = 65_536
-"""Messages kept for a dataflow that has not begun on this worker."""
+"""Messages that a worker keeps for a dataflow that has not begun there."""
 
 RECV_COUNT_MAX: Final = 1_024
-"""Messages taken from a socket at once, before vertices and clients have their turn."""
+"""Messages taken from a socket at once, before vertices and clients get their turn."""
 
 RECV_BYTES_MAX: Final = 64 * MIB
 """Bytes after which no further message is taken from a socket at once."""
 
 RING_BYTES_MAX: Final = MIB // 4
-"""Shared memory for messages from one worker to another of the same host; those of more than an eighth of
-it, and those for which there is no room just now, go through a socket. All of it is soon touched, by both, so
-that it counts as resident twice; with four times as much loads take as long.
+"""Shared memory for messages from one worker to another of the same host. Messages of more than an eighth of
+it, and messages that find no room, go through a socket. Both workers soon touch all of it, so it counts as
+resident twice; with four times as much memory loads take as long.
 """
 
 RINGS_BYTES_MAX: Final = 16 * MIB
-"""The same of one worker for all of its peers: with more of them each has less."""
+"""Shared memory of one worker for all its peers: with many peers each ring is smaller."""
 
 SPIN_SECONDS_MAX: Final = 50e-6
-"""After a message of another worker of the same host the next one is looked for so long before a worker
-sleeps, where each has a core of its own.
+"""How long a worker busy-waits for the next message, after one of another worker of the same host, before it
+sleeps; only if each worker has a core of its own.
 """
 
 ROUND_SPIN_SECONDS_MAX: Final = 200e-6
-"""So long a loop that the workers of a host run together looks out for the next word of the others, where
-each has a core of its own and nothing else is to be done.
+"""How long a compiled loop that the workers of a host share busy-waits for the next round message, if each
+worker has a core of its own and nothing else to do.
 """
 
 STOP_SECONDS_MAX: Final = 5.0
-"""How long a worker whose program is gone may take to end. A program that goes on waits for half of it, and
-kills then who is still in a step."""
+"""How long a worker whose program is gone may take to end. A program that goes on waits for half of that
+time, and
+then kills workers that are still in a step."""
 
 LOST_SECONDS_MAX: Final = 0.3
-"""How long after its connection broke a peer's farewell may still come in; without one it is lost."""
+"""How long after its connection broke a peer's farewell may still come in; without one the peer is lost."""
 
 VERDICT_SECONDS_MAX: Final = 1.0
-"""How long a client waits, after one worker has failed, for another that knows the cause better."""
+"""How long a client waits, after one worker has failed, for another worker that knows the cause better."""
 
 KEEPER_SECONDS_MAX: Final = 6.0
-"""The same for whoever keeps the workers and knows best, which may be told of a silent host later."""
+"""How long it waits if the workers have a keeper that knows best, which may detect a silent host later."""
 
 HEARTBEAT_MS_DEFAULT: Final = 1_000
-"""How often an idle connection between workers is probed."""
+"""The time between two probes of an idle connection between workers."""
 
 SILENCE_SECONDS_DEFAULT: Final = 2.5
-"""After so long without an answer to a probe the peer counts as lost, if the cluster is told nothing else."""
+"""How long a peer may leave a probe unanswered before it counts as lost, unless the cluster has another
+setting.
+"""
 
 SILENCE_SECONDS_MAX: Final = 86_400.0
-"""The most that it can be told: who is silent for longer is not waited for."""
+"""The largest setting: a peer that is silent for longer is lost in any case."""
 
 REST_SECONDS_MIN: Final = 1.0
-"""After so long without work a worker begins what does not pay earlier."""
+"""The time without work after which a worker begins work that does not pay earlier."""
 
 IDLE_SECONDS_MAX: Final = 1.0
-"""An idle worker looks up at least so often."""
+"""How long an idle worker waits before it looks for work by itself."""
 
 CALLERS_MAX: Final = 65_536
-"""Clients that a worker tells of its end though they do not ask: those that asked last."""
+"""Clients to which a worker sends its farewell without a request: those whose first request came last."""
 
 WAITING_COUNT_MAX: Final = 4_096
-"""Requests of clients that wait for something on one worker; each is looked at after every step."""
+"""Requests of clients that wait for something on one worker; each is checked after every step."""
 
 WAITING_OF_ONE_COUNT_MAX: Final = 16
-"""Such requests of one client, which asks one thing at a time: one that has gone leaves no more behind."""
+"""Waiting requests of one client, which sends few at a time: a client that has gone leaves no more behind."""
 
 DIRECT_COUNT_MAX: Final = 256
-"""Clients of the same host that a worker talks with without ZeroMQ; others go by that."""
+"""Clients of the same host with a direct line to a worker; further ones use ZeroMQ."""
 
 DIRECT_UNSENT_BYTES_MAX: Final = 4 * MIB
-"""A client that leaves so much unread of what a worker has answered is not heard until it reads."""
+"""Answers that a client may leave unread on a direct line before the worker stops reading its requests."""
 
 POSTED_BYTES_MAX: Final = 128 * 1024
-"""What the table of an insertion takes at most that a client posts: as much as a socket holds."""
+"""The table of an insertion that a client posts: as much as a socket holds."""
 
 DIRECT_TABLE_BYTES_MAX: Final = POSTED_BYTES_MAX + 64 * 1024
-"""The same with what Arrow says of it, in a message of the system's sockets; a larger one goes by ZeroMQ."""
+"""Such a table with Arrow's metadata, in a message of a direct line; a larger one goes by ZeroMQ."""
 
 POSTED_COUNT_MAX: Final = 8
-"""Insertions of few rows that a client has sent without having heard of them."""
+"""Insertions of few rows that a client has posted and that are not answered yet."""
 
 SEALED_WAIT_SECONDS_MAX: Final = 0.5
-"""How long a wait that is sent with a seal (`Flow.seal(wait=True)`) lies with a worker, which answers then in
-any case. What takes longer is waited for by a request of its own.
+"""How long a wait that is sent with a seal (`Flow.seal(wait=True)`) stays with a worker, which then answers
+in any case. A longer wait is a request of its own.
 """
 
 CLIENT_KEYS_MAX: Final = 16_384
 """Clients on the list of a cluster's keys."""
 
 CLIENT_LIST_BYTES_MAX: Final = 4 * MIB
-"""The file of that list, comments included."""
+"""Size of the file of that list, comments included."""
 
 LIST_LOOK_SECONDS_MAX: Final = 1.0
-"""How often a worker looks whether that file has changed, while nobody comes."""
+"""How often a worker checks whether that file has changed, while no client connects."""
 
 TAKEN_AWAY_SECONDS_MAX: Final = 0.5
-"""How long a client whose key was taken away may still be told so; then its connections are shut down."""
+"""How long a client whose key was taken away may still get that error; then its connections are shut down."""
 
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 """How long a connection may take to prove its key."""
 
 HANDSHAKE_FAILURES_MAX: Final = 8
-"""After so many connections in turn that the other side ended before a key was proved there is no hope."""
+"""Consecutive connections that the other side has ended before a key was proved, after which, and after a time of
+doubt, this side gives up."""
 
 AT_DOOR_COUNT_MAX: Final = 256
 """Connections of one socket that have not proved a key yet."""
 
 AT_DOOR_BYTES_MAX: Final = 64 * KIB
-"""What such a connection may send; keys are proved in less than 1 KiB."""
+"""Bytes that such a connection may send; keys are proved in less than 1 KiB."""
 
 STDERR_COUNT_MAX: Final = 40
-"""Last lines of a worker's error stream that its launcher keeps for the report of its death."""
+"""Last lines of a worker's error stream that its launcher keeps for the report of its end."""
 
 assert COPIED_BYTES_MAX <= APPEND_BYTES_MAX, "pieces of a table are sent without copying"
 assert 4 * PIECE_BYTES_MAX <= FRAME_BYTES_MAX, "a piece of an output fits a frame although its texts are long"
-assert HOLD_SECONDS_DEFAULT <= READER_SECONDS_MAX, "who reads in pieces is not waited for longer than others"
-assert PART_BYTES_MAX <= APPEND_BYTES_MAX, "a part is no larger than what goes as a whole"
+assert HOLD_SECONDS_DEFAULT <= READER_SECONDS_MAX, "readers of pieces are not held longer than others"
+assert PART_BYTES_MAX <= APPEND_BYTES_MAX, "a part is no larger than an undivided append"
 assert 2 * APPEND_BYTES_MAX <= REQUEST_BYTES_MAX, "a piece fits a request although rows differ in size"
 assert 8 * PLAIN_VALUES_MAX * PLAIN_TEXT_CHARS_MAX <= HEADER_BYTES_MAX, (
     "plain rows fit the header of a request"
 )
 assert POSTED_COUNT_MAX + 2 < WAITING_OF_ONE_COUNT_MAX, (
-    "all that a client has sent may have to wait, and one more"
+    "all posted insertions of a client may have to wait, and one more request"
 )
-assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "what came in from a client fits a frame to another worker"
+assert REQUEST_BYTES_MAX <= FRAME_BYTES_MAX, "a request of a client fits a frame to another worker"
 assert APPEND_BYTES_MAX <= STAGED_BYTES_MAX, "one part of an insertion may wait"
-assert ANSWER_SECONDS_MAX < CONNECT_SECONDS_MAX, "who waits for a connection waits for its answer"
+assert ANSWER_SECONDS_MAX < CONNECT_SECONDS_MAX, "a client that waits for a connection waits for its answer"
 assert HEARTBEAT_MS_DEFAULT < 1_000 * SILENCE_SECONDS_DEFAULT, "one probe at least before a peer is lost"
 assert (
     HEARTBEAT_MS_DEFAULT / 1_000 + SILENCE_SECONDS_DEFAULT + LOST_SECONDS_MAX + VERDICT_SECONDS_MAX < 5.0
-), "clients are told of a lost peer within five seconds"
+), "clients learn of a lost peer within five seconds"
 assert LOST_SECONDS_MAX < VERDICT_SECONDS_MAX < STOP_SECONDS_MAX, (
     "the cause is known before the killing begins"
 )
