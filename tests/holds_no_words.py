@@ -85,8 +85,8 @@ HOLDS_NO_WORDS = {
         "messages_sent port rounds route routing rows_sent target transform"
     ),
     "CompiledLoopRunner": (
-        "_ahead _calls_left _closed _done _ended _ended_outside _entries _entries_ended _held _is_alone "
-        "_leaving _limit _members _name _place _ports _round _shift _since _span _upstream _vote "
+        "_ahead _calls_left _closed _dataflow _done _ended _ended_outside _entries _entries_ended _held "
+        "_is_alone _leaving _limit _members _name _ports _round _shift _since _span _upstream _vote "
         "_voted_ended _watched has_frontier_news is_ahead is_queued location may_resume port recheck "
         "requested stage tracker wants_resume way"
     ),

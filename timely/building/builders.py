@@ -1,11 +1,11 @@
-"""How does a worker get from "module:function" to a dataflow?
+"""Builders: from "module:function" to a dataflow.
 
 A *builder* is a function `build(dataflow: Dataflow, **arguments) -> None` at the top of a module that every
 worker can import. Only its name and its arguments travel. Each worker calls it for itself and must build the
 same.
 
-Worker processes call what is marked by `@builder` and nothing else: whoever reaches a client port may name
-any function of any module, and most of them were not written to be called by strangers (`sys:exit`).
+Worker processes call only functions marked by `@builder`: a program that reaches a client port may name any
+function of any module, and most of them were not written to be called by strangers (`sys:exit`).
 """
 
 from __future__ import annotations
@@ -79,11 +79,12 @@ def builder(function: B) -> B:
 
 
 _SPEC = re.compile(r"\w[\w.-]*:[A-Za-z_]\w*")
-"""A script may be called 02_reachable.py or my-job.py: what can be imported by its name can be installed."""
+"""A script may be called 02_reachable.py or my-job.py: any module that can be imported by its name is
+allowed."""
 
 
 def load_function(spec: str, what: str) -> Builder:
-    """The function that "module:function" names; `what` it is for is part of the error."""
+    """Return the function that "module:function" names; errors say `what` it is for."""
     return _function_of(_module_of(spec, what), spec, what)
 
 
@@ -93,7 +94,7 @@ def _module_of(spec: str, what: str) -> ModuleType:
             f"{what} is named as 'module:function', for example 'my_queries:mentions', not {spec!r}"
         )
     module_name = spec.partition(":")[0]
-    importlib.invalidate_caches()  # the module may have been written after this process began to look around
+    importlib.invalidate_caches()  # the module may have been written after this process last looked
     outer = _importing.get()
     try:  # an interrupt (Ctrl-C) may come as any call returns, that of `set`, too
         _importing.set(module_name)
@@ -104,13 +105,13 @@ def _module_of(spec: str, what: str) -> ModuleType:
         raise MisuseError(
             f"{what} {spec!r}: there is no module {error.name!r} on the path {sys.path}. Start the workers "
             "where the module is, or set PYTHONPATH for them"
-        ) from (None if error.name == module_name else error)  # one that it imports is missing at its line
+        ) from (None if error.name == module_name else error)  # else the traceback shows its import
     except BaseException as error:
         if is_interrupt(error):
             raise
         raise VertexError(
             f"{what} {spec!r}: importing {module_name!r} failed.\n{_traceback_of(error)}"
-        ) from None  # told already, lines and all
+        ) from None  # the message has its traceback
     finally:
         _importing.set(outer)
 
@@ -126,17 +127,17 @@ def _function_of(module: ModuleType, spec: str, what: str) -> Builder:
             f"{what} {spec!r}: {getattr(module, '__file__', module.__name__)} has no function "
             f"{function_name!r}; it has {', '.join(offered) or 'none'}"
         )
-    found: Builder = function
-    return found
+    result: Builder = function
+    return result
 
 
 def load_builder(spec: str) -> Builder:
-    """The builder that "module:function" names; `MisuseError` or `VertexError` says why there is none.
+    """Return the builder that "module:function" names; raise `MisuseError` or `VertexError` if there is none.
 
-    Nothing of the module is called before it is known to be meant for that.
+    It calls no function of the module that is not marked as a builder.
     """
     module = _module_of(spec, "a dataflow")
-    # First of all: who was told to mark a function, and has done so, must not be told the same again.
+    # Check first: a user who has marked the function after an error must not get the same error again.
     check_unchanged(module)
     note_loaded(module)
     function = _function_of(module, spec, "a dataflow")
@@ -150,47 +151,47 @@ def load_builder(spec: str) -> Builder:
 
 
 def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object]) -> Dataflow:
-    """What `builder` builds; an error of its own comes out as `VertexError` with the traceback."""
+    """Return what `builder` builds; an error in it becomes a `VertexError` with the traceback."""
     dataflow = Dataflow(name)
     try:
         builder(dataflow, **arguments)
     except TimelyError as error:
         site = site_of(error)
-        if site.line and str(site) not in str(error):  # its traceback stays behind when it is told again
+        if site.line and str(site) not in str(error):  # a copy of the error has no traceback
             add_note(error, f"  {site}: here it was asked for")
         raise
     except BaseException as error:
         if is_interrupt(error):
             raise
-        given = f" with arguments {_shown(arguments)}" if arguments else ""
+        call = f" with arguments {_shown(arguments)}" if arguments else ""
         raise VertexError(
-            f"the builder {name!r} failed{given}.\n{_traceback_of(error)}{_elsewhere(error)}"
-        ) from None  # told already, lines and all; a debugger finds it as the context
+            f"the builder {name!r} failed{call}.\n{_traceback_of(error)}{_elsewhere(error)}"
+        ) from None  # the message has its traceback; a debugger finds it as the context
     return dataflow
 
 
 def is_marked(function: object) -> bool:
-    """Whether `function` was marked by `builder`, so that workers that can import it will call it."""
+    """Return True if `function` was marked by `builder`, so that workers that can import it will call it."""
     return isinstance(function, FunctionType) and hasattr(function, _MARK)
 
 
 def _shown(arguments: Mapping[str, object]) -> str:
-    """Arguments for a message: long ones cut, and no secrets."""
+    """Return arguments for a message: long ones cut, and no secrets."""
     shown = {name: f"{len(v):,} bytes" if isinstance(v, bytes) else v for name, v in arguments.items()}
     return f"{ {name: value for name, value in shown.items() if name != 'token'}!r:.2000}"
 
 
 def spec_of(builder: Builder) -> str:
-    """ "module:function" of a function at the top of a module; `MisuseError` for any other."""
+    """Return "module:function" of a function at the top of a module; raise `MisuseError` for any other."""
     module_name = getattr(builder, "__module__", None)
     name = getattr(builder, "__qualname__", "")
     if module_name == "__main__":
-        # A worker runs another main program: it imports the module under its own name, a script under
-        # that of its file.
+        # A worker runs another main program: it imports the module under its own name, or a script under the
+        # name of its file.
         main = sys.modules["__main__"]
         script = getattr(main, "__file__", None)
-        known = getattr(main, "__spec__", None)
-        module_name = known.name if known is not None else Path(script).stem if script else None
+        main_spec = getattr(main, "__spec__", None)
+        module_name = main_spec.name if main_spec is not None else Path(script).stem if script else None
     if module_name is None or not name.isidentifier():
         raise MisuseError(
             f"{builder!r} cannot be imported by worker processes: put it at the top of a module, "
@@ -201,14 +202,14 @@ def spec_of(builder: Builder) -> str:
 
 
 def _traceback_of(error: BaseException) -> str:
-    """What is shown of an error of the user's: his lines, and what it says."""
+    """Return the text of an error in a user's code: the frames of that code, and the message."""
     lines = users_frames(error.__traceback__)
     return "".join(traceback.format_exception(type(error), error, lines)).rstrip()
 
 
 def _elsewhere(error: BaseException) -> str:
-    """A line on what to write in place of another library, if the error is one of its own: PySpark's
-    functions fail without a session, some with nothing but an AssertionError.
+    """Return a line on what to write in place of another library, if the error comes from one: PySpark's
+    functions fail without a session, some with only an AssertionError.
     """
     names = {} if error.__traceback__ is None else _last_frame(error.__traceback__).f_globals
     package = str(names.get("__name__")).partition(".")[0]

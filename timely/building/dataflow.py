@@ -1,8 +1,8 @@
 """Building a dataflow: stages, the connectors between them, loops, inputs, outputs, probes.
 
-Every worker builds the same dataflow by running the same function. What is built is only a description;
-`freeze` turns it into the shape that progress tracking works on (`progress.Graph`) and the list of connectors
-that a worker instantiates.
+Every worker builds the same dataflow by running the same function. The result is only a description; `freeze`
+turns it into the shape that progress tracking works on (`progress.Graph`) and the list of connectors that a
+worker instantiates.
 
 *Ingress*, *egress* and *feedback* are stages of the description. They change times and nothing else, so no
 vertex exists for them at run time: `freeze` contracts each path through them into one connector that carries
@@ -53,8 +53,9 @@ class Dataflow(Declarations):
     """A dataflow under construction.
 
     Args:
-        name: what errors and counters call it. level_bits: value bits per nesting level of a time word, epoch
-        first; `None` takes the default for the depth.
+        name: the name in errors and counters.
+        level_bits: value bits per nesting level of a time word, epoch first; `None` takes the default for the
+            depth.
     """
 
     def __init__(self, name: str = "dataflow", *, level_bits: Sequence[int] | None = None) -> None:
@@ -63,14 +64,14 @@ class Dataflow(Declarations):
         self._frozen: FrozenDataflow | None = None
 
     def rename(self, name: str) -> None:
-        """Call it so, in errors of its loops too; GraphError once it has stages, which are in a scope."""
+        """Change the name, in errors of loops too. Raise GraphError if the dataflow has stages already."""
         if self.stages:
             raise GraphError(f"the dataflow {self.name!r} has stages already, and keeps its name")
         self.name = name
         self.root = replace(self.root, name=name)
 
     def input(self, name: str, codec: InputCodec | None = None) -> Stream:
-        """A named input of the root scope; without a codec its rows are Python records."""
+        """Add a named input to the root scope; without a codec its rows are Python records."""
         check_name("input", name)
         if name in self.inputs:
             raise GraphError(f"the dataflow {self.name!r} already has an input {name!r}; choose another name")
@@ -81,8 +82,8 @@ class Dataflow(Declarations):
         return Stream(self, declaration.index, 0, self.root)
 
     def imported(self, owner: int | str, export: str, codec: ImportCodec) -> Stream:
-        """What the running dataflow `owner` (its number, or its name) exports as `export`, from its present
-        state on; its epochs are those of this dataflow.
+        """Read what the running dataflow `owner` (its number, or its name) exports as `export`, from its
+        present state on. Epochs there are epochs of this dataflow.
         """
         declaration = self._declare(f"import {export} of {owner}", "input", self.root, outputs=1)
         declaration.detail = codec.describe()
@@ -90,16 +91,16 @@ class Dataflow(Declarations):
         return Stream(self, declaration.index, 0, self.root)
 
     def constant(self, name: str, codec: ConstantCodec) -> Stream:
-        """Rows that are there from the first epoch of the dataflow on, once in all, and never change."""
+        """Add rows that are there from the first epoch of the dataflow on, once in all, and never change."""
         declaration = self._declare(name, "input", self.root, outputs=1)
         declaration.detail = codec.describe()
         self.constants.append(ConstantDeclaration(declaration.index, codec))
         return Stream(self, declaration.index, 0, self.root)
 
     def export(self, name: str, stream: Stream, of_input: str = "") -> None:
-        """Let other dataflows read what the vertex that puts out `stream` keeps, under a name.
+        """Let other dataflows read the rows that the vertex at the source of `stream` keeps, under a name.
 
-        `of_input` is the input that this is the content of, neither more nor less, if there is one.
+        `of_input`: the name of the input whose content these are, neither more nor less, if there is one.
         """
         check_name("export", name)
         if name in self.exports:
@@ -109,8 +110,8 @@ class Dataflow(Declarations):
         self.exports[name] = ExportDeclaration(name, stream.stage_index, of_input)
 
     def routing(self, name: str = "routing", lead: int = 2) -> RoutingInput:
-        """A named input of pairs (bucket, worker): other owners for buckets of keys, from the `lead`-th epoch
-        after their own on, for the stages that are built with `RoutingInput.stage`.
+        """Add a named input of pairs (bucket, worker): new owners of buckets of keys, from the `lead`-th
+        epoch after their own on, for stages that are built with `RoutingInput.stage`.
         """
         return RoutingInput(self.input(name, RoutingIn()), lead)
 
@@ -152,7 +153,7 @@ class Dataflow(Declarations):
         return CaptureVertex(declared.codec.new_log(), failures)
 
     def add_failures(self, name: str, logs: FailureLogs, feeds: Sequence[Feed]) -> None:
-        """Let the output `name` keep what comes by `feeds` as failures: see `operators/failures.py`."""
+        """Let the output `name` keep the rows of `feeds` as failures: see `operators/failures.py`."""
         declared = self.outputs[name]
         assert declared.failures is None, f"output {name!r} has failures already"
         self.outputs[name] = replace(declared, failures=logs)
@@ -162,7 +163,9 @@ class Dataflow(Declarations):
             self.add_feed(declared.stage, feed)
 
     def probe(self, name: str, stream: Stream) -> None:
-        """Watch how far `stream` has come, in whatever scope it is; `Instance.probe(name)` is asked."""
+        """Watch how far `stream` has come, in whichever scope it is; `Instance.probe(name)` returns the
+        vertex.
+        """
         check_name("probe", name)
         if name in self.probes:
             raise GraphError(f"the dataflow {self.name!r} already has a probe {name!r}; choose another name")
@@ -178,7 +181,7 @@ class Dataflow(Declarations):
         outputs: int = 1,
         detail: str = "",
     ) -> list[Stream]:
-        """A stage with any number of inputs and outputs; returns its outputs.
+        """Add a stage with any number of inputs and outputs; return its outputs.
 
         All feeds must be streams of one scope, which becomes the scope of the stage.
         """
@@ -206,15 +209,15 @@ class Dataflow(Declarations):
         order: Literal["product", "lexicographic"] = "product",
         times: int | None = None,
     ) -> Loop:
-        """A loop in the root scope; see `Loop`. Loops in loops: `Loop.loop`.
+        """Add a loop to the root scope; see `Loop`. Loops in loops: `Loop.loop`.
 
-        `times`: it ends after so many iterations, and what would go on is dropped.
+        `times`: the number of iterations after which it ends, and drops rows that would go on.
         """
         limit = ITERATIONS_MAX if times is None else times
         return Loop.inside(self, self.root, name, order, limit, times is not None)
 
     def freeze(self) -> FrozenDataflow:
-        """The finished description; from now on nothing can be added."""
+        """Return the finished description; from now on nothing can be added."""
         if self._frozen is None:
             for description in self.descriptions:
                 description.carry_out()
@@ -222,7 +225,7 @@ class Dataflow(Declarations):
         return self._frozen
 
     def add_feed(self, stage_index: int, feed: Feed) -> None:
-        """One more source for an input of a stage that exists already (feedback is connected late)."""
+        """Add a source to an input of a stage that exists already (feedback is connected late)."""
         declaration = self.stages[stage_index]
         self._check_feed(declaration, feed)
         declaration.feeds.append(feed)
@@ -230,7 +233,7 @@ class Dataflow(Declarations):
     def declare_time_stage(
         self, name: str, kind: TimeStageKind, scope: Scope, summary: PathSummary
     ) -> Stream:
-        """The output, in `scope`, of a new ingress, egress or feedback stage."""
+        """Add an ingress, egress or feedback stage; return its output, in `scope`."""
         declaration = self._declare(name, kind, scope, outputs=1)
         declaration.summary = summary
         return Stream(self, declaration.index, 0, scope)
@@ -262,13 +265,13 @@ class Dataflow(Declarations):
 
 
 def _is_ours(vertex: Callable[[], Vertex]) -> bool:
-    """Whether a factory is one of these packages, which describe what they make in the stage's detail."""
+    """Return True if a factory is of these packages, which describe their vertices in the stage's detail."""
     module: str = getattr(vertex, "__module__", None) or ""
     return module.partition(".")[0] in ("timely", "differential")
 
 
 def _check_count(what: str, count: object) -> None:
-    """Raise GraphError unless it is a number of ports that a stage can have."""
+    """Raise GraphError unless `count` is a number of ports that a stage can have."""
     if type(count) is not int or not 0 <= count <= PORTS_MAX:
-        said = f"{count:,}" if type(count) is int and abs(count) < 1 << 63 else f"a {type(count).__name__}"
-        raise GraphError(f"{what} ({call_site()}) is a whole number from 0 to {PORTS_MAX:,}, not {said}")
+        shown = f"{count:,}" if type(count) is int and abs(count) < 1 << 63 else f"a {type(count).__name__}"
+        raise GraphError(f"{what} ({call_site()}) is a whole number from 0 to {PORTS_MAX:,}, not {shown}")

@@ -1,4 +1,4 @@
-"""What has been declared of a dataflow: its stages, inputs and outputs, as they were written.
+"""Declarations of a dataflow: its stages, inputs and outputs, as they were written.
 
 `Dataflow` adds to this, `freeze` reads it.
 """
@@ -29,7 +29,7 @@ StageKind = Literal["vertex", "input"] | TimeStageKind
 
 @dataclass(eq=False)
 class StageDeclaration:
-    """One stage as it was written: what it is called, where, and what feeds it."""
+    """One stage as it was written: its name, the place in the program, and its feeds."""
 
     index: int
     name: str
@@ -44,13 +44,13 @@ class StageDeclaration:
 
     @property
     def inputs(self) -> int:
-        """How many input ports it has: one more than the highest that is fed."""
+        """The number of input ports: one more than the highest that is fed."""
         return 1 + max((feed.port for feed in self.feeds), default=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class InputDeclaration:
-    """A named input: the stage that stands for it and what turns clients' tables into batches."""
+    """A named input: the stage that stands for it, and the codec that turns clients' tables into batches."""
 
     name: str
     stage: int
@@ -59,7 +59,7 @@ class InputDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class OutputDeclaration:
-    """A named output: its capturing stage, what turns batches into clients' tables, and what keeps the
+    """A named output: its capturing stage, the codec that turns batches into clients' tables, and the logs of
     failures that may come beside its rows; None: none can.
 
     `is_strict`: an epoch without an answer ends the dataflow.
@@ -74,7 +74,7 @@ class OutputDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class ImportDeclaration:
-    """What is read of the dataflow `owner` (its number, or its name), and the stage that stands for it."""
+    """An import from the dataflow `owner` (its number, or its name), and the stage that stands for it."""
 
     owner: int | str
     export: str
@@ -92,8 +92,8 @@ class ConstantDeclaration:
 
 @dataclass(frozen=True, eq=False)
 class ExportDeclaration:
-    """A stage whose vertex other dataflows may read; `of_input`: the input that it is the content of, if it
-    is one's.
+    """A stage whose vertex other dataflows may read; `of_input`: the input whose content it keeps, if there
+    is one.
     """
 
     name: str
@@ -102,10 +102,10 @@ class ExportDeclaration:
 
 
 class Description(Protocol):
-    """Something that a layer above says of a dataflow and that becomes stages in the end.
+    """A description of a part of a dataflow by a layer above, which becomes stages in the end.
 
-    `traveller` names a function, "module:function", from the description to a builder that workers have, by
-    name, and the arguments with which this builds the same.
+    `traveller` names a function, "module:function". It takes the description, and returns a builder that
+    workers have, by name, and the arguments with which this builder builds the same.
     """
 
     @property
@@ -135,11 +135,11 @@ class Declarations:
         self.constants: list[ConstantDeclaration] = []
         self.exports: dict[str, ExportDeclaration] = {}
         self.descriptions: list[Description] = []
-        """What layers above have said of it, and will add when it is frozen."""
+        """Descriptions of layers above, which add their stages when the dataflow is frozen."""
 
 
 def check_name(what: str, name: object) -> None:
-    """Raise GraphError unless `name` is a text that clients can ask for, and be told: workers list names for
+    """Raise GraphError unless `name` is a text that clients can send and receive: workers list names for
     every client that connects.
     """
     problem = ""

@@ -1,4 +1,4 @@
-"""Which worker does each row of a batch go to?
+"""Routes: they decide which worker each row of a batch goes to.
 
 A connector without a route is a *pipeline*: the batch stays on its worker. A `Route` splits a batch into one
 part per worker. Rows that must meet (the same key) must get the same worker on every worker, so a route may
@@ -23,37 +23,37 @@ class Route(Protocol):
     """Splits batches between workers."""
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """One part per worker, by index; `None` where a worker gets nothing.
+        """Return one part per worker, by index; `None` where a worker gets nothing.
 
         `word` is the envelope time; rows with times of their own are routed by these.
         """
         ...
 
     def describe(self) -> str:
-        """A stable text, part of the fingerprint of the dataflow."""
+        """Return a stable text, part of the fingerprint of the dataflow."""
         ...
 
 
 def is_route(thing: object) -> bool:
-    """Whether it has what a `Route` has."""
+    """Return True if `thing` has the methods of a `Route`."""
     return callable(getattr(thing, "split", None)) and callable(getattr(thing, "describe", None))
 
 
 @runtime_checkable
 class Expects(Protocol):
-    """A route that knows what arrives by it. One that does not takes what comes."""
+    """A route that knows which batches arrive by it. Other routes take every batch."""
 
     def check(self, batch: Batch, peer: int) -> None:
-        """Raises `PeerError` for a batch that worker `peer` cannot have sent by it."""
+        """Raise `PeerError` for a batch that worker `peer` cannot have sent by it."""
         ...
 
 
 class RecordRoute:
     """Routes records by an integer function of the record; modulo the number of buckets it is the bucket.
 
-    The function `hash` of Python stands for `by()`: what it returns itself differs between processes. A
-    function that calls `hash` may return other numbers in other processes, although workers share the seed of
-    text. The worker that gets its records therefore calls it once more (`confirm`), unless a routing may have
+    Python's function `hash` stands for `by()`: its own results differ between processes. A function that
+    calls `hash` may return other numbers in other processes, although workers share the seed for text. So
+    the worker that gets the records calls the function once more (`confirm`), unless a routing may have
     moved them (`moves`).
     """
 
@@ -64,13 +64,13 @@ class RecordRoute:
         self.is_doubtful = not moves and calls_hash(own)
 
     def describe(self) -> str:
-        """The name of the function, and a digest of what it does: workers that route differently must not
+        """Return the name of the function, and a digest of its code: workers that route differently must not
         start.
         """
         return f"exchange by {self._name} {digest_of(self._partition)}"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The records of `batch`, each at the worker that owns its bucket."""
+        """Return the records of `batch`, each at the worker that owns its bucket."""
         if not isinstance(batch, Records):
             raise InternalError(f"a record route got a {type(batch).__name__}")
         owners = routing.owners_at(word)
@@ -87,7 +87,7 @@ class RecordRoute:
         return [Records(part) if part else None for part in parts]
 
     def check(self, batch: Batch, peer: int) -> None:
-        """Records are what it divides."""
+        """Raise PeerError for a batch of another class: this route divides records."""
         if not isinstance(batch, Records):
             raise PeerError(f"worker {peer} sent a {type(batch).__name__} where records are exchanged")
 
@@ -111,11 +111,11 @@ class Broadcast:
     """Every worker gets every row."""
 
     def describe(self) -> str:
-        """Its name."""
+        """Return its name."""
         return "broadcast"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The same batch for each worker."""
+        """Return the same batch for each worker."""
         return [batch] * routing.workers
 
 
@@ -126,10 +126,10 @@ class ToWorker:
         self._worker = worker
 
     def describe(self) -> str:
-        """Its name with the worker."""
+        """Return its name with the worker."""
         return f"to worker {self._worker}"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """The batch at the chosen worker."""
+        """Return the batch at the chosen worker."""
         chosen = self._worker % routing.workers
         return [batch if index == chosen else None for index in range(routing.workers)]

@@ -1,8 +1,8 @@
-"""From the description of a dataflow to what workers instantiate.
+"""From the description of a dataflow to the stages and connectors that workers instantiate.
 
 Each path through ingress, egress and feedback stages becomes one connector with the path's summary and the
-composed transforms. What remains are the stages that have something to do at run time; only they, and the
-connectors between them, are locations of progress tracking.
+composed transforms. The stages that have something to do at run time remain; only they, and the connectors
+between them, are locations of progress tracking.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class PhysicalConnector:
 
 @dataclass(frozen=True, eq=False)
 class RoundCounting:
-    """What is counted as it goes round in a loop: what there is behind `before`, ahead of `after`; together
-    these are the connector's transform. Times in the loop have so many `coordinates`; what a loop that stops
-    lets go no further is not counted, by its `limit`.
+    """Where a connector counts rows that go round a loop: behind `before`, ahead of `after`; together these
+    are the connector's transform. `coordinates` is their number in times of the loop. By its `limit`, a
+    loop that stops does not count rows that go no further.
 
-    Of all connectors that carry what a stage sends round one counts it.
+    One of the connectors that carry the rows that a stage sends round counts them.
     """
 
     loop: str
@@ -72,10 +72,10 @@ class RoundCounting:
 
 @dataclass(frozen=True)
 class LoopLimit:
-    """Where the counter of a loop is in a time word, and how far it may go: to `iterations_max`.
+    """The position of a loop's counter in a time word, and its largest value: `iterations_max`.
 
-    What would go further is dropped if the loop `stops`, and an error if not. `describe` takes batches as the
-    stage sends them.
+    Rows that would go further are dropped if the loop `stops`, and an error if not. `describe` takes
+    batches as the stage sends them.
     """
 
     loop: str
@@ -122,14 +122,14 @@ class FrozenDataflow:
 
     @property
     def behind_loops(self) -> frozenset[int]:
-        """The stages, as `Graph` numbers them, that lie in a loop or behind one: what they get may come in as
-        many pieces as the loop goes round.
+        """The stages, as `Graph` numbers them, that lie in a loop or behind one: their rows may come in as
+        many pieces as the loop has iterations.
         """
-        found = {number for number, stage in enumerate(self.stages) if stage.scope.level > 0}
-        for connector in self.connectors:  # by target: sources outside of loops come before what they feed
-            if connector.source in found:
-                found.add(connector.target)
-        return frozenset(found)
+        behind = {number for number, stage in enumerate(self.stages) if stage.scope.level > 0}
+        for connector in self.connectors:  # by target: outside of loops sources come before their targets
+            if connector.source in behind:
+                behind.add(connector.target)
+        return frozenset(behind)
 
 
 @runtime_checkable
@@ -137,16 +137,15 @@ class KnowsPath(Protocol):
     """A transform that looks at counters in time words."""
 
     def on_path(self, layout: TimeLayout, rounds: int) -> Transform:
-        """The same on a path on which times, which are packed so, become later by the word `rounds` because
-        it
-        goes round loops: batches still have their times from before.
+        """Return the same transform for a path that goes round loops. Times, which `layout` packs, become
+        later by the word `rounds` on it; batches still have their earlier times.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """One way from a real stage's output to where it is needed."""
+    """One path from a real stage's output to a feed."""
 
     stage: StageDeclaration
     output: int
@@ -155,7 +154,7 @@ class _Path:
     details: tuple[str, ...]
     feedbacks: tuple[tuple[Scope, DescribeRounds | None], ...]
     round: tuple[StageDeclaration, int] | None = None
-    """The last feedback on the way, and how many of the transforms come before it."""
+    """The last feedback on the path, and the number of transforms before it."""
 
 
 def freeze(dataflow: Declarations) -> FrozenDataflow:
@@ -220,7 +219,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
 
 
 def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> list[_Path]:
-    """All ways by which batches reach `stream` from real stages."""
+    """Return all paths by which batches reach `stream` from real stages."""
     stage = dataflow.stages[stream.stage_index]
     if stage.kind not in _TIME_STAGES:
         return [_Path(stage, stream.output, PathSummary.identity(stage.scope.shape), (), (), ())]
@@ -230,7 +229,7 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
         )
         raise GraphError(f"the cycle {names} contains no stage that does anything: {stage.site}")
     assert stage.summary is not None
-    found: list[_Path] = []
+    paths: list[_Path] = []
     for feed in stage.feeds:
         own = () if feed.transform is None else (feed.transform,)
         detail = () if not feed.detail else (feed.detail,)
@@ -238,7 +237,7 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
             transforms = (*path.transforms, *own)
             described = None if feed.describe is None else _behind(transforms, feed.describe)
             goes_round = ((stage.scope, described),) if stage.kind == "feedback" else ()
-            found.append(
+            paths.append(
                 _Path(
                     path.stage,
                     path.output,
@@ -249,11 +248,13 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
                     (stage, len(transforms)) if goes_round else path.round,
                 )
             )
-    return found
+    return paths
 
 
 def _behind(transforms: tuple[Transform, ...], describe: DescribeRounds) -> DescribeRounds:
-    """Return what describes batches, as a stage sends them, by their rows behind these transforms."""
+    """Return a function that describes batches, as a stage sends them, by their rows behind these
+    transforms.
+    """
     transform = _composed(transforms)
     if transform is None:
         return describe
@@ -268,7 +269,9 @@ def _behind(transforms: tuple[Transform, ...], describe: DescribeRounds) -> Desc
 def _rounds(
     path: _Path, own: tuple[Transform, ...], keep: int, layout: TimeLayout, counted: set[tuple[int, int, int]]
 ) -> RoundCounting | None:
-    """What a connector counts, if it stays in the loop, and no other before it counts the same."""
+    """Return how a connector counts, if it stays in the loop, and no earlier connector counts the same
+    rows.
+    """
     if path.round is None:
         return None
     feedback, before = path.round
@@ -287,14 +290,14 @@ def _rounds(
 
 
 def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) -> LoopLimit:
-    """The limit of a loop; its counter's field is an upper bound of it."""
+    """Return the limit of a loop; its counter's field is an upper bound of it."""
     shift, bits = TimeCode(layout, scope.shape).fields[-1]
     last = (1 << bits) - 2
     if not scope.stops:
         return LoopLimit(
             scope.path(), shift, (1 << bits) - 1, min(scope.iterations_max, last), False, scope.site, describe
         )
-    # The first iteration is number 0: what goes on to number `iterations_max` is dropped.
+    # The first iteration is number 0: rows that go on to number `iterations_max` are dropped.
     if scope.iterations_max - 1 > last:
         raise GraphError(
             f"the loop {scope.path()!r} ({scope.site}) is to go round {scope.iterations_max:,} times, and "
@@ -305,7 +308,7 @@ def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) ->
 
 
 def _layout(level_bits: object) -> TimeLayout:
-    """The layout that a user asked for."""
+    """Return the layout with the bits that a user has chosen; raise GraphError if these do not fit."""
     if not isinstance(level_bits, tuple | list) or not all(type(bits) is int for bits in level_bits):
         raise GraphError(
             "level_bits are whole numbers, one for each nesting level, the one for epochs first, as in "
@@ -320,14 +323,14 @@ def _with_route(details: str, route: Route | None, target: StageDeclaration) -> 
     return f"{details} [{_text(route.describe(), target, '`describe` of a route to it')}]"
 
 
-def _text(said: object, stage: StageDeclaration, what: str) -> str:
-    """What something says of itself, for the fingerprint; GraphError if that is no text."""
-    if not isinstance(said, str):
+def _text(text: object, stage: StageDeclaration, what: str) -> str:
+    """Return a description, for the fingerprint; raise GraphError if it is no text."""
+    if not isinstance(text, str):
         raise GraphError(
-            f"stage {stage.name!r} ({stage.site}): {what} is a {type(said).__name__}. Give a text that "
+            f"stage {stage.name!r} ({stage.site}): {what} is a {type(text).__name__}. Give a text that "
             "is the same on all workers: they compare what they have built by it"
         )
-    return said
+    return text
 
 
 @dataclass(frozen=True)
@@ -343,23 +346,24 @@ class _Until:
 
 
 def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
-    """What drops rows that a loop which stops would go round once more with, and that leave it on the same
-    way: no counter is left behind it by which they could be told.
+    """Return transforms for a path that goes round loops that stop, and leaves them. Each drops the rows that
+    its loop would not let go round as often as the path does: behind the loop no counter is left by which to
+    recognise them.
     """
-    found: list[_Until] = []
+    transforms: list[_Until] = []
     rounds = Counter(scope for scope, _ in path.feedbacks if scope.stops)
     for scope, count in rounds.items():
         limit = _limit(layout, scope, None)
         if keep & (limit.mask << limit.shift) == 0:
-            found.append(_Until(limit.shift, limit.mask, limit.iterations_max - count))
-    return found
+            transforms.append(_Until(limit.shift, limit.mask, limit.iterations_max - count))
+    return transforms
 
 
-def _on_path(given: Transform, path: _Path, layout: TimeLayout) -> Transform:
-    """The transform of a feed, as it is at the end of a path."""
-    transform: object = given
+def _on_path(own: Transform, path: _Path, layout: TimeLayout) -> Transform:
+    """Return the transform of a feed, as it is at the end of a path."""
+    transform: object = own
     if not isinstance(transform, KnowsPath):
-        return given
+        return own
     rounds = sum(1 << TimeCode(layout, scope.shape).fields[-1][0] for scope, _ in path.feedbacks)
     return transform.on_path(layout, rounds)
 

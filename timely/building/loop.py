@@ -24,7 +24,7 @@ LoopOrder = Literal["product", "lexicographic"]
 
 
 class Feedback:
-    """The way back of a loop: a stream that exists before what it carries is built."""
+    """The way back of a loop: a stream that exists before its source is built."""
 
     def __init__(self, loop: Loop, stream: Stream) -> None:
         self._loop = loop
@@ -32,7 +32,7 @@ class Feedback:
         self.is_connected = False
 
     def connect(self, stream: Stream, feed: Feed | None = None) -> None:
-        """What `stream` carries comes out of `self.stream` one iteration later; several streams may be
+        """Let the rows of `stream` come out of `self.stream` one iteration later; several streams may be
         connected.
         """
         if stream.scope is not self._loop.scope:
@@ -63,8 +63,9 @@ class Loop:
         stops: bool = False,
         compile: LoopMaker | None = None,
     ) -> Loop:
-        """A loop named `name` in `parent`, which stops the dataflow beyond `iterations_max` iterations; if it
-        `stops` itself, it ends after so many, and drops what would go on.
+        """Make a loop named `name` in `parent`. Going on beyond `iterations_max` iterations is an error
+        that ends the dataflow; if it `stops`, the loop ends after this number, and drops rows that would go
+        on.
 
         `order` says how the new counter compares: "product" is the order of differential dataflow,
         "lexicographic" extends the counters of the loops around it as in Naiad. `compile`: see `Scope`.
@@ -83,7 +84,7 @@ class Loop:
         return cls(dataflow, Scope(name, shape, parent, iterations_max, stops, str(call_site()), compile))
 
     def loop(self, name: str = "loop", *, order: LoopOrder = "product", times: int | None = None) -> Loop:
-        """A loop in this loop; `times`: it ends after so many iterations."""
+        """Add a loop in this loop; `times`: the number of iterations after which it ends."""
         limit = ITERATIONS_MAX if times is None else times
         return Loop.inside(self.dataflow, self.scope, name, order, limit, times is not None)
 
@@ -97,7 +98,7 @@ class Loop:
             self.check_connected()
 
     def check_connected(self) -> None:
-        """Raise `GraphError` when a feedback was made and never connected."""
+        """Raise `GraphError` if a feedback was made and never connected."""
         if any(not feedback.is_connected for feedback in self._feedbacks):
             raise GraphError(
                 f"the loop {self.scope.path()!r} has a feedback that nothing is connected to: call "
@@ -105,7 +106,7 @@ class Loop:
             )
 
     def enter(self, stream: Stream) -> Stream:
-        """`stream` of the scope around the loop, at counter 0."""
+        """Return `stream`, of the scope around the loop, in the loop, at counter 0."""
         if stream.scope is not self.scope.parent:
             raise GraphError(
                 f"{self.scope.path()!r} can be entered from the scope around it, not from "
@@ -115,7 +116,7 @@ class Loop:
         return self._time_stage("ingress", "enter", self.scope, summary, stream)
 
     def leave(self, stream: Stream) -> Stream:
-        """`stream` of this loop, without its counter, in the scope around it."""
+        """Return `stream`, of this loop, in the scope around it, without the loop's counter."""
         if stream.scope is not self.scope:
             raise GraphError(
                 f"{self.scope.path()!r} can only be left by its own streams, not by one of "
@@ -126,7 +127,7 @@ class Loop:
         return self._time_stage("egress", "leave", self.scope.parent, summary, stream)
 
     def feedback(self) -> Feedback:
-        """A way back: use `.stream` in the loop's body, then `.connect` the body's result."""
+        """Add a way back: use `.stream` in the loop's body, then `.connect` the body's result."""
         summary = PathSummary.feedback(self.scope.shape)
         name = f"{self.scope.name} feedback"
         feedback = Feedback(self, self.dataflow.declare_time_stage(name, "feedback", self.scope, summary))

@@ -3,14 +3,15 @@
 Python's own `hash` will not do between processes: text hashes by a seed of the process, and `None` (before
 Python 3.12), NaN, classes and functions hash by their addresses.
 
-`number_of_key` takes what is a key as a Python dict would, and equal keys have equal numbers:
+`number_of_key` compares keys as a Python dict does, and equal keys have equal numbers:
 
     numbers       1, 1.0, True and Decimal(1) are one key; so are 0.0 and -0.0. All NaNs have one number.
-    text, bytes   by what they hold; the text "a" and the bytes b"a" are two keys. A bytearray is its bytes.
-    tuples        by their entries, in order. A list is the tuple of its entries: so it arrives elsewhere.
+    text, bytes   by their contents; the text "a" and the bytes b"a" are two keys. A bytearray is its bytes.
+    tuples        by their entries, in order. A list is the tuple of its entries, as which it arrives
+                  elsewhere.
     dictionaries  by their entries, in any order
-    dates, times  by what they say; those with a zone by the moment, whatever the zone
-    None, UUIDs   by what they are
+    dates, times  by their fields; those with a zone by the moment, whatever the zone
+    None, UUIDs   by their values
 
 Unequal keys may have equal numbers; then they go to one worker together.
 """
@@ -39,7 +40,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 class KeyNumber:
     """A function of a record that returns the number of its key; made by `by`.
 
-    `key` returns the key of a record. `name` is what errors and descriptions of a dataflow call the function.
+    `key` returns the key of a record. `name` is the function's name in errors and descriptions of a dataflow.
     """
 
     def __init__(self, key: Callable[[object], object], name: str) -> None:
@@ -47,7 +48,7 @@ class KeyNumber:
         self.__qualname__ = name
 
     def __call__(self, record: object) -> int:
-        """The number of the key of `record`."""
+        """Return the number of the key of `record`."""
         key = self.key(record)
         try:
             return number_of_key(key)
@@ -62,8 +63,8 @@ class KeyNumber:
 def by(*keys: Callable[[object], object] | str | int) -> KeyNumber:
     """Return an exchange function by which records with equal keys meet: `exchange=timely.by("word")`.
 
-    A key is a function of the record, or the place of one entry of it: an integer for a tuple, a text for a
-    dict. Several form a tuple: `by("year", "month")`. Without any the whole record is the key.
+    A key is a function of the record, or the index of one entry of it: an integer for a tuple, a text for a
+    dict. Several keys form a tuple: `by("year", "month")`. Without any the whole record is the key.
 
     The numbers are the same in every process and release; 1, 1.0 and True are one key, as in a dict
     (`timely/building/record_hash.py` has the rules).
@@ -83,11 +84,11 @@ def by(*keys: Callable[[object], object] | str | int) -> KeyNumber:
 
 
 def number_of_key(key: object) -> int:
-    """The number of `key`, of 32 bits. TypeError for what is no key."""
+    """Return the number of `key`, of 32 bits. Raise TypeError if it is no key."""
     if type(key) is str:
         return crc32(key.encode("utf-8", "surrogatepass"))
     if type(key) is int:
-        # Python specifies what numbers hash to, for all kinds of numbers alike.
+        # Python specifies the hashes of numbers, for all kinds of numbers alike.
         return crc32(hash(key).to_bytes(8, "little", signed=True), 1)
     return _number_of_other(key)
 
@@ -100,7 +101,7 @@ def _number_of_other(key: object) -> int:
     if isinstance(key, np.generic) and not isinstance(key, Number | str | bytes):
         key = key.item()  # a truth value or a date of NumPy
     if isinstance(key, Number):
-        if key != key:  # only a NaN is not what it is
+        if key != key:  # only a NaN differs from itself
             return crc32(b"nan", 13)
         return crc32(hash(key).to_bytes(8, "little", signed=True), 1)
     if isinstance(key, bytes | bytearray | memoryview):

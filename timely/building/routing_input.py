@@ -3,12 +3,12 @@
     control = dataflow.routing("routing")
     counted = control.stage("count", CountVertex, words, exchange=key_of)
 
-A client then inserts pairs (bucket, worker) into the input "routing". What it seals in epoch a holds from
-epoch a + lead on, on all workers (`operators/router.py`).
+A client then inserts pairs (bucket, worker) into the input "routing". Pairs that it seals in epoch a hold
+from epoch a + lead on, on all workers (`operators/router.py`).
 
-This is only for stages that ask for it, and does not move what a vertex has stored: one that keeps something
-by key would look for it in vain after its bucket has got another owner. Joins, reduces and whatever else
-keeps state by key are therefore exchanged by the default routing, which never changes.
+This concerns only stages that are built with it, and does not move the state of a vertex: a vertex that keeps
+rows by key would not find them after their bucket has got another owner. Joins, reduces and all other stages
+that keep state by key therefore use the default routing, which never changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ __all__ = ["RoutingInput"]
 
 
 class RoutingInput:
-    """A named input of changes of a routing, and how soon they hold. Made by `Dataflow.routing`."""
+    """A named input of changes of a routing, and the epochs after which they hold. Made by
+    `Dataflow.routing`.
+    """
 
     def __init__(self, control: Stream, lead: int) -> None:
         if lead < 0:
@@ -42,7 +44,7 @@ class RoutingInput:
         *,
         exchange: Callable[[object], int] | Route,
     ) -> Stream:
-        """A stage like one of `Stream.stage`, whose rows go where the routing of their epoch says."""
+        """Add a stage as `Stream.stage` does; each row goes to the worker of the routing of its epoch."""
         if stream.scope is not self.control.scope:
             raise GraphError(
                 f"stage {name!r} is in {stream.scope.path()!r}; a routing changes by epochs, so what it "

@@ -1,6 +1,6 @@
-"""What encloses a stage: the root, or a loop in another scope.
+"""Scopes of stages: the root, or a loop in another scope.
 
-A scope says how the times of its stages look (`TimeShape`) and how deep it is nested (its level).
+A scope has the shape of the times of its stages (`TimeShape`) and the depth of its nesting (its level).
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from ..operators.compiled_loop import LoopMaker
 from ..wire.batch import Batch
 
 ITERATIONS_MAX = 1_000_000
-"""Iterations after which a loop is taken not to converge, unless it states its own limit."""
+"""The number of iterations after which a loop counts as one that does not converge, unless it has its
+own limit."""
 
 DescribeRounds: TypeAlias = Callable[[Sequence[tuple[int, Batch]]], str]
-"""What an error says of the last rounds of a loop: (iteration, what went on to it), in order."""
+"""Returns the text of an error about the last rounds of a loop: (iteration, batch that went on to it),
+in order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scope:
     """The root of a dataflow, or one loop.
 
-    A loop that `stops` does so after `iterations_max` iterations, and what would go on is dropped; to others
-    one more is an error. `site` is the user's line. `compile` makes a compiled loop of it and all that are in
-    it.
+    A loop that `stops` ends after `iterations_max` iterations, and drops rows that would go on; for other
+    loops one iteration more is an error. `site` is the user's line. `compile` makes a compiled loop of it
+    and of all loops in it.
     """
 
     name: str
@@ -40,14 +42,14 @@ class Scope:
 
     @property
     def level(self) -> int:
-        """How many loops enclose it: 0 for the root."""
+        """The depth of nesting: 0 for the root, 1 for a loop in it."""
         return 0 if self.parent is None else self.parent.level + 1
 
     def path(self) -> str:
-        """Its name with those around it, outermost first, as error messages show it."""
+        """Return its name with those of the scopes around it, outermost first, as error messages show it."""
         return self.name if self.parent is None else f"{self.parent.path()} / {self.name}"
 
     def path_inside(self) -> str:
-        """The same without the dataflow's own name, which may be another where it was installed."""
+        """Return the same without the name of the dataflow, which may have got another one when installed."""
         outside = "" if self.parent is None else self.parent.path_inside()
         return "" if self.parent is None else f"{outside} / {self.name}" if outside else self.name

@@ -1,4 +1,4 @@
-"""A stream: what leaves one output of one stage, as the handle that building uses.
+"""Streams: handles of outputs of stages while a dataflow is built.
 
 Nothing flows while a dataflow is built. A `Stream` names its source; operators take it and return new
 streams.
@@ -34,17 +34,17 @@ class Draft(Protocol):
         outputs: int = 1,
         detail: str = "",
     ) -> list[Stream]:
-        """A stage with any number of inputs and outputs; returns its outputs."""
+        """Add a stage with any number of inputs and outputs; return its outputs."""
         ...
 
     def declare_time_stage(
         self, name: str, kind: TimeStageKind, scope: Scope, summary: PathSummary
     ) -> Stream:
-        """The output, in `scope`, of a new ingress, egress or feedback stage."""
+        """Add an ingress, egress or feedback stage; return its output, in `scope`."""
         ...
 
     def add_feed(self, stage_index: int, feed: Feed) -> None:
-        """One more source for an input of a stage that exists already."""
+        """Add a source to an input of a stage that exists already."""
         ...
 
 
@@ -65,7 +65,7 @@ class Stream:
         transform: Transform | None = None,
         detail: str = "",
     ) -> Feed:
-        """This stream as one source of input `port` of a stage that is being built."""
+        """Return this stream as one source of input `port` of a stage that is being built."""
         return Feed(self, port, route, transform, detail)
 
     def stage(
@@ -75,7 +75,7 @@ class Stream:
         *,
         exchange: Callable[[object], int] | Route | None = None,
     ) -> Stream:
-        """A new stage with this stream as its only input; its only output is returned.
+        """Add a stage with this stream as its only input; return its only output.
 
         `vertex` makes one vertex per worker (usually the class itself). `exchange` decides which worker each
         record goes to: `timely.by(…)`, by which equal keys meet; a function of the record that returns an
@@ -103,7 +103,7 @@ class Stream:
 class Feed:
     """One source of one input port: several feeds of the same port are merged at no cost.
 
-    `describe` is for those that go round a loop: what an error says of the rows of the last iterations.
+    `describe` is for feeds that go round a loop: it makes the text of an error about the last iterations.
     """
 
     stream: Stream

@@ -243,7 +243,7 @@ class CompiledLoop(Protocol):
         ...
 
     def rebase(self, by: Rebase) -> None:
-        """Count words from a later epoch. The runner calls `rebase` of vertices, too."""
+        """Count words from a later epoch. The dataflow moves the words of vertices."""
         ...
 
     def symbols(self, mark: Mark) -> None:

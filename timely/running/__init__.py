@@ -1,1 +1,1 @@
-"""Running dataflows on one worker: its step, vertices and their rights, messages, progress, checks."""
+"""Running dataflows on one worker: steps, vertices and their rights, messages, progress, checks."""

@@ -1,7 +1,7 @@
-"""What comes in from other workers: to whom does it go, and when may it?
+"""Messages from other workers: the stage that gets each, and when.
 
-Each worker moves the anchor of a dataflow by itself (`instance.py`). A message of one whose anchor is ahead
-waits until words here count from an epoch from which its times can be said.
+Each worker moves the anchor of a dataflow by itself (`instance.py`). A message of a worker whose anchor is
+ahead waits until words here count from an epoch from which they can hold its times.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ __all__ = ["Arrivals", "Way"]
 
 
 class Way(Protocol):
-    """Where messages with one number go."""
+    """The way of messages with one number."""
 
     @property
     def target(self) -> Target:
-        """Who has them next."""
+        """The stage, or compiled loop, that gets them."""
         ...
 
     @property
     def port(self) -> int:
-        """Input of the target."""
+        """The input of the target."""
         ...
 
     @property
     def location(self) -> int:
-        """Where they are counted; -1: nowhere, and then times do not bind those that bring no rows."""
+        """The location at which they are counted; -1: none, and then messages without rows need no time."""
         ...
 
     def check(self, batch: Batch, peer: int) -> None:
-        """Raises `PeerError` for a batch that worker `peer` may not send there."""
+        """Raise `PeerError` for a batch that worker `peer` may not send there."""
         ...
 
     def confirm(self, batch: Batch, peer: int) -> None:
@@ -51,7 +51,7 @@ class Arrivals:
     """Messages of other workers, for one dataflow on one worker.
 
     Args:
-        ways: by number, where messages go; more may be added.
+        ways: the way of messages, by number; more may be added.
         enqueue: takes (target, port, location, word, batch).
     """
 
@@ -69,10 +69,10 @@ class Arrivals:
         self._enqueue = enqueue
         self.ways = list(ways)
         self.late: list[tuple[int, int, Batch, int]] = []
-        """Messages of workers whose anchor is ahead: way, word, batch, and which anchor they need."""
+        """Messages of workers whose anchor is ahead: way, word, batch, and the anchor that they need."""
 
     def check(self, number: int, batch: Batch, peer: int) -> None:
-        """Raises `PeerError` for a batch that worker `peer` may not send there."""
+        """Raise `PeerError` for a batch that worker `peer` may not send there."""
         self.ways[number].check(batch, peer)
 
     def confirm(self, number: int, batch: Batch, peer: int) -> None:
@@ -80,7 +80,7 @@ class Arrivals:
         self.ways[number].confirm(batch, peer)
 
     def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
-        """A message has come in; its words count from `anchor`."""
+        """Take a message that has come in; its words count from `anchor`."""
         way, shift = self.ways[number], self._layout.shifts[0]
         if anchor == self._anchor.epoch or (way.location < 0 and batch.rows == 0):
             self._enqueue(way.target, way.port, way.location, word, batch)
@@ -96,8 +96,9 @@ class Arrivals:
         self._arrive(number, ours, batch, min(anchor, last + 1 - self._layout.window))
 
     def _arrive(self, number: int, word: int, batch: Batch, needed: int) -> None:
-        """A message at `word`, which may be wide, its rows' times counted from there. It waits for the anchor
-        `needed`: ahead of it is as much room, then, as where it was sent, or as of rows of an input.
+        """Take a message at `word`, which may be wide; the times of its rows count from there. If it needs
+        a later anchor, it waits for `needed`: then there is as much room ahead of it as there was for its
+        sender, or as there is for rows of an input.
         """
         if needed > self._anchor.epoch:
             self.late.append((number, word, batch, needed))
@@ -106,34 +107,34 @@ class Arrivals:
             self._enqueue(way.target, way.port, way.location, word, batch.rebased(word))
 
     def needed(self) -> Iterator[int]:
-        """The anchors that messages wait for."""
+        """Yield the anchors that messages wait for."""
         return (needed for *_, needed in self.late)
 
     def rebase(self, by: Rebase) -> None:
-        """The anchor has moved: what has waited for that arrives."""
+        """Let messages arrive that have waited for the anchor, which has moved."""
         late, self.late = self.late, []
         for number, word, batch, needed in late:
             self._arrive(number, by.word(word), batch, needed)
 
     def late_words(self) -> list[tuple[int, int]]:
-        """The messages that are counted and wait for the anchor, as (location, word)."""
-        found = [(self.ways[number].location, word) for number, word, _, _ in self.late]
-        return [(location, word) for location, word in found if location >= 0]
+        """Return the messages that are counted and wait for the anchor, as (location, word)."""
+        waiting = [(self.ways[number].location, word) for number, word, _, _ in self.late]
+        return [(location, word) for location, word in waiting if location >= 0]
 
     def batches(self) -> Iterator[Batch]:
-        """Those that wait."""
+        """Yield the batches that wait for the anchor."""
         return (batch for _, _, batch, _ in self.late)
 
     def symbols(self, mark: Mark) -> None:
-        """What waits for the anchor."""
+        """Show the words of batches that wait for the anchor."""
         for batch in self.batches():
             mark.holder(batch)
 
     def compared(self) -> object:
-        """All that decides what it will do."""
+        """Return all that decides what it will do."""
         return self.late
 
     def drop(self) -> None:
-        """The dataflow has ended."""
+        """Drop everything: the dataflow has ended."""
         self.late.clear()
         self.ways.clear()

@@ -9,9 +9,9 @@
 These parts have names (`actions.py`): a step performs them in bulk, and a checker one by one, in any order.
 Sockets are polled between activations, in bulk; no callback runs from a socket handler.
 
-What a dataflow raises while it works ends that dataflow and no other (`failure.py`): it leaves the worker,
-the messages that still come for it are dropped, and `on_failure` tells the other workers. A step that failed
-has told nobody of its changes of counts, so nobody can take its work for done.
+An error that a dataflow raises while it works ends that dataflow and no other (`failure.py`): it leaves the
+worker, which drops later messages for it, and `on_failure` tells the other workers. A step that failed has
+told no worker of its changes of counts, so none can take its work for done.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ ACTIVATIONS_PER_STEP_MAX = 256
 """Activations before sockets are looked at again."""
 
 ALONE_SECONDS_MAX = 1e-3
-"""For so long what follows from a step is done within it: small changes take less, and of a load each stage
-may take seconds, after which others come first."""
+"""How long one step may keep running follow-up work. Small changes finish within it; a load does not, since
+each stage may take seconds, and then clients get their turn."""
 
 
 class Worker:
     """Worker `index` of `workers`; `transport` may be `None` for a single worker.
 
-    With `check_progress` it checks its progress tracking after each step (`checking.py`); the environment may
-    ask for that, too. Without `compiled_loops`, or with `NAIAD_REGIONS=0`, loops run stage by stage: copies
-    of workers need that.
+    With `check_progress` it checks its progress tracking after each step (`checking/`); an environment
+    variable asks for that, too. Without `compiled_loops`, or with `NAIAD_REGIONS=0`, loops run stage by
+    stage: copies of workers need that.
     """
 
     def __init__(
@@ -98,13 +98,13 @@ class Worker:
         self.steps = 0
         self.messages_sent = 0
         self.messages_recv = 0
-        self.controls_sent = 0  # of these what is said apart from data
+        self.controls_sent = 0  # control messages among these
         self.controls_recv = 0
         self.on_control: Callable[[int, memoryview], None] | None = None
-        # Called with a dataflow and the error that has ended it here. Without it nobody could be told: then
-        # the error comes out of `step`.
+        # Called with a dataflow and the error that has ended it here. If None, no other worker could hear of
+        # it, so `step` raises the error.
         self.on_failure: Callable[[int, TimelyError], None] | None = None
-        # Called after each step, while somebody waits for dataflows to get somewhere; says whether it did
+        # Called after each step while a client waits for progress of dataflows; returns True if it did
         # anything.
         self.on_step: Callable[[], bool] | None = None
 
@@ -117,9 +117,9 @@ class Worker:
     def prepare(
         self, frozen: FrozenDataflow, index: int | None = None, feeds: Mapping[str, Exported] | None = None
     ) -> Instance:
-        """Instantiate a dataflow without starting it: nothing of it is seen by other workers yet.
+        """Instantiate a dataflow without starting it: other workers see nothing of it yet.
 
-        `feeds`: by name, what its inputs are fed with at first.
+        `feeds`: the exports that feed its inputs at first, by name.
         """
         self.acting.thread = get_ident()
         number = len(self._instances) if index is None else index
@@ -128,9 +128,9 @@ class Worker:
         return Instance(self, number, frozen, feeds)
 
     def start(self, instance: Instance, epoch: int = 0) -> None:
-        """Let a prepared dataflow take part, beginning with what other workers have sent to it already.
+        """Let a prepared dataflow take part, beginning with messages that other workers have sent it already.
 
-        `epoch`: as of which all workers begin, if it imports.
+        `epoch`: the one as of which all workers begin, if it imports.
         """
         self.acting.thread = get_ident()
         number = instance.index
@@ -152,7 +152,7 @@ class Worker:
             self._receive(peer, frames)
 
     def instance(self, index: int = 0) -> Instance:
-        """An installed dataflow; raises the error that has ended it, if one has."""
+        """Return an installed dataflow; raise the error that has ended it, if one has."""
         instance = self._instances.get(index)
         if instance is None:
             if index in self._ended:
@@ -164,12 +164,12 @@ class Worker:
         return instance
 
     def exported(self, owner: int | str, export: str) -> Exported:
-        """What the running dataflow `owner` exports as `export`."""
+        """Return what the running dataflow `owner` exports as `export`."""
         return exported_by(self._instances, owner, export)
 
     @property
     def compiles_loops(self) -> bool:
-        """Whether loops may be compiled: not where progress is checked, for nothing is counted in them."""
+        """True if loops may be compiled: not if progress is checked, since compiled loops count nothing."""
         return self._compiles_loops and not self._checks_progress
 
     @property
@@ -183,10 +183,10 @@ class Worker:
         return self._ended
 
     def end(self, number: int, error: TimelyError, origin: int = 0) -> None:
-        """Let go of a dataflow; whoever asks for it is told the error, and messages for it are dropped.
-        Those that read it end with it, on every worker by its own doing.
+        """Drop a dataflow, and later messages for it; requests for it get the error from now on. Dataflows
+        that read it end with it; each worker ends them by itself.
 
-        Of several errors that arise at the same time all workers keep the one of the first worker, `origin`.
+        If several errors arise at the same time, all workers keep the one whose `origin` is the first worker.
         """
         instance = self._instances.pop(number, None)
         if instance is not None:
@@ -194,7 +194,7 @@ class Worker:
                 self.end(importer.index, lost_owner(importer, number, error), origin)
             instance.drop()
             if isinstance(error, UninstalledError):
-                # Vertices and what runs them refer to each other: a worker that then rests would keep them.
+                # Vertices and runners refer to each other: a worker that then rests would keep them.
                 gc.collect()
         self._broadcasters.pop(number, None)
         self._early.pop(number, None)
@@ -207,7 +207,7 @@ class Worker:
         if self.on_failure is None or (number in self._ended and is_interrupt(error)):
             raise error
         if number in self._ended:
-            return  # what fails afterwards is no news
+            return  # later errors are no news
         name = self._instances[number].frozen.name if number in self._instances else ""
         told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
         told.add_note(
@@ -220,12 +220,12 @@ class Worker:
             raise error
 
     def early(self, dataflow: int) -> list[tuple[int, list[memoryview]]]:
-        """What peers have sent to a dataflow that is not installed here yet, oldest first; to look at."""
+        """Return, for reading only, messages to a dataflow that is not installed here yet, oldest first."""
         return self._early.get(dataflow, [])
 
     def step(self) -> bool:
-        """One round; returns whether anything happened."""
-        self.acting.thread = get_ident()  # embedded it is another one for each caller
+        """Do one round; return True if anything happened."""
+        self.acting.thread = get_ident()  # if the worker is embedded, callers have different threads
         self.steps += 1
         happened = self._transport is not None and self._poll()
         failed: list[tuple[int, BaseException]] | None = None
@@ -254,9 +254,9 @@ class Worker:
         return happened
 
     def _run_alone(self, number: int, instance: Instance) -> bool:
-        """Several steps as one, where no other worker waits for what is told between them, while vertices are
-        ready; whether any was. What has much to do, and resumes, ends it, and so does what takes long: first
-        come clients.
+        """Do several steps as one, while vertices are ready; no other worker waits for news between them.
+        Return True if any vertex ran. It ends when a vertex has much to do, and resumes, or when it takes
+        long: clients come first then.
         """
         turns = instance.turns
         ran, until = 0, time.monotonic() + ALONE_SECONDS_MAX
@@ -283,20 +283,20 @@ class Worker:
         return True
 
     def enabled(self) -> list[Action]:
-        """What could be done now: messages to receive, in the order of peers, then what each dataflow has to
-        do, in the order of a step. `step` does all of it, `perform` one thing.
+        """Return the actions that are possible now: messages to receive, in the order of peers, then the
+        work of each dataflow, in the order of a step. `step` does all of it, `perform` one action.
 
         Requires: no transport, or one that hands over single messages.
         """
-        found: list[Action] = []
+        actions: list[Action] = []
         if self._transport is not None:
-            found += [Receive(peer) for peer in self._one_by_one().heard()]
+            actions += [Receive(peer) for peer in self._one_by_one().heard()]
         for number in sorted(self._instances):
-            found += self._instances[number].enabled()
-        return found
+            actions += self._instances[number].enabled()
+        return actions
 
     def perform(self, action: Action) -> None:
-        """Do one of the things that are `enabled`, by the code by which `step` does it."""
+        """Do one of the actions that are `enabled`, with the code that `step` uses."""
         self.acting.thread = get_ident()
         if action not in self.enabled():
             raise InternalError(f"worker {self.index} cannot {action} now")
@@ -325,9 +325,9 @@ class Worker:
                 assert_never(action)
 
     def fork(self, transport: Transport | None) -> Worker:
-        """A worker in the same state, at a transport of its own, that goes its own way from here on.
+        """Return a worker in the same state, at a transport of its own, that goes its own way from here on.
 
-        Requires: nobody has put it into a server, which would be copied with it.
+        Requires: the worker belongs to no server, which would be copied with it.
         """
         if self.on_control is not None:
             raise InternalError(f"worker {self.index} belongs to a server and cannot be copied")
@@ -338,14 +338,13 @@ class Worker:
             memo.update((id(part), part) for part in instance.shared())
             memo[id(instance.anchor)] = anchor = Anchor(instance.anchor.epoch)
             memo[id(instance.tracker)] = instance.tracker.fork(anchor)
-        made = copy.deepcopy(self, memo)
-        made._transport = transport
-        return made
+        worker = copy.deepcopy(self, memo)
+        worker._transport = transport
+        return worker
 
     def compared(self) -> object:
-        """All that decides what it will do: workers forked from one are alike if this is (`comparable.py`).
-
-        Counters and texts for people are not in it, nor what other workers and the transport have.
+        """Return all that decides what it will do (`comparable.py`): no counters, no texts for people, and no
+        state of other workers or the transport. Workers forked from one are alike if this is.
         """
         ended = sorted(self._ended), self._ended_by
         return (self._instances, self._broadcasters, self._early, *ended, self.forgetting)
@@ -357,19 +356,19 @@ class Worker:
         return transport
 
     def take_in(self) -> None:
-        """Take in what other workers have sent, and run nothing: what they have decided holds here, too."""
+        """Take in messages of other workers, and run no vertex: their decisions hold here, too."""
         self.acting.thread = get_ident()
         self._poll()
 
     def run_until_idle(self) -> None:
-        """Step until nothing is left to do here; with other workers, until nothing has come in from them
+        """Step until nothing is left to do here; with other workers, until no message comes from them
         either.
         """
         while self.step():
             pass
 
     def idle(self) -> bool:
-        """Let vertices do a little of the work that may wait; returns whether more of it is left."""
+        """Let vertices do a little of the work that may wait; return True if more of it is left."""
         self.acting.thread = get_ident()
         more = False
         for number, instance in list(self._instances.items()):
@@ -389,7 +388,7 @@ class Worker:
                 self.fail(number, error)
 
     def has_work(self) -> bool:
-        """Whether a step would do something without waiting for other workers."""
+        """Return True if a step would do something without waiting for other workers."""
         try:
             return any(instance.has_work() for instance in self._instances.values())
         except BaseException as error:  # a vertex was asked (`first_asked`); the next step ends its dataflow
@@ -398,12 +397,12 @@ class Worker:
             return True
 
     def has_rows_waiting(self) -> bool:
-        """Whether rows wait in an input to be let in."""
+        """Return True if rows wait to enter at an input."""
         inputs = (handle for instance in self._instances.values() for handle in instance.inputs.values())
         return any(handle.has_rows for handle in inputs)
 
     def is_at_rest(self) -> bool:
-        """Whether a step would do nothing if nothing has come from others."""
+        """Return True if a step would do nothing unless messages of other workers have come."""
         if self.on_step is not None:
             return False
         try:
@@ -434,7 +433,7 @@ class Worker:
         return lent.without_looking_out() if lent is not None and self.has_work() else lent
 
     def take_back(self) -> tuple[int, int]:
-        """The inverse of `lend`: how many messages were sent and taken meanwhile."""
+        """Undo `lend`; return the numbers of messages that were sent and taken meanwhile."""
         assert self._transport is not None
         sent, received = self._transport.take_back()
         self.messages_sent += sent
@@ -442,7 +441,7 @@ class Worker:
         return sent, received
 
     def send_control(self, payload: Frame, to: int | None = None) -> None:
-        """Say something of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
+        """Send a message of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
         if self._transport is not None:
             for peer in range(self.workers) if to is None else (to,):
                 if peer != self.index:
@@ -451,23 +450,23 @@ class Worker:
                     self._transport.send(peer, [write_control_header(), payload])
 
     def begin_forgetting(self) -> None:
-        """Tell all other workers to believe nothing of what this one knows; see `forgetting.py`."""
+        """Tell all other workers to assume no longer that this one knows any words; see `forgetting.py`."""
         for peer in self.forgetting.begin():
             self._tell_withdrawal(peer, is_answer=False)
 
     def forget(self) -> int:
-        """Forget words that nothing here refers to; returns how many. Requires: `forgetting.is_ready`, and
-        that this worker has the dictionaries of the process to itself.
+        """Forget words that nothing here refers to; return how many. Requires: `forgetting.is_ready`, and
+        this worker is the only user of the dictionaries of the process.
         """
         return self.forgetting.forget([self])
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all that is here; dataflows that are prepared and not started have no rows."""
+        """Show `mark` all words that are here; dataflows that are prepared and not started have no rows."""
         failed: list[tuple[int, BaseException]] = []
         for number, instance in self._instances.items():
             try:
                 instance.symbols(mark)
-            except BaseException as error:  # what ends holds no words any more
+            except BaseException as error:  # a dataflow that ends holds no words any more
                 failed.append((number, error))
         for number, failure in failed:
             self.fail(number, failure)
@@ -477,7 +476,7 @@ class Worker:
                 mark.holder(decode(header.batch_kind, frames[1:], peer))
 
     def silent(self) -> list[str]:
-        """The vertices that hold something and do not say what."""
+        """Return the vertices that hold words and have no method that shows them."""
         return [
             runner.title()
             for instance in self._instances.values()
@@ -556,9 +555,9 @@ class Worker:
             self.fail(header.dataflow, error)
 
     def _fail_unless_ours(self, number: int, peer: int, kind: int, error: BaseException) -> None:
-        """A batch that a peer sent was refused. If our code refused it, and knows the class, the peer says
-        what no worker may say: the error is raised, and ends this worker. If a class of a user's did, its
-        dataflow ends.
+        """Handle the error of a batch from a peer that was refused. If our code refused it, and the class is
+        ours, the peer has sent what no worker may send: raise the error, which ends this worker. If a user's
+        class did, end its dataflow.
         """
         if isinstance(error, PeerError) and is_raised_by_us(error) and not is_of_user(kind):
             raise error
@@ -575,10 +574,10 @@ class Worker:
             self._tell_withdrawal(peer, is_answer=True)
 
     def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
-        """A message for a dataflow that does not run here: not yet, or not any more."""
+        """Take a message for a dataflow that does not run here: not yet, or not any more."""
         if dataflow in self._ended:
             return
-        # A faster worker may have begun already; its messages wait until we have, too.
+        # A faster worker may have begun already; its messages wait until this one begins, too.
         waiting = self._early.setdefault(dataflow, [])
         if len(waiting) >= EARLY_COUNT_MAX:
             raise PeerError(

@@ -1,7 +1,7 @@
-"""Who exports what a dataflow wants to import, and what becomes of importers when their owner ends.
+"""Exports of running dataflows, for dataflows that import them; and the end of importers with their owner.
 
-An owner is named by its number, by its name, or by the last part of that: `mentions` for
-`my_queries:mentions`. Every worker looks for itself, and worker 0 compares what they have found.
+An owner is named by its number, by its name, or by the last part of the name: `mentions` for
+`my_queries:mentions`. Every worker looks for itself, and worker 0 compares the results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["exported_by", "importers_of", "lost_owner", "named"]
 
 
 def exported_by(instances: Mapping[int, Instance], owner: int | str, export: str) -> Exported:
-    """What the dataflow `owner` exports as `export`; `MisuseError` says what there is instead."""
+    """Return what the dataflow `owner` exports as `export`; raise `MisuseError`, which lists its exports,
+    if it exports no such thing.
+    """
     instance = instances[named(instances, owner)]
     if instance.is_standby:
         raise MisuseError(
@@ -37,19 +39,21 @@ def exported_by(instances: Mapping[int, Instance], owner: int | str, export: str
 
 
 def named(instances: Mapping[int, Instance], owner: int | str) -> int:
-    """The number of the running dataflow that is called so."""
+    """Return the number of the running dataflow with this name or number; raise `MisuseError` if there is not
+    exactly one.
+    """
     if isinstance(owner, int):
-        found = [owner] if owner in instances else []
+        matches = [owner] if owner in instances else []
     else:
-        # A version that is on its way in or out is not the one that is meant.
+        # Leave out a version that is being replaced, or not in place yet.
         names = {index: one.frozen.name for index, one in instances.items() if not one.is_standby}
-        found = [index for index, name in names.items() if name == owner]
-        found = found or [index for index, name in names.items() if _short(name) == owner]
-    if len(found) == 1:
-        return found[0]
-    if found:
+        matches = [index for index, name in names.items() if name == owner]
+        matches = matches or [index for index, name in names.items() if _short(name) == owner]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise MisuseError(
-            f"several dataflows are called {owner!r}: {', '.join(map(str, found))}. Say which by its number"
+            f"several dataflows are called {owner!r}: {', '.join(map(str, matches))}. Say which by its number"
         )
     running = ", ".join(f"{index} ({one.frozen.name})" for index, one in instances.items())
     raise MisuseError(f"no dataflow {owner!r} runs here: there are {running or 'none'}")
@@ -60,12 +64,12 @@ def _short(name: str) -> str:
 
 
 def importers_of(instances: Mapping[int, Instance], owner: int) -> list[Instance]:
-    """The dataflows that read something of `owner`."""
+    """Return the dataflows that read an export of `owner`."""
     return [one for one in instances.values() if owner in one.reads]
 
 
 def lost_owner(importer: Instance, owner: int, error: TimelyError) -> TimelyError:
-    """What ends an importer when its owner has ended with `error`."""
+    """Return the error that ends an importer when its owner has ended with `error`."""
     read = (*importer.imports, *importer.feeds.values())
     (first, *_) = [one.exported for one in read if one.exported.dataflow == owner]
     who = f"dataflow {importer.index} ({importer.frozen.name}) reads {first.title()}"

@@ -1,15 +1,15 @@
-"""One dataflow on one worker: runners of vertices, connectors, tracker, and who has turns (`turns.py`).
+"""One dataflow on one worker: runners of vertices, connectors, tracker, and the run queue (`turns.py`).
 
 An activation lets a vertex consume everything that is ready. Count changes pile up in `changes`, where a
 message that is sent and consumed within a step cancels out and never reaches the tracker; `changes.take`
 hands them over once per step.
 
 Words count from an anchor (`progress/times/anchor.py`), which each worker moves up by itself when something
-waits for that: rows of an input, a right at a far epoch, a message of a worker whose anchor is ahead. It may
-go up to one epoch before the first that is outstanding in this worker's view; that one epoch is what
-operators ask about that look one step back. What comes from other workers later is no earlier than that, for
-a view is never ahead of the truth; and who waits for a message of one that is ahead will hear all that had
-let it go there.
+waits for that: rows of an input, a right at a far epoch, a message of a worker whose anchor is ahead. The
+anchor may go up to one epoch before the first that is outstanding in this worker's view; operators that
+look one step back ask about that one epoch. Messages that come from other workers later are no earlier than
+that, for a view is never ahead of the truth. A worker that keeps a message of one whose anchor is ahead
+will hear all news that let the other move its anchor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Instance:
     def __init__(
         self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
     ) -> None:
-        """`feeds`: by name, what inputs are fed with until `let_go_of_feeds`."""
+        """`feeds`: the exports that feed inputs until `let_go_of_feeds`, by name."""
         self._owner = owner
         self.checker: Checker | None = None
         self.index = index
@@ -61,11 +61,11 @@ class Instance:
         self.frozen = frozen
         self.anchor = Anchor()
         self.far = FarPointstamps(frozen.layout)
-        self._awaiting: set[int] = set()  # stages with rows of epochs that are not let in yet
+        self._awaiting: set[int] = set()  # stages with rows of epochs that cannot enter yet
         self.changes = CountChanges()
         self.count = self.changes.add  # (location, word, delta): callbacks reach progress tracking by this
         self.turns = Turns()
-        # By these, too: each connector and runner asks for turns, and a call more would be one per message.
+        # Bound here: connectors and runners ask for turns, and one call more would be one per message.
         self.enqueue, self.wake = self.turns.enqueue, self.turns.wake
         self.resume_later = self.turns.resume_later
         self.recheck: set[int] = set()
@@ -114,11 +114,11 @@ class Instance:
     def begin(self, epoch: int) -> None:
         """Open all inputs and imports at `epoch`, which is the same on all workers and ≥ `since` on each.
 
-        One without imports has begun when it was made, at epoch 0.
+        A dataflow without imports has begun when it was made, at epoch 0.
         """
         if self.imports or self.feeds:
             self.first_epoch = epoch
-            # Nothing has a time yet, so the anchor goes anywhere.
+            # Nothing has a time yet, so the anchor may go anywhere.
             self.anchor.epoch = epoch - 1 if epoch >= self.frozen.layout.window else 0
             for runner in self.runners:
                 runner.begin()
@@ -134,7 +134,7 @@ class Instance:
             self._begin_loops(epoch)
 
     def let_go_of_feeds(self, epoch: int) -> bool:
-        """Let inputs that were fed up to `epoch` go on by themselves; returns whether any does since."""
+        """Let inputs that were fed up to `epoch` go on by themselves; return True if any begins to."""
         through = [name for name, feed in self.feeds.items() if feed.is_through(epoch)]
         for name in through:
             feed = self.feeds.pop(name)
@@ -146,7 +146,7 @@ class Instance:
         return bool(through)
 
     def output(self, name: str) -> CaptureVertex:
-        """The capturing vertex of a named output."""
+        """Return the capturing vertex of a named output."""
         declared = self.frozen.outputs.get(name)
         if declared is None:
             raise MisuseError(f"no output {name!r}: there are {sorted(self.frozen.outputs) or 'none'}")
@@ -155,7 +155,7 @@ class Instance:
         return vertex
 
     def probe(self, name: str) -> ProbeVertex:
-        """The vertex that watches what `Dataflow.probe` named."""
+        """Return the vertex that watches the stream that `Dataflow.probe` named."""
         stage = self.frozen.probes.get(name)
         if stage is None:
             raise MisuseError(f"no probe {name!r}: there are {sorted(self.frozen.probes) or 'none'}")
@@ -164,36 +164,38 @@ class Instance:
         return vertex
 
     def input(self, name: str) -> InputHandle:
-        """The handle of a named input."""
+        """Return the handle of a named input."""
         handle = self.inputs.get(name)
         if handle is None:
             raise MisuseError(f"no input {name!r}: there are {sorted(self.inputs) or 'none'}")
         return handle
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
-        """Who sends to input `port` of a stage on this worker."""
+        """Return the vertices that send to input `port` of a stage on this worker."""
         return feeders(self.frozen, self.runners, self.connectors, stage, port)
 
     def untold(self) -> list[Change]:
-        """What `changes.take` would hand over; to look at."""
+        """Return the changes that `changes.take` would hand over, without taking them."""
         return self.changes.consolidated()
 
     def receive(self, connector: int, word: int, batch: Batch, anchor: int = 0) -> None:
-        """A message came in from another worker; its words count from `anchor`."""
+        """Take a message that came in from another worker; its words count from `anchor`."""
         shift = self.frozen.layout.shifts[0]
         if self.checker is not None:
             self.checker.on_data(connector, word + (anchor << shift))
         self.arrivals.receive(connector, word, batch, anchor)
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
-        """A message leaves for another worker."""
+        """Send a message to another worker."""
         if self.checker is not None:
             self.checker.on_sent(connector, word + (self.anchor.epoch << self.frozen.layout.shifts[0]))
         self._owner.send_data(peer, self.index, connector, word, batch)
 
     @property
     def lender(self) -> Instance:
-        """Itself: it counts what a compiled loop sends and takes by memory that the worker lends."""
+        """Itself: it counts the messages that a compiled loop sends and takes by memory that the worker
+        lends.
+        """
         return self
 
     def lend(self) -> Lent | None:
@@ -207,7 +209,7 @@ class Instance:
         self.messages_recv += received
 
     def has_work(self) -> bool:
-        """Whether some vertex is ready to run."""
+        """Return True if some vertex is ready to run, or the anchor can move."""
         turns = self.turns
         return bool(turns.ready or turns.resumed or turns.patient or self.can_follow())
 
@@ -217,32 +219,36 @@ class Instance:
         return not (self.turns.ready or self.changes.deltas or self.recheck or self.turns.has_failed)
 
     def is_at_rest(self) -> bool:
-        """Whether a step would do nothing here: nobody is ready, nothing untold, no notification due."""
+        """Return True if a step would do nothing here: no vertex is ready, no change untold, no
+        notification due.
+        """
         turns = self.turns
         if turns.ready or turns.resumed or turns.patient or self.recheck or self.changes.deltas:
             return False
-        # Asked several times for each change: mostly nothing waits, and that is seen without a call.
+        # Fast path, since this is called several times for each change: mostly nothing waits for the anchor.
         return not ((self._awaiting or self.arrivals.late or self.far.pointstamps) and self.can_follow())
 
     def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
-        """Which actions there are to perform now, in the order in which steps come to them."""
-        found: list[Resume | Activate | Publish | Notify | Idle] = []
-        found += [Activate(self.index, actor.stage) for actor in self._different() if actor.is_queued]
+        """Return the actions that are possible now, in the order of a step."""
+        actions: list[Resume | Activate | Publish | Notify | Idle] = []
+        actions += [Activate(self.index, actor.stage) for actor in self._different() if actor.is_queued]
         if self.changes.deltas or self.can_follow():
-            found.append(Publish(self.index))
+            actions.append(Publish(self.index))
         if self.recheck:
-            found.append(Notify(self.index))
+            actions.append(Notify(self.index))
         resumed = sorted(runner.stage for runner in self.turns.resumed)
-        found += [Resume(self.index, stage) for stage in resumed]
-        if self.turns.idle_runners and not found:
-            found.append(Idle(self.index))
-        return found
+        actions += [Resume(self.index, stage) for stage in resumed]
+        if self.turns.idle_runners and not actions:
+            actions.append(Idle(self.index))
+        return actions
 
     def apply(self, changes: list[Change]) -> None:
-        """Let the tracker know of changes (own ones or another worker's) and wake whom it concerns."""
+        """Apply changes (own ones or another worker's) to the tracker, and wake the vertices that they
+        concern.
+        """
         if self.far.is_wide(changes):
             changes = self.far.sift(changes)
-            # From something far to something further no frontier moves, and a loop may finish more epochs.
+            # If something far goes on to a later epoch no frontier moves, but a loop may finish more epochs.
             for loop in self.loops:
                 loop.has_frontier_news = True
                 self.wake(loop)
@@ -262,7 +268,7 @@ class Instance:
                 self.wake(runner)
 
     def check_notifications(self) -> None:
-        """Find requested notifications that have become due; call after own changes were applied."""
+        """Find requested notifications that have become due. Call it after own changes were applied."""
         if not self.recheck:
             return
         for stage in sorted(self.recheck) if len(self.recheck) > 1 else self.recheck:
@@ -272,39 +278,40 @@ class Instance:
         self.recheck.clear()
 
     def epochs_done(self) -> int:
-        """The first epoch of which something is outstanding anywhere, in this worker's view; `FOREVER` if
-        nothing is.
+        """Return the first epoch in which anything is outstanding anywhere, in this worker's view;
+        `FOREVER` if nothing is.
         """
         ahead = self.far.first_epoch(self.tracker.least_word())
         return FOREVER if ahead is None else self.anchor.epoch + ahead
 
     def await_epoch(self, stage: int) -> None:
-        """`stage` has rows of an epoch that are not let in yet; it has a turn when the anchor has moved."""
+        """Give `stage` a turn when the anchor has moved: it has rows of an epoch that cannot enter yet."""
         self._awaiting.add(stage)
 
     def can_follow(self) -> bool:
-        """Whether the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
+        """Return True if the anchor should move, and may. Cost: nothing as long as nothing waits for that."""
         waits = self._awaiting or self.arrivals.late or self.far.pointstamps
         return bool(waits) and self._room_ahead() > 0
 
     def follow(self) -> None:
-        """Move the anchor, if it should and may. To be called between activations."""
+        """Move the anchor, if it should and may. Call it between activations."""
         if not (self._awaiting or self.arrivals.late or self.far.pointstamps):
-            return  # as in most steps
+            return  # Fast path.
         epochs = self._room_ahead()
         if epochs > 0:
             self._rebase(Rebase(epochs, self.frozen.layout.shifts[0]))
 
     def _room_ahead(self) -> int:
-        """By how many epochs the anchor is to move; 0 if that does not pay, for it costs a look at all that
-        is kept: less than half of what rows may be ahead, and less than a message needs.
+        """Return the number of epochs by which the anchor is to move. It is 0 if a move, which costs a pass
+        over all that is kept, does not pay: less than half of the window, and less than any waiting message
+        needs.
         """
         first, base = self.epochs_done(), self.anchor.epoch + 1
         enough = min(
             (self.frozen.layout.window // 2, *(needed - base + 1 for needed in self.arrivals.needed()))
         )
         if first == FOREVER or first - base < enough:
-            return 0  # as in most steps, and nobody has to be asked
+            return 0  # Fast path: no vertex has to be asked.
         for runner in self.runners:
             if runner.vertex is None:
                 continue
@@ -335,7 +342,7 @@ class Instance:
                 raise
         for loop in self.loops:
             loop.rebase(by)
-        # At once, so that no frontier is seen to come and go.
+        # Tell the tracker before anything else looks, so that no frontier seems to come and go.
         self._tell_tracker(self.far.rebase(counts, by))
         awaiting, self._awaiting = sorted(self._awaiting), set()
         for stage in awaiting:
@@ -343,7 +350,7 @@ class Instance:
         self.arrivals.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all that is here: in inboxes, vertices, inputs, imports."""
+        """Show `mark` all words that are here: in inboxes, vertices, inputs, imports."""
         for handle in self.inputs.values():
             handle.symbols(mark)
         for imported in (*self.imports, *self.feeds.values()):
@@ -355,7 +362,7 @@ class Instance:
         self.arrivals.symbols(mark)
 
     def compared(self) -> object:
-        """All that decides what it will do; frontiers and precursors follow from counts."""
+        """Return all that decides what it will do; frontiers and precursors follow from counts."""
         return (
             self.index,
             (bool(self.changes), sorted(self.untold())),
@@ -368,7 +375,7 @@ class Instance:
         )
 
     def shared(self) -> Iterator[object]:
-        """What copies of it have in common, since it never changes: the dataflow as built, and batches."""
+        """Yield what copies of it share, since it never changes: the dataflow as built, and batches."""
         yield self.frozen
         yield from self.frozen.codes
         for spec in self.frozen.connectors:
@@ -384,7 +391,7 @@ class Instance:
         yield from self.arrivals.batches()
 
     def drop(self) -> None:
-        """Give back the memory of a dataflow that has ended, though somebody may hold on to this object:
+        """Free the memory of a dataflow that has ended, even if something still refers to this object:
         frames of the error that ended it do.
         """
         for handle in (*self.imports, *self.feeds.values()):
@@ -401,18 +408,20 @@ class Instance:
         self.arrivals.drop()
 
     def pointstamps(self) -> list[tuple[int, int, int]]:
-        """What is outstanding in this worker's view, as (location, word, count); words count from epoch 0."""
+        """Return what is outstanding in this worker's view, as (location, word, count); words count from
+        epoch 0.
+        """
         base = self.anchor.epoch << self.frozen.layout.shifts[0]
         counts = *self.far.without_stand_ins(self.tracker.counts()), *self.far.counts()
         return [(location, word + base, count) for location, word, count in counts]
 
     def late_words(self) -> list[tuple[int, int]]:
-        """The messages that wait for the anchor, as (location, word), words as in `pointstamps`."""
+        """Return the messages that wait for the anchor, as (location, word), words as in `pointstamps`."""
         base = self.anchor.epoch << self.frozen.layout.shifts[0]
         return [(location, word + base) for location, word in self.arrivals.late_words()]
 
     def is_complete(self) -> bool:
-        """Whether nothing is outstanding anywhere, in this worker's view."""
+        """Return True if nothing is outstanding anywhere, in this worker's view."""
         return not self.has_work() and not self.changes and self.tracker.is_idle()
 
     def _different(self) -> list[VertexRunner | CompiledLoopRunner]:
@@ -434,7 +443,9 @@ class Instance:
                 self.arrivals.ways.append(loop)
 
     def _begin_loops(self, epoch: int) -> None:
-        """Where there are several workers, their loops hold from the beginning on, in everybody's view."""
+        """Let loops begin. If there are several workers, each loop holds its first epoch from the beginning
+        on, in the view of every worker.
+        """
         for loop in self.loops:
             changes = loop.begin(epoch)
             if changes:
@@ -450,7 +461,7 @@ class Instance:
         if not opening:
             raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
         self.apply(opening)
-        # What no input reaches will never hear that its frontier has changed: it is empty from now on.
+        # A port that no input reaches has an empty frontier from now on, and would never hear of a change.
         for port, stage in enumerate(self._port_owner):
             runner = self.turns.actors[stage]
             if not len(self.tracker.frontier(port)) and (runner.wants_frontier or runner.wants_end):

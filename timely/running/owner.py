@@ -1,4 +1,4 @@
-"""Who a dataflow runs on: what it asks of its worker."""
+"""The worker as its dataflows see it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Owner"]
 
 
 class Owner(Exporter, Protocol):
-    """The worker that a dataflow runs on. In use is `core.py`."""
+    """The worker that a dataflow runs on; `core.py` implements it."""
 
     @property
     def index(self) -> int:
-        """Which worker it is."""
+        """The index of the worker."""
         ...
 
     @property
     def workers(self) -> int:
-        """How many there are in all."""
+        """The number of all workers."""
         ...
 
     @property
@@ -32,11 +32,11 @@ class Owner(Exporter, Protocol):
 
     @property
     def compiles_loops(self) -> bool:
-        """Whether loops may be compiled (`stages/compiled_loop.py`)."""
+        """True if loops may be compiled (`stages/compiled_loop.py`)."""
         ...
 
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
-        """A message leaves for another worker."""
+        """Send a message to another worker."""
         ...
 
     def lend(self) -> Lent | None:

@@ -47,12 +47,14 @@ class ProgressHeader:
 
 @dataclass(frozen=True, slots=True)
 class ControlHeader:
-    """What workers say to one another apart from any dataflow's running: see `handshake.py`."""
+    """A message between workers that belongs to no running dataflow: see `handshake.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalHeader:
-    """The sender may forget words: believe nothing of what it knows. `is_answer`: nothing is believed now."""
+    """The sender may forget words: the receiver must not assume any more that it knows any. `is_answer`: the
+    sender assumes nothing any more.
+    """
 
     is_answer: bool
 
@@ -61,7 +63,7 @@ Header = DataHeader | ProgressHeader | ControlHeader | WithdrawalHeader
 
 
 def write_data_header(header: DataHeader) -> bytes:
-    """Header of a data message."""
+    """Return the header of a data message."""
     assert header.word >= 0 and header.anchor >= 0
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_DATA, header.dataflow) + _DATA.pack(
         header.connector, header.word, header.batch_kind, header.anchor
@@ -69,29 +71,29 @@ def write_data_header(header: DataHeader) -> bytes:
 
 
 def write_progress_header(header: ProgressHeader) -> bytes:
-    """Header of a progress message."""
+    """Return the header of a progress message."""
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_PROGRESS, header.dataflow)
 
 
 def write_control_header() -> bytes:
-    """Header of a control message."""
+    """Return the header of a control message."""
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_CONTROL, 0)
 
 
 def write_withdrawal_header(is_answer: bool) -> bytes:
-    """Header of a withdrawal, or of the answer to one: the whole message."""
+    """Return the header of a withdrawal, or of the answer to one: it is the whole message."""
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_WITHDRAWN if is_answer else _KIND_WITHDRAWAL, 0)
 
 
 def read_header(frame: memoryview | bytes, peer: int) -> Header:
-    """The header in `frame`; `PeerError` when it is not one."""
+    """Return the header in `frame`; raise `PeerError` if it is none."""
     size = len(frame)
     if size < _COMMON.size:
         raise PeerError(f"worker {peer} sent a header of {size} bytes; at least {_COMMON.size} are needed")
     magic, version, kind, dataflow = _COMMON.unpack_from(frame)
     if magic != _MAGIC:
         raise PeerError(
-            f"worker {peer} sent something that is no message of this system (it starts with "
+            f"worker {peer} sent a frame that is no message of this system (it starts with "
             f"{bytes(frame[:2])!r})"
         )
     if version != WIRE_VERSION:

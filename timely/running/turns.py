@@ -1,9 +1,9 @@
-"""Who has a turn, and in which order: the run queue of one dataflow on one worker.
+"""Turns: the run queue of one dataflow on one worker.
 
-An *actor* is a stage with its vertex, or a compiled loop. Those with work are *ready* and run in the order of
-their numbers, which is topological; compiled loops come last. Others wait beside them: *patient* ones until
-nothing is ready, or for some steps; those that *resume* until the next `run`; and those that have work for
-idle moments.
+An *actor* is a stage with its vertex, or a compiled loop. Actors with work are *ready* and run in the order
+of their numbers, which is topological; compiled loops come last. Others wait beside them: *patient* ones
+until nothing is ready, or for some steps; those that *resume* until the next `run`; and those that have
+work for idle moments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .stages.vertex_runner import VertexRunner
 __all__ = ["PATIENCE_STEPS", "Actor", "Turns"]
 
 PATIENCE_STEPS: Final = 16
-"""Steps in which patient vertices wait for others: an output of a loop then has a turn in 16 iterations."""
+"""Steps for which patient vertices wait for others: an output of a loop has one turn in 16 iterations
+then."""
 
 Actor: TypeAlias = VertexRunner | CompiledLoopRunner
 
@@ -31,18 +32,18 @@ class Turns:
 
     def __init__(self) -> None:
         self.actors: list[Actor] = []
-        """Who has the turns of each stage, and then the compiled loops: these have theirs last."""
+        """The actor of each stage, and then the compiled loops, which have their turns last."""
         self.ready: list[int] = []
-        self._turns: deque[int] = deque()  # stages that were left waiting
+        self._turns: deque[int] = deque()  # stages that the last `run` left waiting
         self.resumed: list[Actor] = []
-        self.patient: list[int] = []  # stages that wait until nothing is ready, and for how many steps
-        self._postponed = 0
+        self.patient: list[int] = []  # stages that wait until nothing is ready
+        self._postponed = 0  # steps for which they have waited
         self.has_failed = False
-        self.mergers: list[VertexRunner] = []  # those that have a use for idle moments
+        self.mergers: list[VertexRunner] = []  # runners whose vertices have a use for idle moments
         self.idle_runners: list[VertexRunner] = []
 
     def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
-        """A message waits for `target`."""
+        """Put a message into the inbox of `target`, and let it have a turn."""
         target.inbox.append((port, location, word, batch))
         if not target.is_queued:
             target.is_queued = True
@@ -58,14 +59,14 @@ class Turns:
             heapq.heappush(self.ready, runner.stage)
 
     def resume_later(self, runner: Actor) -> None:
-        """`runner` has more to do, in the next `run`: others come first, and so do sockets and progress."""
+        """Let `runner` go on in the next `run`: others come first, and so do sockets and progress."""
         self.resumed.append(runner)
 
     def run(self, activations: int) -> int:
-        """Activate up to `activations` vertices, topologically first ones first; returns how many ran.
+        """Activate up to `activations` vertices, topologically first ones first; return how many ran.
 
-        Who was left waiting by the last call has one turn before: what lies behind a loop that never rests is
-        not starved by it.
+        Actors that the last call left waiting have one turn first, so that a loop that never rests does not
+        starve the stages behind it.
         """
         if self.resumed:
             for runner in self.resumed.copy():
@@ -78,13 +79,13 @@ class Turns:
         ran = 0
         while ready and ran < activations:
             runner = runners[turns.popleft() if turns else heapq.heappop(ready)]
-            # One that has had its turn out of order is still listed: in that case it is not queued any more.
+            # An actor that has had its turn out of order is still listed, but not queued any more.
             if runner.is_queued:
                 self._activate(runner)
                 ran += 1
         if ready and not turns:
-            # Once each: who had a turn out of order and waits again is listed twice by now, and would be once
-            # more for each turn behind a loop that never rests.
+            # List each once: an actor that had a turn out of order and waits again is listed twice by now,
+            # and would be once more for each turn behind a loop that never rests.
             ready[:] = sorted({stage for stage in ready if runners[stage].is_queued})
             turns.extend(ready)
         if ran:
@@ -92,7 +93,7 @@ class Turns:
         return ran
 
     def _let_patient(self) -> None:
-        """Vertices that can wait have waited long enough."""
+        """Let patient vertices have their turn: they have waited long enough."""
         for stage in self.patient:
             heapq.heappush(self.ready, stage)
         self.patient.clear()
@@ -105,11 +106,11 @@ class Turns:
         self.wake(runner)
 
     def resume(self, stage: int) -> None:
-        """The same for a stage, or compiled loop, by its number."""
+        """Let a stage, or compiled loop, that asked for another turn have it, by its number."""
         self.let_resume(self.actors[stage])
 
     def activate(self, stage: int) -> None:
-        """Run one queued stage, whichever others would come before it."""
+        """Run one queued stage, also if others would come before it."""
         if stage in self.patient:
             self.patient.remove(stage)
         else:
@@ -128,7 +129,7 @@ class Turns:
             raise
 
     def idle(self) -> bool:
-        """One idle moment for the next vertex that wants it; returns whether any vertex wants another."""
+        """Give one idle moment to the next vertex that wants it; return True if any vertex wants another."""
         waiting = self.idle_runners
         while waiting:
             runner = waiting[-1]
@@ -142,7 +143,9 @@ class Turns:
         return False
 
     def rest(self) -> None:
-        """Nothing has happened for a while: idle moments may begin what does not pay earlier."""
+        """Tell vertices that nothing has happened for a while: in idle moments they may do work that does
+        not pay earlier.
+        """
         for runner in self.mergers:
             try:
                 if runner.vertex is not None:
@@ -153,14 +156,14 @@ class Turns:
         self.idle_runners = self.mergers.copy()
 
     def compared(self) -> object:
-        """All that decides what it will do; who the actors are, the dataflow compares."""
+        """Return all that decides what it will do; the dataflow compares the actors."""
         return (
             (sorted(self.ready), self._turns, sorted(self.patient), self._postponed, self.has_failed),
             [sorted(runner.stage for runner in listed) for listed in (self.resumed, self.idle_runners)],
         )
 
     def drop(self) -> None:
-        """Nobody has a turn any more: give back what is kept."""
+        """Drop everything: nobody has a turn any more."""
         for listed in (self.actors, self.mergers, self.idle_runners, self.resumed):
             listed.clear()
         for waiting in (self.ready, self.patient, self._turns):

@@ -1,1 +1,1 @@
-"""What only checks a running worker: nothing here is on the way of a row unless progress is checked."""
+"""Checks of a running worker: rows pass nothing here unless progress is checked."""

@@ -1,20 +1,20 @@
-"""What can a worker do next? The parts of its step, each with a name.
+"""Actions: the parts of a worker's step, each with a name.
 
     Receive    take the next message of one other worker, and handle it
     Resume     let a vertex that asked for another turn have it
     Activate   run one vertex that has work: it consumes everything that is ready
-    Publish    apply the own changes of counts, and tell them to all others in one piece
+    Publish    apply the own changes of counts, and send them to all others in one piece
     Notify     find the notifications that have become due
     Idle       let one vertex do a little of the work that may wait
 
 `Worker.enabled` lists the actions that a worker could perform now, `Worker.perform` performs one.
-`Worker.step` performs them in bulk and in the order that is quickest: receive all, resume all, run vertices
-topologically, publish, notify; what each action does is in one place for both. So whoever chooses actions one
-by one, a checker that tries all orders (`tests/reference/explorer.py`) or a test that draws them at random,
-runs the code that runs in production.
+`Worker.step` performs them in bulk and in the quickest order: receive all, resume all, run vertices
+topologically, publish, notify. Both use the same code for each action. So a checker that tries all orders
+(`tests/reference/explorer.py`), or a test that draws actions at random, runs the code that runs in
+production.
 
-An action happens as a whole. Two of different workers can be exchanged without a difference, because all that
-one worker has of another is what waits on the way between them.
+An action happens as a whole. Two actions of different workers can be exchanged without a difference, because
+the only state that two workers share is the messages on the way between them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Activate:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Apply the changes of counts since the last time, and tell them to all other workers."""
+    """Apply the changes of counts since the last time, and send them to all other workers."""
 
     dataflow: int
 
@@ -88,17 +88,19 @@ class Idle:
 
 
 Action: TypeAlias = Receive | Resume | Activate | Publish | Notify | Idle
-"""Something that a worker does, as a whole."""
+"""One action of a worker, which happens as a whole."""
 
 
 @runtime_checkable
 class OneByOne(Protocol):
-    """A transport that hands over single messages, as `Receive` wants them. Sockets give what has come."""
+    """A transport that hands over single messages, as `Receive` needs them. Sockets hand over all that
+    came.
+    """
 
     def heard(self) -> list[int]:
-        """The peers of which a message waits, ascending."""
+        """Return the peers from which a message waits, ascending."""
         ...
 
     def recv_one(self, peer: int) -> list[memoryview]:
-        """The oldest message of a peer of which one waits."""
+        """Return the oldest message of a peer. Requires: one waits."""
         ...

@@ -1,20 +1,20 @@
-"""One worker, checking itself: what of progress tracking can be judged without knowing the others?
+"""A worker checks itself: the predicates of progress tracking that it can judge without knowing the others.
 
-Switched on by `--check-progress`, `timely.connect(check_progress=True)` or NAIAD_CHECK_PROGRESS=1. Then each
-dataflow of the worker has a `ProgressChecker`, which is told what happens and evaluates, by the labels of
+`--check-progress`, `timely.connect(check_progress=True)` or NAIAD_CHECK_PROGRESS=1 switch it on. Then each
+dataflow of the worker has a `ProgressChecker`, which hears of each event and evaluates, by the labels of
 `progress/checking/predicates.py`:
 
-    A2, B4   what the worker is about to tell is upright, and justified by what it owns
-    B2       the worker's share of it: what it owns by looking is what it has counted, with what has come from
-             others, without what has gone to them
-    B9       what a peer tells comes at or after something that this worker believes outstanding
+    A2, B4   the changes that the worker is about to send are upright, and justified by what it owns
+    B2       the worker's share of it: what it owns, by looking, is what it has counted, plus messages that
+             came from others, minus messages that went to them
+    B9       changes from a peer come at or after something that this worker believes outstanding
     B6, S3   of its view: no negative count without a positive one before it, and nothing comes back
-    E1, C4   its tracker counts what it was given, and `Tracker.check_invariants`
+    E1, C4   its tracker counts the changes that it got, and `Tracker.check_invariants`
     E2       its consequence: a message arrives only at times that its port's frontier has not passed
     due      a notification is delivered only when its time is complete at all inputs
 
-Checking costs O(outstanding²) in Python after each step: for looking into a suspicion, and for tests. What
-takes all workers to see is in `monitor.py`.
+Checking costs O(outstanding²) in Python after each step: it is for suspicions, and for tests. `monitor.py`
+checks predicates that need all workers.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _RECENT_EVENTS = 8
 
 
 def is_switched_on() -> bool:
-    """Whether the environment asks every worker to check itself."""
+    """Return True if the environment asks every worker to check itself."""
     return os.environ.get(SWITCH) == "1"
 
 
 class ProgressChecker:
-    """Checks one dataflow on one worker, which begins at `epoch`; made before anything of it has happened.
+    """Checks one dataflow on one worker, which begins at `epoch`; make it before the first event.
 
     Every method raises `InternalError`, which names predicate, worker, pointstamps and the last events.
     """
@@ -70,26 +70,28 @@ class ProgressChecker:
         self._events: deque[tuple[str, Sequence[Pointstamp]]] = deque(maxlen=_RECENT_EVENTS)
 
     def on_step_done(self, changes: Sequence[Change]) -> None:
-        """The worker has applied its own changes and is about to tell them."""
-        told = self._by_point(changes)
-        self._note("told", told)
+        """Check changes that the worker has applied and is about to send."""
+        sent = self._by_point(changes)
+        self._note("told", sent)
         instance, order = self._instance, self._order
         caps = owned(instance)
-        self._require("A2", not_upright(told, order, retained_rights(caps, told, len(instance.runners))))
-        self._require("B4", unjustified(caps, told, order))
-        self._owned = total(self._owned, told)
+        self._require("A2", not_upright(sent, order, retained_rights(caps, sent, len(instance.runners))))
+        self._require("B4", unjustified(caps, sent, order))
+        self._owned = total(self._owned, sent)
         self._require("B2, own share", unaccounted(caps, self._owned, {}))
-        self._check_view(told)
+        self._check_view(sent)
 
     def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
-        """The worker has applied what a peer has told."""
+        """Check changes from a peer that the worker has applied."""
         heard = self._by_point(changes)
         self._note(f"worker {peer} told", heard)
         self._require("B9", unheralded(heard, self._view, self._order))
         self._check_view(heard)
 
     def on_data(self, connector: int, word: int) -> None:
-        """A message has arrived from another worker; `word` counts from epoch 0, as all that is kept here."""
+        """Check a message that has arrived from another worker; `word` counts from epoch 0, as all words
+        here.
+        """
         arrived = self._instance.connectors[connector]
         point = (arrived.location, word)
         self._note("a message came in at", [point])
@@ -98,13 +100,13 @@ class ProgressChecker:
             self._require("E2", [point])
 
     def on_sent(self, connector: int, word: int) -> None:
-        """A message has left for another worker."""
+        """Note a message that has left for another worker."""
         point = (self._instance.connectors[connector].location, word)
         self._note("a message went out at", [point])
         self._owned = total(self._owned, {point: -1})
 
     def on_notify(self, stage: int, word: int) -> None:
-        """A notification is about to be delivered."""
+        """Check a notification that is about to be delivered."""
         runner = self._instance.runners[stage]
         point = stage, word + self._base
         self._note("on_notify", [point])
@@ -123,14 +125,14 @@ class ProgressChecker:
         self._view = after
 
     def _is_open(self, runner: VertexRunner, port: int, word: int) -> bool:
-        """Whether the frontier of a port has not passed a time."""
+        """Return True if the frontier of a port has not passed a time."""
         shape, unpack = runner.code.shape, runner.code.unpack
         time = self._instance.frozen.codes[runner.stage].unpack_wide(word)
         return any(shape.less_equal(unpack(int(front)), time) for front in runner.frontier(port))
 
     @property
     def _base(self) -> int:
-        """What makes words of now count from epoch 0."""
+        """The difference between words that count from epoch 0 and those of now."""
         return self._instance.anchor.epoch << self._instance.frozen.layout.shifts[0]
 
     def _by_point(self, changes: Sequence[Change]) -> dict[Pointstamp, int]:

@@ -1,17 +1,17 @@
-"""A state as a value: what can be compared and looked up, of objects that change.
+"""A state as a value, which can be compared and looked up, although the objects change.
 
-`comparable` goes through an object and all that it holds, and makes one value of it that does not change any
-more. Two values are equal if the objects will do the same from here on, as far as can be told by looking:
+`comparable` goes through an object and all that it holds, and makes one value of it that never changes. Two
+values are equal if the objects will do the same from here on, as far as looking can tell:
 
     lists, dictionaries     in their order, which a loop over them would see
     sets                    without order
     arrays                  by type, shape and contents
     functions, classes      by identity: for copies of one worker, not for two that were built apart
     values of C             such as a schema of Arrow: as they compare themselves, if they are hashable
-    other objects           by class and attributes; or, where the class has a method `compared`, by what that
-                            returns: without what follows from the rest or is only told to people
+    other objects           by class and attributes; or, if the class has a method `compared`, by its result,
+                            which leaves out what follows from the rest or only people read
 
-What it cannot tell: whether two equal parts are one object. Objects that refer to themselves are allowed.
+It cannot tell whether two equal parts are one object. Objects may refer to themselves.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ _BY_IDENTITY = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 @runtime_checkable
 class Compared(Protocol):
-    """An object that says itself what of it counts."""
+    """An object that says itself which of its state counts."""
 
     def compared(self) -> object:
-        """All that decides what it will do, and nothing else."""
+        """Return all that decides what it will do, and nothing else."""
         ...
 
 
 def comparable(value: object) -> Hashable:
-    """`value` as it is now; `MisuseError` if it holds something that has no attributes to look at."""
+    """Return the state of `value` as it is now; raise `MisuseError` if it holds an object without
+    attributes to look at.
+    """
     return _comparable(value, {})
 
 
-def _comparable(value: object, known: dict[int, tuple[object, Hashable]]) -> Hashable:
+def _comparable(value: object, seen: dict[int, tuple[object, Hashable]]) -> Hashable:
     if type(value) in _AS_THEY_ARE:
         return value
     if isinstance(value, bool | float | np.generic):
@@ -58,14 +60,13 @@ def _comparable(value: object, known: dict[int, tuple[object, Hashable]]) -> Has
         return value.dtype.str, value.shape, value.tobytes()
     if _is_a_value_of_c(value):
         return value
-    if id(value) in known:
-        return known[id(value)][1]
-    # The object is kept, so that its number is not given to another; and stands for itself where it is met
-    # again on the way down.
-    known[id(value)] = value, (type(value), "again")
-    made = (type(value), *(_comparable(part, known) for part in _parts(value)))
-    result: Hashable = (type(value), frozenset(made[1:])) if isinstance(value, set | frozenset) else made
-    known[id(value)] = value, result
+    if id(value) in seen:
+        return seen[id(value)][1]
+    # Keep the object, so that no other gets its id. It stands for itself if it comes again on the way down.
+    seen[id(value)] = value, (type(value), "again")
+    parts = (type(value), *(_comparable(part, seen) for part in _parts(value)))
+    result: Hashable = (type(value), frozenset(parts[1:])) if isinstance(value, set | frozenset) else parts
+    seen[id(value)] = value, result
     return result
 
 
@@ -102,18 +103,18 @@ def _attributes(value: object) -> Iterator[object]:
 
 
 def _slots(value: object) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
-        found += [slots] if isinstance(slots, str) else slots
-    return [name for name in found if name not in ("__dict__", "__weakref__")]
+        names += [slots] if isinstance(slots, str) else slots
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
 def _is_a_value_of_c(value: object) -> bool:
-    """Whether there are no attributes to look at, but an equality of its own that fits a hash."""
+    """Return True if it has no attributes to look at, but an equality of its own that fits a hash."""
     kind = type(value)
     if isinstance(value, tuple):
-        return False  # a named one: what is in it has attributes
+        return False  # a named tuple: its parts may have attributes
     if kind.__module__ == "builtins" or kind.__eq__ is object.__eq__ or kind.__hash__ is None:
         return False
     return not hasattr(value, "__dict__") and not _slots(value)

@@ -1,9 +1,9 @@
 """What is outstanding on a worker, by looking.
 
-Nothing here trusts a count: messages are found in inboxes, rights where they are kept. So what
-was counted can be held against it (`progress/checking/predicates.py`, whose letters these functions carry).
-To be called between activations: while a vertex runs, what it consumes is neither in its inbox nor counted
-off. Words are wide, and count from epoch 0 (`progress/times/anchor.py`): workers are compared.
+Nothing here trusts a count: it finds messages in inboxes, and rights where they are kept. So counts can be
+compared with it (`progress/checking/predicates.py`, whose letters these functions carry). Call it between
+activations: while a vertex runs, the messages that it consumes are neither in its inbox nor counted off.
+Words are wide, and count from epoch 0 (`progress/times/anchor.py`), so that workers can be compared.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["counted", "first_epochs", "owned", "view"]
 
 
 def first_epochs(frozen: FrozenDataflow, epoch: int = 0) -> list[Pointstamp]:
-    """What every worker owns before it has done anything: the first epoch of each input, import and
+    """Return what every worker owns before it has done anything: the first epoch of each input, import and
     constant.
     """
     return [(stage, frozen.codes[stage].pack_wide((epoch,))) for stage in frozen.open_stages]
 
 
 def owned(instance: Instance) -> Counts:
-    """caps[p]: messages that wait in inboxes, notifications asked for, holds, open epochs."""
+    """Return caps[p]: messages that wait in inboxes, requested notifications, holds, open epochs."""
     stages = instance.frozen.stage_of
     declared = instance.frozen.inputs
     opened: list[tuple[int, int | None]] = []
@@ -40,23 +40,23 @@ def owned(instance: Instance) -> Counts:
     for constant, entering in zip(instance.frozen.constants, instance.constants, strict=True):
         opened.append((stages[constant.stage], entering.held_epoch))
     codes = instance.frozen.codes
-    found = [(stage, codes[stage].pack_wide((epoch,))) for stage, epoch in opened if epoch is not None]
+    points = [(stage, codes[stage].pack_wide((epoch,))) for stage, epoch in opened if epoch is not None]
     base = instance.anchor.epoch << instance.frozen.layout.shifts[0]
     for runner in instance.runners:
-        found += [(location, word + base) for _, location, word, _ in runner.inbox]
-        found += [(runner.stage, word + base) for word in runner.requested]
+        points += [(location, word + base) for _, location, word, _ in runner.inbox]
+        points += [(runner.stage, word + base) for word in runner.requested]
         for word, count in runner.held_words().items():
-            found += [(runner.stage, word + base)] * count
-    return counted([*found, *instance.late_words()])
+            points += [(runner.stage, word + base)] * count
+    return counted([*points, *instance.late_words()])
 
 
 def view(instance: Instance) -> Counts:
-    """glob[q]: the occurrence counts that the worker knows of."""
+    """Return glob[q]: the occurrence counts that the worker knows of."""
     return {(location, word): count for location, word, count in instance.pointstamps()}
 
 
 def counted(points: Sequence[Pointstamp]) -> dict[Pointstamp, int]:
-    """How often each occurs."""
+    """Return how often each pointstamp occurs."""
     result: dict[Pointstamp, int] = {}
     for point in points:
         result[point] = result.get(point, 0) + 1

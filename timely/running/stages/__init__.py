@@ -1,1 +1,1 @@
-"""What a dataflow consists of on a worker: runners of stages, connectors between them, compiled loops."""
+"""The parts of a dataflow on a worker: runners of stages, connectors between them, compiled loops."""

@@ -1,36 +1,37 @@
 """A compiled loop on a worker: the one stage that progress tracking sees in place of all stages of a loop.
 
-The runner holds the first epoch in which anything of the loop is outstanding, by what stands for a message on
-each connector that leaves it. Nothing is counted within the loop, so the frontiers of its ports, as the
-tracker has them, are those of what is outside: as soon as they are past an epoch, the loop may finish it.
-A vertex of it sees as frontier the earlier of that and of what the runner holds.
+The runner holds the first epoch in which anything of the loop is outstanding: it counts a hold, like a
+message, on each connector that leaves the loop. Nothing is counted within the loop. So the frontiers of its
+ports, as the tracker has them, are about rows outside only: as soon as they are past an epoch, the loop may
+finish it. A vertex of the loop sees as its frontier the earlier of that and of the epoch that the runner
+holds.
 
-Closed epochs are done in spans. A lone worker closes what its inputs can add to no more, and the loop does
-all of it; `Ahead` lets rows and the end of their epoch be one turn.
+Closed epochs are done in spans. A lone worker closes the epochs to which its inputs can add no more rows, and
+the loop does all of them; `Ahead` lets rows and the end of their epoch be one turn.
 
-Several workers go in step. Rows that belong to another worker leave in the middle of an iteration, and
-progress tracking does not hear of it. In its place workers send one another *round messages*: each sends its
-vote of round n to every other one, with all rows that it has for it, and goes on once it has heard round n of
+Several workers go in step. Rows for another worker leave in the middle of an iteration, and progress
+tracking does not hear of them. In its place workers send one another *round messages*: each sends its vote
+of round n to every other one, with all rows that it has for it, and goes on once it has heard round n from
 all. Then all of them know the same:
 
-    bounds differ     they vote again with the largest of them, which is known to be closed
+    bounds differ     they vote again with the largest bound, which is known to be closed
     rows have left    that no barrier waits for: each passes them on, as far as that goes without a barrier
-    a barrier waits   each opens the one that comes first with any of them, if something waits for it there
+    a barrier waits   each opens the first barrier of all votes, if rows wait for it there
     none does         the epochs before the bound are done, with all workers: the span has ended
 
-A span begins where a worker's view says that more epochs are closed than are done, or where another one's
-first vote says so. A view is never ahead of the truth, so what any knows to be closed is closed for all.
+A span begins when a worker's view says that more epochs are closed than are done, or when the first vote of
+another worker says so. A view is never ahead of the truth, so an epoch that any worker knows to be closed is
+closed for all.
 
-Between two spans each worker holds the first epoch that is not done. In a span it holds the first epoch that
-was outstanding with any worker in the last round: no row is earlier, with whomever it is, and none will be.
-It holds from the beginning on, when all views are the same, and never begins to: a right that is made of
-nothing might come too late. A lone worker holds an epoch only while something of it is outstanding in the
-loop: no other view can come too late, and most changes then come and go without a hold.
+Between two spans each worker holds the first epoch that is not done. In a span it holds the first epoch
+that was outstanding with any worker in the last round: no row of any worker is earlier, and none will be.
+It holds from the beginning on, when all views are the same, and never begins to hold later: a right that is
+made of nothing might come too late. A lone worker holds an epoch only while something of it is outstanding
+in the loop: no other view can come too late, and most changes then come and go without a hold.
 
-An iteration is over when its round is heard: rows travel with the vote, so whoever has heard all votes has
-all rows that were sent before them; and what a barrier waits for is sent by barriers that come before it,
-with whichever worker, and by rows that are passed on until none is on its way. The argument is in decision
-0029.
+An iteration is over when its round is heard: rows travel with the vote, so a worker that has heard all votes
+has all rows that were sent before them. Rows for which a barrier waits are sent by earlier barriers, of any
+worker, and by rows that are passed on until none is on its way. The argument is in decision 0029.
 """
 
 from __future__ import annotations
@@ -60,18 +61,17 @@ from .vertex_runner import Ahead, VertexRunner
 __all__ = ["HOLD", "CompiledLoopRunner", "LoopScope"]
 
 HOLD: Final = 1 << 32
-"""Occurrence count of one hold where there are peers. Larger than the number of messages that can be in
+"""Occurrence count of one hold if there are peers. Larger than the number of messages that can be in
 flight, so no receipt can cancel it.
 
-With 1 a receiver that takes up a message before it hears that it was sent would take the hold of the sender
-away in its own view, and go on past an epoch in which more may come.
-"""
+With 1 a receiver that takes up a message before it hears that it was sent would cancel the hold of the sender
+in its own view, and go on past an epoch in which more rows may come."""
 
 _CALLS_MAX: Final = 16
-"""How often the loop goes on by itself before others have their turn."""
+"""How often the loop goes on by itself before other stages have their turn."""
 
 _ROUND: Final = -1
-"""In the place of a location, of round messages, which are counted nowhere."""
+"""Stands for the location of round messages, which are counted nowhere."""
 
 _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
@@ -84,9 +84,9 @@ class LoopScope(NamedTuple):
 
 
 class CompiledLoopRunner:
-    """Runs one worker's share of a compiled loop; to its vertices it is what the dataflow is to others.
+    """Runs one worker's share of a compiled loop; its vertices see it in the place of the dataflow.
 
-    Epochs are absolute here; words are the loop's.
+    Epochs are absolute here; words are those of the loop.
     """
 
     requested: Final[frozenset[int]] = frozenset()
@@ -98,7 +98,7 @@ class CompiledLoopRunner:
 
     def __init__(
         self,
-        place: LoopSurroundings[CompiledLoopRunner],
+        dataflow: LoopSurroundings[CompiledLoopRunner],
         number: int,
         scope: LoopScope,
         loop: CompiledLoop,
@@ -106,10 +106,10 @@ class CompiledLoopRunner:
         ports: dict[int, tuple[int, int]],
         leaving: Sequence[Connector],
     ) -> None:
-        """Run `loop`. `number`: its index among those that have turns. `ports`: for each location by which
-        something comes in, its stage and port.
+        """Run `loop`. `number`: its index among the actors of `Turns`. `ports`: for each location by which
+        rows come in, its stage and port.
         """
-        self._place = place
+        self._dataflow = dataflow
         self._name, layout = scope
         self._limit = layout.limit
         self._shift = layout.shifts[0]
@@ -117,21 +117,22 @@ class CompiledLoopRunner:
         self._members = {runner.stage: runner for runner in members}
         self._ports = ports
         self._leaving = leaving
-        self._is_alone = place.workers == 1
+        self._is_alone = dataflow.workers == 1
         self._watched = [port for runner in members for port in runner.ports]
         by_stage = {runner.stage: runner.ports for runner in members}
         self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
         self._entries_ended = 0
-        """How many of these had ended when `_closed` was found."""
+        """The number of entries that had ended when `_closed` was computed."""
         self._held: int | None = None
         self._done = 0
-        """All epochs before it are done, with all workers."""
+        """All epochs before this one are done, with all workers."""
         self._span: int | None = None
         """The bound of the span that is under way."""
         self._closed: int | None = None
-        """The first epoch that the tracker does not know to be closed; None: ask it."""
+        """The first epoch that the tracker does not know to be closed; None: not computed yet."""
         self._ended_outside: set[int] | None = None
-        """The ports at which nothing comes in any more, as the tracker knows them; None: ask it."""
+        """The ports at which no rows come in any more, as far as the tracker knows; None: not computed
+        yet."""
         self._upstream: frozenset[int] = frozenset()
         self._ahead: Ahead | None = None
         self.is_ahead = False
@@ -144,17 +145,17 @@ class CompiledLoopRunner:
         self._vote: Vote | None = None
         """Its last vote in the span that is under way."""
         self._heard: dict[int, list[Batch]] = {}
-        """By number of their round, messages of others that are not taken up yet."""
+        """Messages of others that are not taken up yet, by number of their round."""
         self._calls_left = 0
         self._voted_ended: set[int] = set()
-        """The ports at which nothing came in any more at its last vote."""
+        """The ports at which no rows came in any more at its last vote."""
         self.stage = number
         self.inbox: list[tuple[int, int, int, Batch]] = []
         self.is_queued = False
         self.has_frontier_news = False
         self.wants_resume = False
         self.may_resume = False
-        self.tracker = self  # of its vertices: it answers `frontier`
+        self.tracker = self  # for its vertices, which call its method `frontier`
         self.recheck: set[int] = set()
 
     @property
@@ -163,21 +164,21 @@ class CompiledLoopRunner:
         return list(self._members)
 
     def title(self) -> str:
-        """Return its name, or the name of the stage that it is at, as errors say it."""
+        """Return its name, or the name of the stage that it is working on, as errors say it."""
         at = self.loop.at
         if at is not None:
             return self._members[at].title()
-        return f"the loop {self._name!r} (worker {self._place.worker} of {self._place.workers})"
+        return f"the loop {self._name!r} (worker {self._dataflow.worker} of {self._dataflow.workers})"
 
     @property
     def site(self) -> str:
-        """Where it was built, as errors say it."""
+        """The place in the program where it was built, as errors say it."""
         at = self.loop.at
         return self._members[self.stages[0] if at is None else at].site
 
     def follow(self, upstream: frozenset[int], sources: Sequence[VertexRunner]) -> None:
-        """Something may come in from `upstream` locations. If all of it comes from `sources`, which stand for
-        inputs, a lone worker looks how far these are.
+        """Note that rows may come in from `upstream` locations. If they come only from `sources`, which
+        stand for inputs, a lone worker looks how far these are.
         """
         self._upstream = upstream
         if sources and self._is_alone:
@@ -186,18 +187,18 @@ class CompiledLoopRunner:
                 source.followers.append(self)
 
     def begin(self, epoch: int) -> list[Change]:
-        """Begin at an epoch; return what all workers hold from then on, for each of them."""
+        """Begin at an epoch; return the changes that count the holds of all workers from then on."""
         self._done = epoch
         if self._is_alone:
             return []
         self._held = self._word(epoch)
-        workers = self._place.workers
+        workers = self._dataflow.workers
         return [
             (connector.location, self._held + connector.add, workers * HOLD) for connector in self._leaving
         ]
 
     def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
-        """Check a batch as the vertex does that has it in the end."""
+        """Check a batch as the vertex does that will get it."""
         stage, port = self._ports[location]
         self._members[stage].check_arrived(location, port, batch, peer)
 
@@ -207,7 +208,7 @@ class CompiledLoopRunner:
         return self
 
     def check(self, batch: Batch, peer: int) -> None:
-        """Raise `PeerError` unless a round message has come; `hear` checks its rows."""
+        """Raise `PeerError` if a batch is no round message; `hear` checks its rows."""
         if self.loop.message_kind != batch.KIND:
             raise PeerError(
                 f"worker {peer} sent a {type(batch).__name__} in the place of a round message of a loop"
@@ -217,7 +218,7 @@ class CompiledLoopRunner:
         """Do nothing: no function routes the records of a round message."""
 
     def activate(self) -> None:
-        """Take in what has come, and finish what can be finished."""
+        """Take in batches that have come, and finish the epochs that can be finished."""
         if self.has_frontier_news:
             self._closed = None
         self.has_frontier_news = self.may_resume = self.wants_resume = False
@@ -237,36 +238,36 @@ class CompiledLoopRunner:
                 self.loop.pass_on()
             while self._advance_in_round():
                 pass
-        count = self._place.count
+        count = self._dataflow.count
         for _, location, word, _ in inbox:
             if location != _ROUND:
                 count(location, word, -1)
 
-    # What is closed, held and ended.
+    # Epochs that are closed or held, and ports that have ended.
 
     def _closed_before(self) -> int:
-        """Return the first epoch in which something may still come in, in this worker's view.
+        """Return the first epoch in which rows may still come in, in this worker's view.
 
-        A lone worker sees it by what inputs that lead here have counted, which progress tracking hears only
-        after this: what an input has let in is here before its epoch goes on. So rows and the end of their
-        epoch are one turn.
+        A lone worker reads it from the inputs that lead here, before progress tracking hears of it: rows
+        that an input has let in are here before its epoch goes on. So rows and the end of their epoch are
+        one turn.
         """
         ahead = self._ahead
         if ahead is not None and not self.is_ahead:
             ahead.look()
-            self.is_ahead = ahead.are_open  # else it is to hear which ports have ended
+            self.is_ahead = ahead.are_open  # else it has to hear which ports have ended
         if not self.is_ahead:
-            closed = self._closed_as_told()
+            closed = self._closed_as_tracked()
             if ahead is None or ahead.first is None:
                 return closed
-            return max(closed, self._place.anchor.epoch + (ahead.first >> self._shift))
+            return max(closed, self._dataflow.anchor.epoch + (ahead.first >> self._shift))
         assert ahead is not None and ahead.first is not None
-        return self._place.anchor.epoch + (ahead.first >> self._shift)
+        return self._dataflow.anchor.epoch + (ahead.first >> self._shift)
 
-    def _closed_as_told(self) -> int:
-        """Return the same as progress tracking has it."""
+    def _closed_as_tracked(self) -> int:
+        """Return the first epoch in which rows may still come in, as progress tracking knows it."""
         if self._closed is None:
-            tracker, far = self._place.tracker, self._place.far
+            tracker, far = self._dataflow.tracker, self._dataflow.far
             words = [word for port in self._entries if (word := tracker.first(port)) is not None]
             ended = len(self._entries) - len(words)
             if ended != self._entries_ended:
@@ -276,39 +277,39 @@ class CompiledLoopRunner:
                 return FOREVER
             near = min(words)
             ahead = near >> self._shift if near < far.stand_in else far.first_epoch_among(self._upstream)
-            assert ahead is not None, "what stands for something far does so for one upstream"
-            self._closed = self._place.anchor.epoch + ahead
+            assert ahead is not None, "a stand-in for something far stands for something upstream"
+            self._closed = self._dataflow.anchor.epoch + ahead
         return self._closed
 
     def _ports_ended(self) -> set[int]:
-        """Return the ports at which nothing comes in any more, in this worker's view."""
+        """Return the ports at which no rows come in any more, in this worker's view."""
         if not self.is_ahead:
-            self._closed_as_told()  # it forgets them if more entries have ended
+            self._closed_as_tracked()  # it resets them if more entries have ended
         if self._ended_outside is None:
-            tracker = self._place.tracker
+            tracker = self._dataflow.tracker
             self._ended_outside = {port for port in self._watched if tracker.first(port) is None}
         return self._ended_outside
 
     def _word(self, epoch: int) -> int:
         """Return the first word of an epoch, perhaps a wide one."""
-        return max(0, epoch - self._place.anchor.epoch) << self._shift
+        return max(0, epoch - self._dataflow.anchor.epoch) << self._shift
 
     def _close(self, bound: int) -> bool:
-        """Close the epochs before the bound, for the span that is under way or begins; return whether there
+        """Close the epochs before the bound, for the span that is under way or begins. Return True if there
         may be anything to do in it.
         """
         self._span = bound
-        anchor, shift, limit = self._place.anchor.epoch, self._shift, self._limit
+        anchor, shift, limit = self._dataflow.anchor.epoch, self._shift, self._limit
         start = (self._done - anchor) << shift if self._done > anchor else 0
         end = (bound - anchor) << shift if bound > anchor else 0
         return self.loop.close(start if start < limit else limit, end if end < limit else limit)
 
     def _hold(self, word: int | None) -> None:
-        """Hold the epoch of a word, perhaps a wide one, in the place of the last one; None: hold none."""
+        """Hold the epoch of a word, perhaps a wide one, instead of the last one; None: hold none."""
         held = self._held
         if word == held:
             return
-        count, times = self._place.count, 1 if self._is_alone else HOLD
+        count, times = self._dataflow.count, 1 if self._is_alone else HOLD
         for connector in self._leaving:
             if word is not None:
                 count(connector.location, word + connector.add, times)
@@ -317,7 +318,7 @@ class CompiledLoopRunner:
         self._held = word
 
     def _look(self, since: int, ended: set[int]) -> None:
-        """Vertices see the frontier `since` from now on, and none at ports in `ended`."""
+        """Show vertices the frontier `since` from now on, and an empty one at ports in `ended`."""
         self._since = since
         has_ended = ended != self._ended
         self._ended = ended
@@ -327,7 +328,7 @@ class CompiledLoopRunner:
     # A lone worker.
 
     def _advance_alone(self, inbox: Sequence[tuple[int, int, int, Batch]]) -> None:
-        """Do all closed epochs, or go on with it."""
+        """Do all closed epochs, or go on with a span."""
         loop, bound = self.loop, self._closed_before()
         if self._span is None and bound <= self._done:
             if inbox and not loop.rests():
@@ -335,7 +336,7 @@ class CompiledLoopRunner:
                 loop.send()
             elif self.is_ahead or self._ended_outside is not None:
                 if inbox:
-                    # What has only come in closes nothing: it waits, and no row is earlier than its message.
+                    # Rows that have come close no epoch: they wait. No row is earlier than its message.
                     shift = self._shift
                     earliest = min([word for _, _, word, _ in inbox]) >> shift << shift
                     if self._held is None or earliest < self._held:
@@ -344,29 +345,31 @@ class CompiledLoopRunner:
         while self._span is not None or bound > self._done:
             if (self._span is not None or self._close(bound)) and not loop.run():
                 self.wants_resume = True
-                self._place.resume_later(self)
+                self._dataflow.resume_later(self)
                 break
             assert self._span is not None
             self._done, self._span = self._span, None
         first = loop.first()
-        done, anchor = self._done if self._span is None else self._span, self._place.anchor.epoch
+        done, anchor = self._done if self._span is None else self._span, self._dataflow.anchor.epoch
         since = (done - anchor) << self._shift if done > anchor else 0
         if since > self._limit:
             since = self._limit
         if first is not None:
-            # Rows that are still here may go on to ports at which nothing comes in from outside.
+            # Rows that are still here may go on to ports at which no rows come in from outside.
             self._since = first if first < since else since
         elif self._ended_outside is not self._ended:
             self._look(since, self._ports_ended())
         else:
-            self._since = since  # as mostly
+            self._since = since  # Fast path.
         if first != self._held:
             self._hold(first)
 
     # Workers with peers.
 
     def _advance_in_round(self) -> bool:
-        """Begin a span, or take up a round of all; return False if there is nothing to do but wait."""
+        """Begin a span, or take up a round of all workers; return False if there is nothing to do but
+        wait.
+        """
         loop = self.loop
         if self._vote is None:
             bound = self._closed_before()
@@ -375,19 +378,19 @@ class CompiledLoopRunner:
             if bound <= self._done:
                 return False
             self._close(bound)
-            # A message that is here already has left the memory in which the loop itself would hear it.
+            # If a message is here already, it has left the memory where the loop itself would hear it.
             went_on = None if self._heard else self._go_by_itself(self._before(bound), begins=True)
             if went_on is None:
                 loop.pass_on()
                 self._send_vote(bound)
             return went_on is not False
-        if len(self._heard.get(self._vote.number, [])) < self._place.workers - 1:
+        if len(self._heard.get(self._vote.number, [])) < self._dataflow.workers - 1:
             return not self._heard and bool(self._go_by_itself(self._vote))
         self._take_up(self._vote, self._heard.pop(self._vote.number))
         return True
 
     def _take_up(self, own: Vote, messages: list[Batch]) -> None:
-        """All have voted in this round: do what follows."""
+        """Do what follows from a round in which all have voted."""
         loop = self.loop
         every = [own, *(loop.vote_in(message) for message in messages)]
         for message in sorted(messages, key=lambda message: loop.vote_in(message).worker):
@@ -404,14 +407,16 @@ class CompiledLoopRunner:
         self._send_vote(bound)
 
     def _before(self, bound: int) -> Vote:
-        """Return what stands before the first vote of a span: nobody has sent it, and nobody answers it."""
-        return Vote(self._place.worker, self._round - 1, bound, bound, -1, 0, False, False, b"")
+        """Return a vote to stand before the first one of a span: nobody has sent it, and nobody answers
+        it.
+        """
+        return Vote(self._dataflow.worker, self._round - 1, bound, bound, -1, 0, False, False, b"")
 
     def _go_by_itself(self, vote: Vote, begins: bool = False) -> bool | None:
-        """Let the loop go on from round to round, or begin with the first; return False if there is nothing
-        to do but wait, and None if it cannot.
+        """Let the loop go on from round to round by itself, or begin with the first. Return False if there is
+        nothing to do but wait, and None if it cannot go on by itself.
         """
-        lender = self._place.lender
+        lender = self._dataflow.lender
         lent = lender.lend() if self._calls_left else None
         if lent is None:
             return None
@@ -434,43 +439,45 @@ class CompiledLoopRunner:
         return result.stop is not Stop.WAITS
 
     def _round_input(self, lent: Lent, vote: Vote, ended: set[int], begins: bool = False) -> RoundInput:
-        """Return what the loop needs for that."""
+        """Return the input with which the loop goes on by itself."""
         assert self._held is not None
-        # What words cannot say nobody has rows of.
-        word, anchor = min(self._held, self._limit), self._place.anchor.epoch
-        header = DataHeader(self._place.index, self.way, word, self.loop.message_kind, anchor)
+        # No worker has rows of epochs that words cannot hold.
+        word, anchor = min(self._held, self._limit), self._dataflow.anchor.epoch
+        header = DataHeader(self._dataflow.index, self.way, word, self.loop.message_kind, anchor)
         return RoundInput(lent, vote, write_data_header(header), word, anchor, self._bytes_of(ended), begins)
 
     def _bytes_of(self, ended: set[int]) -> bytes:
         return bytes(port in ended for port in self._watched)
 
     def _send_vote(self, bound: int) -> None:
-        """Send the next vote, with the rows that go with it."""
-        loop, place = self.loop, self._place
+        """Send the next vote to all others, each with the rows for that worker."""
+        loop, dataflow = self.loop, self._dataflow
         barrier, counters, passes = loop.waiting()
         first = loop.first()
-        first_epoch = bound if first is None else min(bound, place.anchor.epoch + (first >> self._shift))
+        first_epoch = bound if first is None else min(bound, dataflow.anchor.epoch + (first >> self._shift))
         is_empty, ended = first is None, b""
         if is_empty:
             self._voted_ended = self._ports_ended()
             ended = self._bytes_of(self._voted_ended)
-        vote = Vote(place.worker, self._round, bound, first_epoch, barrier, counters, passes, is_empty, ended)
+        vote = Vote(
+            dataflow.worker, self._round, bound, first_epoch, barrier, counters, passes, is_empty, ended
+        )
         self._round += 1
         self._vote = vote
-        for peer in range(place.workers):
-            if peer != place.worker:
+        for peer in range(dataflow.workers):
+            if peer != dataflow.worker:
                 message = loop.message(vote, peer)
                 assert self._held is not None
-                place.send_data(peer, self.way, self._held if message.rows else 0, message)
+                dataflow.send_data(peer, self.way, self._held if message.rows else 0, message)
 
     def _end_span(self, bound: int, is_alike: bool) -> None:
-        """End the span: its epochs are done with all workers, and what leaves is sent. `is_alike`: nobody
-        keeps anything, and all have said the same of what has ended.
+        """End the span: its epochs are done with all workers, so send the rows that leave. `is_alike`: no
+        worker keeps anything, and all votes have the same `ended`.
         """
         self.loop.send()
         self._vote = self._span = None
         self._done = bound
-        # Where rows still wait with anybody nothing has ended for them: they may go on to there.
+        # While rows still wait with any worker no port has ended: they may go on to it.
         ended = self._ended
         if bound >= FOREVER:
             ended = set(self._watched)
@@ -479,32 +486,34 @@ class CompiledLoopRunner:
         self._hold_epoch(bound, ended)
 
     def _hold_epoch(self, epoch: int, ended: set[int] | None = None) -> None:
-        """Nothing is outstanding before an epoch, with any worker; nothing comes in at ports in `ended`."""
+        """Hold an epoch: no worker has anything outstanding before it, and no rows come in at ports in
+        `ended`.
+        """
         word, held = self._word(epoch), self._held
-        assert held is not None, "its epochs are done for ever"
-        assert word >= held, f"held was {held:#x}, and nobody begins to hold {word:#x} before it"
+        assert held is not None, "all its epochs are done"
+        assert word >= held, f"it held {held:#x}, and may not begin to hold {word:#x} before that"
         self._hold(word if epoch < FOREVER else None)
         self._look(min(word, self._limit), self._ended if ended is None else ended)
 
-    # What its vertices see.
+    # Called by its vertices.
 
     @property
     def worker(self) -> int:
         """Index of this worker."""
-        return self._place.worker
+        return self._dataflow.worker
 
     @property
     def workers(self) -> int:
-        """How many workers there are in all."""
-        return self._place.workers
+        """The number of all workers."""
+        return self._dataflow.workers
 
     @property
     def checker(self) -> Checker | None:
-        """Hears what happens, if anybody does."""
-        return self._place.checker
+        """Hears of each event; None: nothing is checked."""
+        return self._dataflow.checker
 
     def frontier(self, port: int) -> Int64s:
-        """Return the first epoch of which anything is outstanding, inside or outside."""
+        """Return the first epoch in which anything is outstanding, inside or outside."""
         return _NO_TIMES if port in self._ended else np.array([self._since], np.int64)
 
     def first(self, port: int) -> int | None:
@@ -512,21 +521,21 @@ class CompiledLoopRunner:
         return None if port in self._ended else self._since
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
-        """Return the senders to input `port` of a stage on this worker."""
-        return self._place.feeding(stage, port)
+        """Return the vertices that send to input `port` of a stage on this worker."""
+        return self._dataflow.feeding(stage, port)
 
     @property
     def count(self) -> Callable[[int, int, int], None]:
-        """Not for a vertex: the runner counts for all."""
+        """Raise InternalError: the runner counts for all its vertices."""
         raise self._alone()
 
     @property
     def is_calm(self) -> bool:
-        """Not for a vertex: none of a loop is an output."""
+        """Raise InternalError: no vertex of a loop is an output."""
         raise self._alone()
 
     def wake(self, runner: VertexRunner, /) -> None:
-        """Not for a vertex: the loop has turns."""
+        """Raise InternalError: the loop has turns, not its vertices."""
         raise self._alone()
 
     def resume_later(self, runner: VertexRunner, /) -> None:
@@ -548,7 +557,7 @@ class CompiledLoopRunner:
             self._members[stage].activations += turns
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor."""
+        """Count words from a later anchor."""
         self.inbox = [
             (port, location, 0 if location == _ROUND else by.word(word), batch.rebased(-by.step))
             for port, location, word, batch in self.inbox
@@ -562,11 +571,11 @@ class CompiledLoopRunner:
         self._since = by.early_word(self._since)
         self.loop.rebase(by)
         if self._span is not None:
-            # Words say more epochs now that are closed, if the bound was behind all that they could say.
+            # If the bound was behind the last epoch with words, words hold more of the closed epochs now.
             self._close(self._span)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all that waits here, and what the loop keeps beside its vertices."""
+        """Show the words of batches that wait here, and those that the loop keeps beside its vertices."""
         for _, _, _, batch in self.inbox:
             mark.holder(batch, f"a batch of {type(batch).__name__} that waits for {self.title()}")
         self.loop.symbols(mark)
@@ -585,5 +594,5 @@ class CompiledLoopRunner:
 
 
 def _are_alike(every: Sequence[Vote]) -> bool:
-    """Whether nobody keeps anything, and all have said the same of what has ended."""
+    """Return True if no worker keeps anything, and all votes have the same `ended`."""
     return len({vote.ended for vote in every}) == 1 and all(vote.is_empty for vote in every)

@@ -1,6 +1,6 @@
 """A connector on one worker: transform, shift, route, deliver.
 
-What a sender pays per batch and connector is in `send`, in this order: the fused linear operators
+A sender pays for each batch and connector what `send` does, in this order: the fused linear operators
 (`transform`), the path summary on times (`keep`, `add`), the route, and one count change per part.
 """
 
@@ -20,14 +20,14 @@ from ...wire.routing import Routing
 from .rounds import RoundCounts
 
 LAST_ROUNDS: Final = 6
-"""From so many iterations before the limit on it is kept what goes round."""
+"""The number of iterations before the limit from which on batches that go round are kept."""
 
 _LAST_KEPT: Final = 24
-"""Batches of it that are kept: an iteration may have several."""
+"""The number of these batches that are kept: an iteration may have several."""
 
 
 class Target(Protocol):
-    """Where a connector leads: a stage on the same worker, with its inbox."""
+    """The target of a connector: a stage on the same worker, with its inbox."""
 
     inbox: list[tuple[int, int, int, Batch]]
     is_queued: bool
@@ -39,16 +39,18 @@ class Target(Protocol):
         ...
 
     def title(self) -> str:
-        """Who it is, as errors say it."""
+        """Return its name, as errors say it."""
         ...
 
     def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
-        """A batch of worker `peer` has come in for it; raises `PeerError` for one that nobody may send."""
+        """Check a batch of worker `peer` that has come in for it; raise `PeerError` if no worker may
+        send it.
+        """
         ...
 
 
 class Carrier(Protocol):
-    """What brings messages to inboxes here and to other workers. In use is `instance.py`."""
+    """Brings messages to inboxes here and to other workers; `instance.py` implements it."""
 
     @property
     def worker(self) -> int:
@@ -57,12 +59,14 @@ class Carrier(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many workers there are in all."""
+        """The number of all workers."""
         ...
 
     @property
     def routing(self) -> Routing:
-        """Which worker has which keys, unless a vertex says otherwise for a connector of its own."""
+        """The routing: which worker has which keys, unless a vertex sets another one for a connector of
+        its own.
+        """
         ...
 
     @property
@@ -71,11 +75,11 @@ class Carrier(Protocol):
         ...
 
     def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
-        """A message waits for `target`."""
+        """Put a message into the inbox of `target`."""
         ...
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
-        """A message leaves for another worker."""
+        """Send a message to another worker."""
         ...
 
 
@@ -107,7 +111,7 @@ class Connector:
             self.rounds = RoundCounts(spec.rounds.limit)
         self.route = spec.route
         self._is_divided = spec.route is not None and carrier.workers > 1
-        # Found once: to ask it of each message takes as long as looking at few rows.
+        # Found once: finding it for each message takes as long as a look at few rows.
         self._expects = _expecting(spec.route)
         self._doubtful = _doubtful(spec.route)
         self.routing = carrier.routing
@@ -115,7 +119,7 @@ class Connector:
         self.messages_sent = 0
 
     def check(self, batch: Batch, peer: int) -> None:
-        """Raises `PeerError` for a batch that worker `peer` may not send here."""
+        """Raise `PeerError` for a batch that worker `peer` may not send here."""
         if self.route is None:
             raise PeerError(
                 f"worker {peer} sent by connector {self.index}, whose rows stay with their worker"
@@ -131,7 +135,7 @@ class Connector:
             self._doubtful.confirm(batch, self.target.title(), peer, carrier.worker, carrier.workers)
 
     def send(self, batch: Batch, word: int) -> None:
-        """Carry `batch`, sent at `word`, to where its rows belong."""
+        """Carry `batch`, sent at `word`, to the workers of its rows."""
         carried = self.carry(batch, word)
         if carried is None:
             return
@@ -143,7 +147,7 @@ class Connector:
         self._deliver(*carried)
 
     def send_made(self, batch: Batch, word: int) -> None:
-        """The same of a batch that the transform has been applied to already."""
+        """Carry a batch in the same way, without the transform, which was applied already."""
         carried = self._shifted(batch, word, batch)
         if carried is not None:
             self._deliver(*carried)
@@ -166,16 +170,14 @@ class Connector:
                 carrier.send_data(peer, self.index, word, message)
 
     def carry(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
-        """What becomes of `batch`, sent at `word`, on its way: it and its word as they arrive, or None for no
-        rows.
-        """
+        """Return `batch`, sent at `word`, and its word as they arrive, or None if no rows do."""
         sent = batch
         if self.rounds is not None:
             if self._before is not None:
-                going = self._before(batch)
-                if going is None or going.rows == 0:
+                prepared = self._before(batch)
+                if prepared is None or prepared.rows == 0:
                     return None
-                batch = going
+                batch = prepared
             self.rounds.add((word & self.keep) + self.add, batch.rows)
         if self.transform is not None:
             transformed = self.transform(batch)
@@ -189,14 +191,14 @@ class Connector:
         return self._shifted(batch, word, sent)
 
     def _shifted(self, batch: Batch, word: int, sent: Batch) -> tuple[Batch, int] | None:
-        """A batch and its word at the times at which they arrive, unless the loop stops before. `sent`: what
-        the transform has made the batch of.
+        """Return a batch and its word at the times at which they arrive, or None if the loop stops before.
+        `sent`: the batch before the transform.
         """
         if not self._is_identity:
             word = (word & self.keep) + self.add
             batch = batch.shifted(self.keep, self.add)
             for limit in self._limits:
-                # Rows may be later than their envelope: those of a loop that is fed by another iteration's.
+                # Rows may be later than their envelope, in a loop whose rows come from another iteration.
                 reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
                 if reached <= limit.iterations_max - LAST_ROUNDS:
                     continue
@@ -212,7 +214,7 @@ class Connector:
         return batch, word
 
     def divided(self, batch: Batch, word: int) -> list[Batch | None]:
-        """The rows of each worker, by index, of a batch as it arrives; None where there are none."""
+        """Return the rows of an arriving batch for each worker, by index; None where there are none."""
         assert self.route is not None
         parts = self.route.split(batch, word, self.routing)
         if type(parts) is not list or len(parts) != self._carrier.workers:
@@ -223,34 +225,35 @@ class Connector:
         return parts
 
     def count_round(self, word: int, rows: int) -> None:
-        """Count rows that have gone round, as `carry` counts them where it is asked."""
+        """Count rows that have gone round, as `carry` does where it is called."""
         if self.rounds is not None:
             self.rounds.add(word, rows)
 
     @property
     def whole_transform(self) -> Transform | None:
-        """All that is done to batches but for their times."""
+        """All that it does to batches, except to their times."""
         return self.transform if self._before is None else self._transformed
 
     def _transformed(self, batch: Batch) -> Batch | None:
-        going = batch if self._before is None else self._before(batch)
-        if going is None or going.rows == 0 or self.transform is None:
-            return going
-        return self.transform(going)
+        prepared = batch if self._before is None else self._before(batch)
+        if prepared is None or prepared.rows == 0 or self.transform is None:
+            return prepared
+        return self.transform(prepared)
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor. What went round last is told by its iteration."""
+        """Count words from a later anchor. Batches that went round last are kept by iteration."""
         if self.rounds is not None:
             self.rounds.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """What went round last, of which an error may tell."""
+        """Show the words of batches that went round last, which an error may show."""
         for _, _, batch in self._last:
             mark.holder(batch)
 
     def _note(self, limit: LoopLimit, reached: int, rows: int, sent: Batch) -> None:
-        """Keep what goes round shortly before the limit, for what is said of it then. It is kept as the stage
-        has sent it: behind the transform there may be other columns than those of the loop.
+        """Keep a batch that goes round shortly before the limit, for the text of the error, and raise that
+        beyond the limit. It is kept as the stage has sent it: the transform may have changed the columns of
+        the loop.
         """
         self._last = [*self._last, (reached, rows, sent)][-_LAST_KEPT:]
         if reached > limit.iterations_max:
@@ -262,18 +265,18 @@ class Connector:
             sizes[iteration] = sizes.get(iteration, 0) + number
         rounds = ", ".join(f"{rows:,} to iteration {iteration:,}" for iteration, rows in sizes.items())
         last = [(iteration, batch) for iteration, _, batch in self._last]
-        said = f" {limit.describe(last)}" if limit.describe is not None else ""
+        shown = f" {limit.describe(last)}" if limit.describe is not None else ""
         site = f" ({limit.site})" if limit.site else ""
         return MisuseError(
             f"the loop {limit.loop!r}{site} went past its limit of {limit.iterations_max:,} iterations: "
             f"{self.target.title()} would be sent to once more. Rows that went on, on this worker: {rounds}."
-            f"{said} Either it does not converge (some row comes and goes for ever), or its limit is too "
+            f"{shown} Either it does not converge (some row comes and goes for ever), or its limit is too "
             "low: iterate(…, iterations_max=…), and level_bits of the dataflow if a counter has too few bits"
         )
 
 
 def _until(batch: Batch, word: int, limit: LoopLimit) -> Batch | None:
-    """What a loop that stops lets go on of it."""
+    """Return the rows of `batch` that a loop that stops lets go on; None if none do."""
     if (word >> limit.shift) & limit.mask > limit.iterations_max:
         return None
     return batch.until(limit.shift, limit.mask, limit.iterations_max)

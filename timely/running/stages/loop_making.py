@@ -1,7 +1,8 @@
-"""Which loops are compiled?
+"""The choice of loops that are compiled.
 
-Each outermost loop whose maker compiles all of its stages (`timely/operators/compiled_loop.py`). On every
-worker they are the same: what was built decides, and settings that are compared when it is installed.
+Each outermost loop is compiled whose maker compiles all of its stages
+(`timely/operators/compiled_loop.py`). They are the same on every worker: only the dataflow as built
+decides, and settings that are compared when it is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["compile_loops"]
 
 
 def compile_loops(
-    place: LoopSurroundings[CompiledLoopRunner],
+    dataflow: LoopSurroundings[CompiledLoopRunner],
     frozen: FrozenDataflow,
     runners: Sequence[VertexRunner],
     connectors: Sequence[Connector],
@@ -30,21 +31,23 @@ def compile_loops(
 
     Connectors into such a loop lead to its runner from then on, and its vertices see the runner around them.
     """
-    made: list[CompiledLoopRunner] = []
+    compiled: list[CompiledLoopRunner] = []
     for loop in dict.fromkeys(_outermost(stage.scope) for stage in frozen.stages):
         if loop is not None and loop.compile is not None:
-            found = _made_of(place, frozen, runners, connectors, loop, len(runners) + len(made))
-            made += [] if found is None else [found]
-    inside = {stage for runner in made for stage in runner.stages}
+            runner_of_loop = _compiled(
+                dataflow, frozen, runners, connectors, loop, len(runners) + len(compiled)
+            )
+            compiled += [] if runner_of_loop is None else [runner_of_loop]
+    inside = {stage for runner in compiled for stage in runner.stages}
     for stage, runner in enumerate(runners):
-        # All that a compiled loop sends of an epoch comes together as it is.
+        # A compiled loop sends all rows of an epoch together, so waiting for more of them is of no use.
         sources = {spec.source for spec in frozen.connectors if spec.target == stage}
         runner.is_patient = runner.is_patient and not sources <= inside
-    return made
+    return compiled
 
 
-def _made_of(
-    place: LoopSurroundings[CompiledLoopRunner],
+def _compiled(
+    dataflow: LoopSurroundings[CompiledLoopRunner],
     frozen: FrozenDataflow,
     runners: Sequence[VertexRunner],
     connectors: Sequence[Connector],
@@ -85,22 +88,28 @@ def _made_of(
         return None
     assert loop.compile is not None
     site = LoopSite(
-        described, links, frozen.layout, list(entering.values()), place.worker, place.workers, place.routing
+        described,
+        links,
+        frozen.layout,
+        list(entering.values()),
+        dataflow.worker,
+        dataflow.workers,
+        dataflow.routing,
     )
     compiled = loop.compile(site)
     if compiled is None:
         return None
     scope = LoopScope(loop.name, frozen.layout)
     ports = {len(runners) + index: entry for index, entry in entering.items()}
-    made = CompiledLoopRunner(place, number, scope, compiled, members, ports, leaving)
+    loop_runner = CompiledLoopRunner(dataflow, number, scope, compiled, members, ports, leaving)
     connected = list(entering)
     sources = [runners[stage] for stage in sources_of(frozen, connected)]
-    made.follow(upstream_of(frozen, len(runners), connected), sources)
+    loop_runner.follow(upstream_of(frozen, len(runners), connected), sources)
     for index in entering:
-        connectors[index].target = made
+        connectors[index].target = loop_runner
     for member in members:
-        member.move_into(made)
-    return made
+        member.move_into(loop_runner)
+    return loop_runner
 
 
 def _outermost(scope: Scope) -> Scope | None:
@@ -109,10 +118,10 @@ def _outermost(scope: Scope) -> Scope | None:
 
 
 def _chain(scope: Scope) -> list[Scope]:
-    """The loops that a scope is in, itself included, outermost first."""
-    found: list[Scope] = []
+    """Return the loops that a scope is in, itself included, outermost first."""
+    loops: list[Scope] = []
     at: Scope | None = scope
     while at is not None and at.parent is not None:
-        found.append(at)
+        loops.append(at)
         at = at.parent
-    return found[::-1]
+    return loops[::-1]

@@ -1,6 +1,6 @@
-"""What stands at each stage: its vertex, or what it stands for, made when a dataflow is installed.
+"""Making of vertices, inputs, constants and imports, when a dataflow is installed.
 
-A stage has a vertex, or is an input, a constant or an import: then its runner has a `source`.
+A stage has a vertex, or stands for an input, a constant or an import: then its runner has a `source`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["Exporter", "make_constants", "make_inputs", "make_vertices", "take_h
 
 
 class Exporter(Protocol):
-    """Knows what other dataflows let be read. In use is `core.py`."""
+    """Knows the exports of other dataflows; `core.py` implements it."""
 
     def exported(self, owner: int | str, export: str) -> Exported:
-        """What another dataflow lets this one read; `MisuseError` if there is none."""
+        """Return an export of another dataflow; raise `MisuseError` if there is no such export."""
         ...
 
 
 def make_vertices(
     frozen: FrozenDataflow, runners: Sequence[VertexRunner]
 ) -> tuple[list[list[int]], list[int]]:
-    """Instantiate all vertices; returns the watched ports, each as the connectors that feed it, and whose
-    they are, each as its stage.
+    """Instantiate all vertices. Return the watched ports, each as the connectors that feed it, and the
+    stage of each port.
     """
     watched: list[list[int]] = []
     owners: list[int] = []
@@ -49,12 +49,12 @@ def make_vertices(
                 "returns a new object of one each time"
             )
         runner.vertex = vertex
-        # Asked once, here, where what a class says can still be refused.
+        # Read these once, here, where an error still refuses the dataflow.
         runner.wants_frontier = bool(vertex.wants_frontier)
         runner.wants_end = bool(vertex.wants_end)
-        # Elsewhere all has come by the end of a step. And with other workers a step is at an end whenever it
-        # has to wait for them: who stays behind only tells them twice, of rows that are there and of rows
-        # that are gone.
+        # Elsewhere all rows have come by the end of a step. And with other workers a step ends whenever it
+        # has to wait for them: a vertex that stays behind would only make it tell them twice, first of the
+        # rows that are there, and then that they are gone.
         runner.is_patient = bool(vertex.is_patient) and runner.workers == 1 and stage in in_pieces
         runner.notifies = not vertex.word_times
         for port in range(declaration.inputs):
@@ -68,22 +68,22 @@ def make_vertices(
 
 
 def make_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> dict[str, InputHandle]:
-    """The inputs, by name."""
-    made: dict[str, InputHandle] = {}
+    """Make the inputs; return them by name."""
+    handles: dict[str, InputHandle] = {}
     for name, declared in frozen.inputs.items():
         runner = runners[frozen.stage_of[declared.stage]]
-        runner.source = made[name] = InputHandle(name, runner, declared.codec)
-    return made
+        runner.source = handles[name] = InputHandle(name, runner, declared.codec)
+    return handles
 
 
 def make_constants(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> list[ConstantHandle]:
-    """The constants, in the order in which they were built."""
-    made: list[ConstantHandle] = []
+    """Make the constants; return them in the order in which they were built."""
+    handles: list[ConstantHandle] = []
     for constant in frozen.constants:
         runner = runners[frozen.stage_of[constant.stage]]
         runner.source = handle = ConstantHandle(constant.codec, runner, runner.worker)
-        made.append(handle)
-    return made
+        handles.append(handle)
+    return handles
 
 
 def take_hold(
@@ -93,12 +93,12 @@ def take_hold(
     feeds: Mapping[str, Exported],
     number: int,
 ) -> tuple[list[ImportHandle], dict[str, ImportHandle]]:
-    """Begin to hold what dataflow `number` imports, and what its inputs are fed with, by name; of all of it
-    or of nothing.
+    """Open the imports of dataflow `number`, and the exports that feed its inputs, by name; all of them or
+    none.
     """
     reader = f"dataflow {number} ({frozen.name})"
     imports: list[ImportHandle] = []
-    fed: dict[str, ImportHandle] = {}
+    feed_handles: dict[str, ImportHandle] = {}
 
     def opened(codec: ImportCodec, exported: Exported, stage: int) -> ImportHandle:
         runner = runners[frozen.stage_of[stage]]
@@ -111,9 +111,9 @@ def take_hold(
             imports.append(opened(imported.codec, exported, imported.stage))
         for name, exported in feeds.items():
             declared = frozen.inputs[name]
-            fed[name] = opened(declared.codec.as_import(), exported, declared.stage)
+            feed_handles[name] = opened(declared.codec.as_import(), exported, declared.stage)
     except BaseException:
-        for handle in (*imports, *fed.values()):
+        for handle in (*imports, *feed_handles.values()):
             handle.close()
         raise
-    return imports, fed
+    return imports, feed_handles

@@ -1,11 +1,11 @@
-"""Which times may a vertex act at: what it has received just now, and what it holds.
+"""Rights: the times at which a vertex may act, which are those that it has just received, and those it holds.
 
-A *right* is a word at or after which a vertex may send, hold and ask for notifications. It has one of each
-message and notification while that is delivered, and of each capability that it holds. What it holds is
-counted, for progress tracking keeps frontiers back by it.
+A *right* is a word at or after which a vertex may send, hold and ask for notifications. A vertex has one for
+each message and notification while that is delivered, and one for each capability that it holds. Capabilities
+are counted, since progress tracking holds frontiers back by them.
 
-`Rights` is what `VertexRunner` is built upon, not a part that it has: `hold` and `release` are calls of the
-vertex itself, and handing each of them on would be one call more per message.
+`Rights` is the base class of `VertexRunner`, not a part of it: the vertex itself calls `hold` and `release`,
+and handing each call on would be one call more per message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN_MAX = 8
 
 
 class Acting:
-    """The thread in which a worker runs its vertices: the one that last began to let it work.
+    """The thread in which a worker runs its vertices: the one that called it last.
 
     Counts and inboxes belong to that thread alone. A vertex that sends or asks in another one, such as a
     thread of its own that waits for an answer, would corrupt them, so that the dataflow never ends.
@@ -64,7 +64,7 @@ def _name_of(number: int) -> str:
 
 
 class Rights:
-    """What the vertex of one stage on one worker may act at, and who that is when it may not."""
+    """The rights of the vertex of one stage on one worker, and its name for errors."""
 
     __slots__ = (
         "_acting", "_held", "_held_far", "_held_in_order", "_limit", "_received", "_received_minimal",
@@ -84,7 +84,7 @@ class Rights:
         self.workers = surroundings.workers
         self._held: dict[int, int] = {}
         self._held_far: dict[int, int] = {}
-        """Of epochs that no word holds yet; these give no right to send now."""
+        """Capabilities at epochs that no word holds yet; these give no right to send now."""
         self._limit = code.layout.limit
         self._held_in_order: OpenTimes | None = None
         self._received: set[int] = set()
@@ -96,7 +96,7 @@ class Rights:
         return f"{self.name!r} (stage {self.stage}, worker {self.worker} of {self.workers})"
 
     def hold(self, word: int) -> None:
-        """One more capability at `word`."""
+        """Add a capability at `word`."""
         if get_ident() != self._acting.thread:
             self._acting.refuse(self.title(), "asked to hold a time")
         held = self._held
@@ -113,7 +113,7 @@ class Rights:
         self._surroundings.count(self.stage, word, 1)
 
     def release(self, word: int) -> None:
-        """One capability at `word` less."""
+        """Drop a capability at `word`."""
         if get_ident() != self._acting.thread:
             self._acting.refuse(self.title(), "released a time")
         held = self._held if word < self._limit else self._held_far
@@ -133,7 +133,9 @@ class Rights:
         self._surroundings.count(self.stage, word, -1)
 
     def one_by_one(self, messages: Sequence[tuple[int, Batch]]) -> Iterator[tuple[int, Batch]]:
-        """The messages in turn; while one is handled, its time alone gives the right to send and to ask."""
+        """Yield the messages in turn. While one is handled, its time alone gives the right to send and
+        to ask.
+        """
         received = self._received
         for word, batch in messages:
             self._received = {word}
@@ -141,11 +143,11 @@ class Rights:
         self._received = received
 
     def held_words(self) -> dict[int, int]:
-        """Words held, with their counts; for reports."""
+        """Return the words that it holds, with their counts; for reports."""
         return self._held | self._held_far
 
     def rebase_rights(self, by: Rebase) -> None:
-        """Words count from a later anchor. Called between activations."""
+        """Count words from a later anchor. Call it between activations."""
         assert not self._received, "between activations"
         held = {by.word(word): count for word, count in (*self._held.items(), *self._held_far.items())}
         self._held = {word: count for word, count in held.items() if word < self._limit}
@@ -168,7 +170,7 @@ class Rights:
         self._refuse(word, what)
 
     def _has_right_among_many(self, word: int) -> bool:
-        """Whether `word` is at or after a time received now or held, found without a look at all of them."""
+        """Return True if `word` is at or after a time received now or held, without a look at all of them."""
         guards = self.code.guards
         if len(self._received) <= FEW_WORDS_MAX:
             if any(((word | guards) - owned) & guards == guards for owned in self._received):
@@ -181,7 +183,7 @@ class Rights:
             if antichain_is_beyond(received, received.shape[0], word, guards):
                 return True
         if self._held_in_order is None:
-            # Kept from now on by `hold` and `release`.
+            # `hold` and `release` keep it up to date from now on.
             self._held_in_order = OpenTimes(guards, self._held)
         return self._held_in_order.has_before(word)
 

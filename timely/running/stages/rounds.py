@@ -1,7 +1,7 @@
-"""How much went round in a loop, iteration by iteration?
+"""Numbers of rows that went round in a loop, iteration by iteration.
 
-Counted where it is sent, under the time of the message: where several epochs are under way at once, rows may
-be later than that. A dictionary look-up for each message; what is kept is bounded.
+The sender counts them, under the time of the message: if several epochs are under way at once, rows may be
+later than that. Cost: a dictionary look-up for each message, and bounded memory.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from ...building.freeze import LoopLimit
 __all__ = ["ROUNDS_KEPT", "RoundCounts"]
 
 ROUNDS_KEPT: Final = 1024
-"""Iterations of which the rows are known: the last ones that anything was sent to."""
+"""The number of iterations whose rows are kept: the last ones to which any rows went."""
 
 
 class RoundCounts:
-    """Rows by time word, of the last `ROUNDS_KEPT` words; none that the loop, if it stops, does not reach."""
+    """Rows by time word, for the last `ROUNDS_KEPT` words; no words that the loop, if it stops, does not
+    reach.
+    """
 
     __slots__ = ("_limit", "_rows")
 
@@ -29,21 +31,21 @@ class RoundCounts:
         self._rows: dict[int, int] = {}
 
     def add(self, word: int, rows: int) -> None:
-        """So many rows go on to the iteration of `word`."""
-        known, limit = self._rows, self._limit
-        if word in known:
-            known[word] += rows
+        """Count rows that go on to the iteration of `word`."""
+        counts, limit = self._rows, self._limit
+        if word in counts:
+            counts[word] += rows
             return
         if limit.stops and (word >> limit.shift) & limit.mask > limit.iterations_max:
             return
-        if len(known) == ROUNDS_KEPT:
-            del known[next(iter(known))]
-        known[word] = rows
+        if len(counts) == ROUNDS_KEPT:
+            del counts[next(iter(counts))]
+        counts[word] = rows
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor; those of before it are below 0."""
+        """Count words from a later anchor; earlier ones are below 0."""
         self._rows = {word - by.step: rows for word, rows in self._rows.items()}
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Words and their rows."""
+        """Yield words and their rows, words ascending."""
         return iter(sorted(self._rows.items()))

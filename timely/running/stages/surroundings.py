@@ -1,8 +1,11 @@
-"""What is around one vertex on its worker, as those who run the vertex see it.
+"""The surroundings of one vertex on its worker, as its runner sees them.
 
-`Surroundings` is the dataflow: it has turns to give, counts changes, and knows frontiers;
-`LoopSurroundings` the same around a compiled loop. `Source` is what a
-stage without a vertex stands for, `Checker` who is told what happens.
+    Surroundings       the dataflow: it gives turns, counts changes, and knows frontiers
+    LoopSurroundings   the same around a compiled loop
+    Source             the input, import or constant of a stage without a vertex
+    Checker            hears of each event
+
+Each is a protocol, which names the module that implements it.
 """
 
 from __future__ import annotations
@@ -24,35 +27,35 @@ from ...wire.transport import Lent
 __all__ = ["Checker", "Counts", "Frontiers", "Lender", "LoopSurroundings", "Source", "Surroundings"]
 
 Woken_contra = TypeVar("Woken_contra", contravariant=True)
-"""Who has turns there."""
+"""The runners that have turns there."""
 
 
 class Checker(Protocol):
-    """Who is told what happens, when a worker checks its progress tracking. In use is `checking.py`."""
+    """Hears of each event when a worker checks its progress tracking; `checking/checker.py` implements it."""
 
     def on_step_done(self, changes: Sequence[Change]) -> None:
-        """The worker has applied its own changes and is about to tell them."""
+        """Called when the worker has applied its own changes and is about to send them."""
         ...
 
     def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
-        """The worker has applied what a peer has told."""
+        """Called when the worker has applied changes from a peer."""
         ...
 
     def on_data(self, connector: int, word: int) -> None:
-        """A message has arrived from another worker."""
+        """Called when a message has arrived from another worker."""
         ...
 
     def on_sent(self, connector: int, word: int) -> None:
-        """A message has left for another worker."""
+        """Called when a message has left for another worker."""
         ...
 
     def on_notify(self, stage: int, word: int) -> None:
-        """A notification is about to be delivered."""
+        """Called when a notification is about to be delivered."""
         ...
 
 
 class Source(Protocol):
-    """What a stage without a vertex stands for: an input, an import, or a constant."""
+    """The input, import or constant for which a stage without a vertex stands."""
 
     def release(self) -> None:
         """Let rows enter: the activation of the stage."""
@@ -72,7 +75,7 @@ class Frontiers(Protocol):
 
 
 class Counts(Protocol):
-    """Who counts what is outstanding, and on which worker."""
+    """Counts what is outstanding, on one worker."""
 
     @property
     def worker(self) -> int:
@@ -81,7 +84,7 @@ class Counts(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many workers there are in all."""
+        """The number of all workers."""
         ...
 
     @property
@@ -91,8 +94,8 @@ class Counts(Protocol):
 
 
 class Surroundings(Counts, Protocol[Woken_contra]):
-    """The dataflow around a vertex, on its worker. In use are `instance.py`, and `compiled_loop.py` in a
-    loop.
+    """The dataflow around a vertex, on its worker; `instance.py` implements it, and `compiled_loop.py` in a
+    compiled loop.
     """
 
     @property
@@ -106,12 +109,12 @@ class Surroundings(Counts, Protocol[Woken_contra]):
         ...
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
-        """Who sends to input `port` of a stage on this worker."""
+        """Return the vertices that send to input `port` of a stage on this worker."""
         ...
 
     @property
     def checker(self) -> Checker | None:
-        """Who is told what happens, if anybody is."""
+        """Hears of each event; None: nothing is checked."""
         ...
 
     @property
@@ -133,7 +136,7 @@ class Surroundings(Counts, Protocol[Woken_contra]):
 
 
 class Lender(Protocol):
-    """The worker, as a compiled loop asks it for shared memory."""
+    """The worker, as far as it lends shared memory to a compiled loop."""
 
     def lend(self) -> Lent | None:
         """Return memory that the worker has with all others, to be used until `take_back`; None: there is
@@ -147,11 +150,11 @@ class Lender(Protocol):
 
 
 class LoopSurroundings(Counts, Protocol[Woken_contra]):
-    """The dataflow that a compiled loop is in. In use is `instance.py`."""
+    """The dataflow that a compiled loop is in; `instance.py` implements it."""
 
     @property
     def index(self) -> int:
-        """Which dataflow it is."""
+        """The number of the dataflow."""
         ...
 
     @property
@@ -166,16 +169,16 @@ class LoopSurroundings(Counts, Protocol[Woken_contra]):
 
     @property
     def checker(self) -> Checker | None:
-        """Hears what happens, if anybody does."""
+        """Hears of each event; None: nothing is checked."""
         ...
 
     def feeding(self, stage: int, port: int) -> list[Feeder]:
-        """Return the senders to input `port` of a stage on this worker."""
+        """Return the vertices that send to input `port` of a stage on this worker."""
         ...
 
     @property
     def routing(self) -> Routing:
-        """Which worker has which keys."""
+        """The routing: which worker has which keys."""
         ...
 
     @property
@@ -185,7 +188,7 @@ class LoopSurroundings(Counts, Protocol[Woken_contra]):
 
     @property
     def far(self) -> FarPointstamps:
-        """All that is later than words can say."""
+        """The pointstamps that are later than words can hold."""
         ...
 
     def send_data(self, peer: int, connector: int, word: int, batch: Batch) -> None:
@@ -193,11 +196,11 @@ class LoopSurroundings(Counts, Protocol[Woken_contra]):
         ...
 
     def wake(self, runner: Woken_contra, /) -> None:
-        """Let it have its turn."""
+        """Let the loop have its turn."""
         ...
 
     def resume_later(self, runner: Woken_contra, /) -> None:
-        """Let it have one turn once others have had theirs."""
+        """Let the loop have one turn once others have had theirs."""
         ...
 
     def await_epoch(self, stage: int) -> None:

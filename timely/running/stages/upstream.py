@@ -1,4 +1,4 @@
-"""What leads to a stage, on one worker or on any."""
+"""Connectors and stages that lead to a stage, on one worker or on any."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["connected", "feeders", "follow_inputs", "sources_of", "upstream_of"]
 
 
 def connected(carrier: Carrier, frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> list[Connector]:
-    """All connectors of a worker, each in the hands of who sends by it."""
-    made: list[Connector] = []
+    """Make all connectors of a worker, and give each to the runner that sends by it."""
+    connectors: list[Connector] = []
     for spec in frozen.connectors:
         connector = Connector(carrier, spec, runners[spec.target], len(runners) + spec.index)
         runners[spec.source].outputs[spec.output].append(connector)
-        made.append(connector)
-    return made
+        connectors.append(connector)
+    return connectors
 
 
 def feeders(
@@ -29,18 +29,18 @@ def feeders(
     stage: int,
     port: int,
 ) -> list[Feeder]:
-    """Who sends to input `port` of a stage on one worker."""
-    found = []
+    """Return the vertices that send to input `port` of a stage on one worker."""
+    feeding = []
     for spec in frozen.connectors:
         if spec.target == stage and spec.port == port:
             runner, connector = runners[spec.source], connectors[spec.index]
             is_plain = connector.route is None and connector.transform is None
-            found.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
-    return found
+            feeding.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
+    return feeding
 
 
 def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> None:
-    """On a worker that is alone: let stages outside of loops follow the inputs from which alone rows come."""
+    """On a lone worker: let stages outside of loops follow their inputs, if rows come from inputs only."""
     for stage, runner in enumerate(runners):
         if runner.code.shape.coordinates > 1:
             continue
@@ -53,22 +53,22 @@ def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> No
 
 
 def sources_of(frozen: FrozenDataflow, connectors: Sequence[int]) -> list[int]:
-    """The stages for inputs from which these connectors lead, each once; none if one of them leads from a
-    vertex. Epochs stay as they are on the way: from an input nothing leads but into loops.
+    """Return the stages of inputs from which these connectors lead, each once; none if one of them leads
+    from a vertex. Epochs do not change on the way: from an input connectors lead only into loops.
     """
     sources = dict.fromkeys(frozen.connectors[index].source for index in connectors)
     return list(sources) if sources.keys() <= set(frozen.open_stages) else []
 
 
 def upstream_of(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> frozenset[int]:
-    """All locations from which something may come to these connectors."""
-    found = {stages + index for index in connectors}
+    """Return all locations from which rows may come to these connectors."""
+    locations = {stages + index for index in connectors}
     sources = [frozen.connectors[index].source for index in connectors]
     while sources:
         stage = sources.pop()
-        if stage not in found:
-            found.add(stage)
+        if stage not in locations:
+            locations.add(stage)
             before = [spec for spec in frozen.connectors if spec.target == stage]
-            found.update(stages + spec.index for spec in before)
+            locations.update(stages + spec.index for spec in before)
             sources += [spec.source for spec in before]
-    return frozenset(found)
+    return frozenset(locations)

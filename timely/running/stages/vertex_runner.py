@@ -1,8 +1,8 @@
-"""What runs one vertex on a worker: keeps its inbox, delivers what is ready, sends what it sends.
+"""The runner of one vertex on a worker: it keeps the inbox, delivers what is ready, and sends for the vertex.
 
 A runner checks what its vertex may do (`rights.py`), records count changes for progress tracking, and hands
-batches to connectors. It never speaks to the tracker: it appends to the instance's `CountChanges`, which the
-worker applies once per step.
+batches to connectors. It never calls the tracker with changes: it appends to the instance's `CountChanges`,
+which the worker applies once per step.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ _NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
 
 
 class Follower(Protocol):
-    """Who looks how far inputs are."""
+    """A stage, or compiled loop, that looks how far inputs are."""
 
     is_ahead: bool
-    """Whether it has, since one of them last went on: no news of frontiers are news to it."""
+    """True if it has looked since one of them last went on: frontier news of the tracker tell it nothing
+    new."""
 
 
 class Opened(Protocol):
@@ -52,8 +53,8 @@ class Opened(Protocol):
 
     @property
     def opened(self) -> int | None:
-        """The word, perhaps a wide one, of the epoch at which it may let rows in, as it has counted that;
-        None: it lets none in any more.
+        """The word, perhaps a wide one, of the epoch at which it may let rows in, as counted; None: it lets
+        none in any more.
         """
         ...
 
@@ -78,12 +79,12 @@ class Ahead:
         self._limit = limit
         self._words: list[Int64s] = [_NO_TIMES] * len(sources)
         self.are_open = False
-        """Whether rows may still come from every one of the inputs."""
+        """True if rows may still come from every one of the inputs."""
         self.first: int | None = None
-        """The first word of what may still come in at any port; None: nothing does."""
+        """The first word at which rows may still come in at any port; None: none do."""
 
     def look(self) -> None:
-        """See how far they are. Requires: all that they have let in is taken up."""
+        """See how far the inputs are. Requires: the stage has taken up all rows that they have let in."""
         self.are_open, self.first = True, None
         for port, sources in enumerate(self._sources):
             least: int | None = None
@@ -102,16 +103,16 @@ class Ahead:
                 self.first = least
 
     def frontier(self, port: int) -> Int64s:
-        """What may still come in at a port, as it was when this last looked."""
+        """Return the frontier of a port, as of the last `look`."""
         return self._words[port]
 
-    def or_later(self, port: int, told: Int64s) -> Int64s:
-        """The later of this and what progress tracking says: inputs have gone on since."""
+    def or_later(self, port: int, tracked: Int64s) -> Int64s:
+        """Return the later of this frontier and that of progress tracking: inputs have gone on since."""
         words = self._words[port]
-        return words if not words.size or (told.size and told[0] < words[0]) else told
+        return words if not words.size or (tracked.size and tracked[0] < words[0]) else tracked
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor. Who asks for `first` looks again before."""
+        """Count words from a later anchor. Callers `look` again before they read `first`."""
         self._words = [by.early(words) for words in self._words]
 
 
@@ -137,12 +138,12 @@ class VertexRunner(Rights):
         outputs: int,
         acting: Acting | None = None,
     ) -> None:
-        """`acting`: the thread of its worker; by default the one that makes this."""
+        """`acting`: the thread of its worker; by default the one that makes the runner."""
         super().__init__(surroundings, stage, name, site, code, Acting() if acting is None else acting)
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
-        # Asked for and not delivered; of these, either found to be due (ascending) or waiting.
+        # Notifications that were requested and not delivered; each is due (ascending) or waiting.
         self.requested: set[int] = set()
         self.due: list[int] = []
         self._waiting: list[int] = []
@@ -165,11 +166,12 @@ class VertexRunner(Rights):
         self.is_ahead = False
         self.vertex_code = code
         self._lasting: LastingWords | None = None
-        """What stands between the vertex and this, if its words stay when those of the dataflow move."""
+        """Stands between the vertex and this runner, if the words of the vertex stay when the anchor
+        moves."""
         self._looks_for_times = self._has_times = False
 
     def bind(self) -> None:
-        """Put the vertex, if there is one, in its place. Called once."""
+        """Bind the vertex, if there is one, to this runner. Called once."""
         vertex = self.vertex
         if vertex is None:
             return
@@ -179,12 +181,12 @@ class VertexRunner(Rights):
         vertex.bind(self)
 
     def begin(self) -> None:
-        """The dataflow begins, at whatever epoch words count from now."""
+        """Begin, at the epoch from which words count now."""
         if isinstance(self.vertex_code, LastingCode):
             self.vertex_code.begin()
 
     def follow(self, sources: Sequence[Sequence[VertexRunner]]) -> None:
-        """To each port rows come only from these stages, which stand for inputs."""
+        """Look how far these stages are, which stand for inputs: rows come to each port only from them."""
         self._ahead = Ahead(sources, self._limit)
         for runner in {runner.stage: runner for listed in sources for runner in listed}.values():
             runner.followers.append(self)
@@ -195,10 +197,10 @@ class VertexRunner(Rights):
             self.vertex.check_arrived(port, batch, peer)
 
     def move_into(self, surroundings: Surroundings[VertexRunner]) -> None:
-        """What is around the vertex from now on."""
+        """Take these surroundings from now on."""
         self._surroundings = surroundings
 
-    # Called by the vertex, beside what it asks of its rights.
+    # Called by the vertex, beside the methods of `Rights`.
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """Send `batch` at `word` by every connector of `output`."""
@@ -237,32 +239,34 @@ class VertexRunner(Rights):
             self._surroundings.resume_later(self)
 
     def frontier(self, port: int) -> Int64s:
-        """Frontier of input `port` in this worker's view."""
+        """Return the frontier of input `port` in this worker's view."""
         if type(port) is not int or not 0 <= port < len(self.ports):
             port = self._port(port, "asks for the frontier of input", "inputs", len(self.ports))
         ahead = self._ahead
         if ahead is not None and self.is_ahead:
             return ahead.frontier(port)
-        told = self._surroundings.tracker.frontier(self.ports[port])
-        return told if ahead is None or not self._has_looked else ahead.or_later(port, told)
+        tracked = self._surroundings.tracker.frontier(self.ports[port])
+        return tracked if ahead is None or not self._has_looked else ahead.or_later(port, tracked)
 
     def first(self, port: int) -> int | None:
-        """The first word of `frontier`, None if that is empty, without making an array of it."""
+        """Return the first word of `frontier`, None if that is empty, without making an array of it."""
         if self._ahead is None:
             return self._surroundings.tracker.first(self.ports[port])
         return next(iter(self.frontier(port).tolist()), None)
 
     def feeding(self, port: int) -> list[Feeder]:
-        """Who sends to input `port` on this worker."""
+        """Return the vertices that send to input `port` on this worker."""
         port = self._port(port, "asks who feeds input", "inputs", len(self.ports))
         return self._surroundings.feeding(self.stage, port)
 
     def leads(self, output: int) -> list[Connector]:
-        """Where `output` leads."""
+        """Return the connectors of `output`."""
         return self.outputs[self._port(output, "asks where output leads:", "outputs", len(self.outputs))]
 
     def _port(self, port: object, what: str, kind: str, count: int) -> int:
-        """`port` as an integer; MisuseError, which names the ports that there are, if it is none of them."""
+        """Return `port` as an integer; raise MisuseError, which names the ports that there are, if it is
+        none.
+        """
         number = -1
         if not isinstance(port, bool):
             with suppress(TypeError):
@@ -284,12 +288,12 @@ class VertexRunner(Rights):
         self._surroundings.wake(self)
 
     def let_in(self, batch: Batch, word: int) -> None:
-        """Rows of an epoch that is being sealed enter."""
+        """Let rows of an epoch that is being sealed enter."""
         for connector in self.outputs[0]:
             connector.send(batch, word)
 
     def advance(self, old: int, new: int | None) -> None:
-        """The open epoch of the input moves on; `None`: the input is closed."""
+        """Move the open epoch of the input on; `None`: the input is closed."""
         count = self._surroundings.count
         before = self.code.pack_wide((old,)) if self.opened is None else self.opened
         self.opened = None if new is None else self.code.pack_wide((new,))
@@ -301,11 +305,13 @@ class VertexRunner(Rights):
 
     @property
     def room(self) -> int:
-        """The first epoch of which rows cannot enter yet."""
+        """The first epoch whose rows cannot enter yet."""
         return self.code.anchor.epoch + self.code.layout.window
 
     def may_enter(self, epoch: int) -> bool:
-        """Whether rows of an epoch may enter; if not, the stage has a turn when they may be able to."""
+        """Return True if rows of an epoch may enter; if not, the stage has a turn when they may be able
+        to.
+        """
         code = self.code
         if epoch < code.anchor.epoch + code.layout.window:  # `room`, without a call
             return True
@@ -315,7 +321,9 @@ class VertexRunner(Rights):
     # Called by the instance.
 
     def activate(self) -> None:
-        """Let the vertex consume all that is ready: messages, then notifications, then frontier news."""
+        """Let the vertex consume everything that is ready: messages, then notifications, then frontier
+        news.
+        """
         self.activations += 1
         if self.source is not None:
             self.may_resume = self.wants_resume = False
@@ -324,7 +332,8 @@ class VertexRunner(Rights):
         assert self.vertex is not None
         if self.inbox:
             self._deliver()
-        # First it hears at which epoch the dataflow begins, and notifications come before what is past them.
+        # Not before the vertex has heard at which epoch the dataflow begins, nor while notifications are
+        # requested: these come before frontiers that are past them.
         if self._ahead is not None and not (self.is_ahead or self.requested) and self._is_begun:
             self._ahead.look()
             self.is_ahead = self._has_looked = self.has_frontier_news = True
@@ -340,14 +349,16 @@ class VertexRunner(Rights):
             self.vertex.on_resume()
 
     def wants_idle(self) -> bool:
-        """Whether the vertex has a use for idle moments."""
+        """Return True if the vertex has a use for idle moments."""
         if self.vertex is None:
             return False
         kind = type(self.vertex)
         return kind.on_idle is not Vertex.on_idle or kind.on_rest is not Vertex.on_rest
 
     def symbols(self, mark: Mark) -> None:
-        """What waits here, what its connectors keep, and what the vertex keeps, if it says."""
+        """Show the words that wait here, that its connectors keep, and that the vertex keeps, if it
+        shows them.
+        """
         for _, _, _, batch in self.inbox:
             mark.holder(batch, f"a batch of {type(batch).__name__} that waits for {self.title()}")
         for listed in self.outputs:
@@ -361,8 +372,8 @@ class VertexRunner(Rights):
             self.vertex.symbols(mark)
 
     def says_symbols(self) -> bool:
-        """Whether the vertex shows all words that it keeps: its class itself says which, or it takes nothing
-        but records, which hold values.
+        """Return True if the vertex shows all words that it keeps: its own class has `symbols`, or it takes
+        only records, which hold values.
         """
         if self.vertex is None:
             return True
@@ -371,7 +382,9 @@ class VertexRunner(Rights):
         return takes_records or "symbols" in vars(kind)
 
     def compared(self) -> object:
-        """All that decides what it will do: without the order in which waiting times are kept, and events."""
+        """Return all that decides what it will do: without the order in which waiting times are kept,
+        and events.
+        """
         return (
             self.stage,
             self.inbox,
@@ -382,7 +395,9 @@ class VertexRunner(Rights):
         )
 
     def catch_up(self) -> None:
-        """Let each do what it has put off; who sends nothing may not even have looked at what is complete."""
+        """Let the vertex do what it has put off; one without outputs may not have looked at its frontier
+        yet.
+        """
         if self.vertex is None:
             return
         if self.has_frontier_news and self.wants_frontier and not self.outputs:
@@ -390,7 +405,7 @@ class VertexRunner(Rights):
         self.vertex.catch_up()
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later anchor. Called between activations."""
+        """Count words from a later anchor. Called between activations."""
         shift = by.step
         self.inbox = [
             (port, location, by.word(word), batch.rebased(-shift))
@@ -428,9 +443,9 @@ class VertexRunner(Rights):
             vertex.rebind(self._lasting)
 
     def find_due(self) -> bool:
-        """Move to `due` what has become so: no time of a frontier is ≤ it; returns whether there is any.
+        """Move requests to `due` that are so now: no time of a frontier is ≤ them. Return True if any is.
 
-        `due` stays in order: what was asked for later may be earlier than what has been due for a while.
+        `due` stays in order: a later request may be for an earlier time than one that is due already.
         """
         waiting = self._waiting
         if self._waiting_in_order is None and len(waiting) <= FEW_WORDS_MAX:
@@ -439,27 +454,27 @@ class VertexRunner(Rights):
             fronts: list[int] = []
             for port in self.ports:
                 fronts += frontier(port).tolist()
-            found: list[int] = []
+            newly_due: list[int] = []
             for word in waiting:
                 for front in fronts:
                     if ((word | guards) - front) & guards == guards:
                         break
                 else:
-                    found.append(word)
-            if found:
-                is_all = len(found) == len(waiting)
-                self._waiting = [] if is_all else [word for word in waiting if word not in found]
+                    newly_due.append(word)
+            if newly_due:
+                is_all = len(newly_due) == len(waiting)
+                self._waiting = [] if is_all else [word for word in waiting if word not in newly_due]
         else:
-            found = self._find_due_among_many()
-        if not found:
+            newly_due = self._find_due_among_many()
+        if not newly_due:
             return False
-        self.due += found
+        self.due += newly_due
         if len(self.due) > 1:
             self.due.sort()
         return True
 
     def _find_due_among_many(self) -> list[int]:
-        """The same with requests in order, which costs no look at all of them."""
+        """Return the requests that are due, kept in order: this costs no look at all of them."""
         if self._waiting_in_order is None:
             self._waiting_in_order = OpenTimes(self.code.guards, self._waiting)
             self._waiting = []
@@ -468,10 +483,10 @@ class VertexRunner(Rights):
         fronts = frontiers[0]
         if len(frontiers) > 1:
             fronts = minimal_words(np.sort(np.concatenate(frontiers)), self.code.guards)
-        found = self._waiting_in_order.take_complete(fronts)
+        due = self._waiting_in_order.take_complete(fronts)
         if not len(self._waiting_in_order):
             self._waiting_in_order = None
-        return found
+        return due
 
     def _deliver(self) -> None:
         vertex = self.vertex

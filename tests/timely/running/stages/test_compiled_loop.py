@@ -167,7 +167,9 @@ def test_what_has_only_come_in_is_held_from_the_earliest_message_on(monkeypatch:
         pass
     assert region._done == 0 and region._held is None
     counted: list[tuple[int, int]] = []
-    monkeypatch.setattr(region._place, "count", lambda location, word, delta: counted.append((word, delta)))
+    monkeypatch.setattr(
+        region._dataflow, "count", lambda location, word, delta: counted.append((word, delta))
+    )
     monkeypatch.setattr(KernelLoop, "take", lambda self, stage, port, batch: None)
     location = next(iter(region._ports))
     batch = UpdateBatch(np.zeros((4, 1), np.int64))
@@ -278,7 +280,7 @@ def test_what_is_told_is_closed_up_to_the_first_of_all_that_may_come(monkeypatch
             with monkeypatch.context() as patched:
                 patched.setattr(type(instance.tracker), "first", lambda _, port, firsts=firsts: firsts[port])
                 region._closed = None
-                assert region._closed_as_told() == 3
+                assert region._closed_as_tracked() == 3
             assert region._entries_ended == (len(region._entries) - 1 if late is None else 0)
 
 
