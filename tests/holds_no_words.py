@@ -138,10 +138,10 @@ HOLDS_NO_WORDS = {
     "RecordLog": "_complete _done _forgotten_before _open _records",
     "Records": "records",
     "ReduceMachine": (
-        "_asked _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions _reader _shape "
+        "_formulas _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions _reader _shape "
         "_show_key aggregate columns fails guards input keeps_answers kw output rows_walked vw words"
     ),
-    "RouterVertex": "_changes _complete _known_before _lead _mask _numbers _shift routing",
+    "RouterVertex": "_changes _complete _lead _mask _numbers _shift _versions_before routing",
     "RowsEndVertex": "",
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",

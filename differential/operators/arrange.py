@@ -32,7 +32,7 @@ __all__ = [
     "JoinPart",
     "Rows",
     "arrange",
-    "as_kept",
+    "arrangement_feed",
     "join_stage",
 ]
 
@@ -138,7 +138,7 @@ def join_stage(
     ports: list[JoinPort] = []
     for number, side in zip((LEFT, RIGHT), sides, strict=True):
         for part in side:
-            part_feeds = (as_kept(part),) if isinstance(part, Arranged) else part.feeds
+            part_feeds = (arrangement_feed(part),) if isinstance(part, Arranged) else part.feeds
             feeds += [replace(feed, port=len(ports)) for feed in part_feeds]
             ports.append(JoinPort(number, isinstance(part, Arranged)))
     (stream,) = feeds[0].stream.dataflow.stage(
@@ -151,6 +151,6 @@ def join_stage(
     return stream
 
 
-def as_kept(source: Arranged) -> Feed:
+def arrangement_feed(source: Arranged) -> Feed:
     """Return the feed of the batches of an arrangement, for a stage that reads it."""
     return Feed(source.stream, 0, detail="as it is kept there")

@@ -59,7 +59,8 @@ make two or three times as much of them: little enough for the processor's cache
 _NO_TIMES: Final = np.empty(0, np.int64)
 
 Source = tuple[Literal["key", "left", "right", "constant"], int]
-"""Where a word of the output comes from: which word of the key, of a side's values, or a constant."""
+"""The source of a word of the output: a word of the key, by index, a word of a side's values, or a
+constant."""
 
 
 class OwnRows:

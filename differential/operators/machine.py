@@ -1,4 +1,4 @@
-"""Which verbs does every operator have? The protocol of machines: words and frontiers in, words out.
+"""The protocol of machines, the verbs of every operator: words and frontiers in, words out.
 
 A machine is the logic of an operator. It knows no stage, no worker and no clock, so one driver runs all of
 them in a dataflow (`MachineVertex` in `vertices.py`), and one step runs all of them in a compiled loop

@@ -72,13 +72,13 @@ class Epochs:
     def __init__(self, function: Callable[[int], object], name: str) -> None:
         self._function = function
         self._name = name
-        self._known: dict[int, int] = {}
+        self._delays: dict[int, int] = {}
         self._order: list[int] = []
 
     def later(self, epoch: int) -> int:
         """Return the epoch that `epoch` goes to; raise UserFunctionError if that breaks the law."""
-        if epoch in self._known:
-            return self._known[epoch]
+        if epoch in self._delays:
+            return self._delays[epoch]
         delayed = self._function(epoch)
         if type(delayed) is not int or delayed < epoch:
             raise UserFunctionError(
@@ -87,15 +87,15 @@ class Epochs:
         place = bisect_left(self._order, epoch)
         before, after = self._order[:place][-1:], self._order[place:][:1]
         for other in (*before, *after):
-            if (self._known[other] - delayed) * (other - epoch) < 0:
+            if (self._delays[other] - delayed) * (other - epoch) < 0:
                 raise UserFunctionError(
                     f"{self._name}: epoch {epoch} goes to {delayed}, but epoch {other} to "
-                    f"{self._known[other]}; later epochs may not come earlier"
+                    f"{self._delays[other]}; later epochs may not come earlier"
                 )
-        self._known[epoch] = delayed
+        self._delays[epoch] = delayed
         insort(self._order, epoch)
         if len(self._order) > _REMEMBERED_MAX:
-            del self._known[self._order.pop(0)]
+            del self._delays[self._order.pop(0)]
         return delayed
 
 

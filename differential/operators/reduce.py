@@ -101,27 +101,27 @@ class Aggregates:
 class Accumulation:
     """Answers made of components: the only value word of a row is the index of its component.
 
-    asked        for each word of the answer: what, first component, gate, limbs, digits: `accumulated.py`
+    formulas     for each word of the answer: what, first component, gate, limbs, digits: `accumulated.py`
     components   the number of components; a group that is there has the first `needed` of them
     """
 
-    asked: tuple[tuple[int, int, int, int, int], ...]
+    formulas: tuple[tuple[int, int, int, int, int], ...]
     components: int
     needed: int
 
     @property
     def words(self) -> int:
         """Value words of the answer."""
-        return len(self.asked)
+        return len(self.formulas)
 
     @property
     def may_overflow(self) -> bool:
         """True if a sum may not fit its column."""
-        return any(what in (TOTAL, DECIMAL_MEAN) for what, *_ in self.asked)
+        return any(what in (TOTAL, DECIMAL_MEAN) for what, *_ in self.formulas)
 
     def table(self) -> Int64s:
         """Return the form that the kernel takes."""
-        columns = [(*each, self.components, self.needed) for each in self.asked]
+        columns = [(*each, self.components, self.needed) for each in self.formulas]
         return np.array(columns, np.int64).reshape(-1, 7).T.copy()
 
 
@@ -224,7 +224,7 @@ class ReduceMachine(Machine):
         self.keeps_answers = answers is None and not self._is_sum
         self._shape = np.array([kw, vw, guards, aggregate.words, -1, 0], np.int64)
         self._parts = np.zeros((2, 0), np.int64)
-        self._asked: Int64s
+        self._formulas: Int64s
         """`_parts`, or those with a line more, in which the kernel notes that some answer does not fit."""
         self._least_shape: Int64s | None = None
         self.fails = False
@@ -249,16 +249,16 @@ class ReduceMachine(Machine):
         if isinstance(aggregate, Accumulation):
             assert vw == 1
             self._parts, self._shape[5] = aggregate.table(), 1
-        self._asked = self._parts
+        self._formulas = self._parts
         if isinstance(aggregate, Accumulation) and aggregate.may_overflow:
-            self._asked = np.concatenate([self._parts, np.zeros((1, aggregate.words), np.int64)])
+            self._formulas = np.concatenate([self._parts, np.zeros((1, aggregate.words), np.int64)])
         if isinstance(aggregate, Aggregates):
             parts = [(_KINDS[kind], word if kind != "count" else 0) for kind, word in aggregate.parts]
             assert all(kind == COUNT or 0 <= word < vw for kind, word in parts)
             self._parts = np.array(parts, np.int64).reshape(-1, 2).T.copy()
             if vw == 1 and parts in ([(LEAST, 0)], [(GREATEST, 0)]):
                 self._least_shape = np.array([kw, guards, 0 if parts[0][0] == LEAST else -1, -1], np.int64)
-            self._asked = self._parts
+            self._formulas = self._parts
 
     def _prepare(self) -> None:
         """Compile what `_reduce` will call, unless it is in the cache."""
@@ -327,7 +327,7 @@ class ReduceMachine(Machine):
                     raise self._overflow(ready, pending) from None
                 try:
                     corrections, pended, failed = reduce_apart(
-                        ready, pending, self.input.lines, frontier, self._shape, self._asked
+                        ready, pending, self.input.lines, frontier, self._shape, self._formulas
                     )
                 except OverflowError:
                     raise self._overflow(ready, pending) from None
@@ -423,7 +423,7 @@ class ReduceMachine(Machine):
         if self._least_shape is not None:
             return reduce_least(ready, pending, *tables, frontier, self._least_shape)
         if self._is_sum:
-            return reduce_sums(ready, pending, tables[0], frontier, self._shape, self._asked)
+            return reduce_sums(ready, pending, tables[0], frontier, self._shape, self._formulas)
         assert not isinstance(self.aggregate, Accumulation)
         if isinstance(self.aggregate, Aggregates):
             return reduce_groups(ready, pending, *tables, frontier, self._shape, self._parts)
@@ -491,9 +491,9 @@ class ReduceMachine(Machine):
         return row_overflow([words], self.input.show)
 
     def _named(self, aggregate: Accumulation) -> Iterator[tuple[tuple[int, int, int, int, int], str]]:
-        """Return each word of the answer as `asked` has it, and the name that messages call it by."""
+        """Return the formula of each word of the answer, and its name in messages."""
         names = self._names or tuple(f"word {index} of the answer" for index in range(aggregate.words))
-        return zip(aggregate.asked, names, strict=True)
+        return zip(aggregate.formulas, names, strict=True)
 
     def _call(self, groups: Int64s, rows: Int64s, answers: Int64s, aggregate: GroupFunction) -> Int64s:
         """Call the function for every group, and return the corrections that follow."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from differential.columns.schema import Schema
-from differential.operators.arrange import Arranged, as_kept
+from differential.operators.arrange import Arranged, arrangement_feed
 from differential.operators.arrangement import Arrangement, read_arrangement
 from differential.operators.ordered.layout import InOrder
 from differential.operators.ordered.machine import FirstMachine
@@ -32,7 +32,9 @@ class ReduceStreams(NamedTuple):
 
 
 class DisplaySchemas(NamedTuple):
-    """What messages of a reduce show: the columns of keys, rows and answers, and names of aggregates."""
+    """The schemas with which messages of a reduce show keys, rows and answers, and the names of
+    aggregates.
+    """
 
     key: Schema
     row: Schema
@@ -61,7 +63,7 @@ def reduce_stage(
     kw, vw = widths
     reads = isinstance(source, Arranged)
     fails = isinstance(aggregate, Accumulation) and aggregate.may_overflow
-    feeds = [as_kept(source)] if isinstance(source, Arranged) else list(source)
+    feeds = [arrangement_feed(source)] if isinstance(source, Arranged) else list(source)
     answer = None if shown is None else shown.answer
 
     def make(vertex: MachineVertex) -> ReduceMachine | FirstMachine:
@@ -83,7 +85,7 @@ def reduce_stage(
             components = Components(aggregate.components, kw)
             if fails:
                 names = () if shown is None else shown.names
-                failures = GroupFailures(aggregate.asked, None if shown is None else shown.key, names)
+                failures = GroupFailures(aggregate.formulas, None if shown is None else shown.key, names)
         reading = (0,) if reads else ()
         return MachineVertex(make, arrangement, reading, failures=failures, components=components)
 

@@ -29,7 +29,7 @@ from timely.operators.failures import FailureLog
 from timely.operators.inputs.by_epoch import ByEpoch
 from timely.operators.inputs.folded import Waiting
 from timely.operators.inputs.plain_rows import PlainRow, PlainRows
-from timely.operators.pieces import Cut, Wanted
+from timely.operators.pieces import Cut, PieceRequest
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
@@ -359,18 +359,18 @@ class TableLog:
         table = self._schema.decode(words, SYMBOLS)
         return table.append_column(DIFF, int64_array(words[-1]))
 
-    def piece(self, wanted: Wanted) -> Cut:
+    def piece(self, request: PieceRequest) -> Cut:
         """Return some of the rows of `changes` or `snapshot`.
 
         Cost: for the first piece of a collection, that of a snapshot; otherwise that of the piece, and a
         little for each epoch.
         """
-        check_kept(wanted.stop if wanted.is_snapshot else wanted.start, self._forgotten_before)
+        check_kept(request.stop if request.is_snapshot else request.start, self._forgotten_before)
         self.settle()
-        if wanted.is_snapshot:
-            return self._pieces.of_collection(wanted, self._collected)
-        epochs = self._epochs_of(wanted.start, wanted.stop)
-        return self._pieces.of_changes(wanted, epochs, [self._changes[epoch] for epoch in epochs])
+        if request.is_snapshot:
+            return self._pieces.of_collection(request, self._collected)
+        epochs = self._epochs_of(request.start, request.stop)
+        return self._pieces.of_changes(request, epochs, [self._changes[epoch] for epoch in epochs])
 
     def extent(self) -> tuple[int, int]:
         """Return the first epoch that is not forgotten, and the epoch behind the last one that has

@@ -70,7 +70,9 @@ def packed_parts(messages: Sequence[tuple[int, Batch]]) -> list[Part]:
 
 
 class OperatorVertex(Vertex):
-    """What all operators share: exact capabilities, and sending rows under the tightest envelope."""
+    """The base class of operators: it holds exact capabilities, and sends rows under the tightest
+    envelope.
+    """
 
     word_times: ClassVar[bool] = True
     arrangement: Arrangement | None = None
@@ -194,7 +196,7 @@ class PassingVertex(OperatorVertex):
 
 
 class Components(NamedTuple):
-    """What must be true of rows: their word `at` is the index of a component, below `number`."""
+    """A condition on rows: their word `at` is the index of a component, below `number`."""
 
     number: int
     at: int

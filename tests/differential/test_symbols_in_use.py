@@ -37,7 +37,7 @@ from differential.trace.trace import Trace
 from timely import Dataflow
 from timely.dictionaries import Mark
 from timely.operators.inputs.handle import InputHandle
-from timely.operators.pieces import Wanted
+from timely.operators.pieces import PieceRequest
 from timely.operators.vertex import Vertex
 from timely.running.core import Worker
 from timely.running.stages.vertex_runner import VertexRunner
@@ -225,7 +225,7 @@ class Reads:
                             }
                         )
                     if stop > 0:  # what is laid out for that stays for a while
-                        output.log.piece(Wanted(-1, stop, 0, 0, 1, tuple(table.column_names)))
+                        output.log.piece(PieceRequest(-1, stop, 0, 0, 1, tuple(table.column_names)))
                     output.forget(stop)
                 columns = [column.to_pylist() for column in table.columns]
                 changes += [(tuple(row), (epoch,), diff) for *row, epoch, diff in zip(*columns, strict=True)]

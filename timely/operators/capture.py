@@ -23,7 +23,7 @@ from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
 from .failures import FAILURES_PORT, FailureLog
-from .pieces import Cut, Wanted
+from .pieces import Cut, PieceRequest
 from .places import ReaderPositions
 from .vertex import Vertex
 
@@ -70,7 +70,7 @@ class OutputLog(Protocol):
         """
         ...
 
-    def piece(self, wanted: Wanted) -> Cut:
+    def piece(self, request: PieceRequest) -> Cut:
         """Return some of the rows of `changes` or `snapshot`; the order of all rows is always the same."""
         ...
 
@@ -173,9 +173,9 @@ class RecordLog:
         del epoch
         raise MisuseError("this output carries records, which accumulate to nothing: read changes()")
 
-    def piece(self, wanted: Wanted) -> Cut:
+    def piece(self, request: PieceRequest) -> Cut:
         """Raise MisuseError: records have no columns."""
-        del wanted
+        del request
         raise MisuseError("this output carries records, which have no columns: read changes()")
 
     def extent(self) -> tuple[int, int]:

@@ -117,7 +117,7 @@ class LoopSite(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """What one worker tells all others about a loop in one round. Epochs are counted from 0.
+    """The news of one worker about a loop, to all others, in one round. Epochs are counted from 0.
 
     worker   the worker that votes
     number   of the round; rounds are counted from 0 on, without end
@@ -143,7 +143,7 @@ class Vote(NamedTuple):
 
 
 class RoundInput(NamedTuple):
-    """What a compiled loop needs to go from round to round by itself.
+    """The input with which a compiled loop goes from round to round by itself.
 
     lent     the memory where round messages are written and read
     vote     the last vote of this worker; if a span `begins`: the one before its first, with its bound

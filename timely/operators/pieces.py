@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["Cut", "Wanted", "rows_of_a_piece"]
+__all__ = ["Cut", "PieceRequest", "rows_of_a_piece"]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PieceRequest:
     """A request for rows from `first` on of the changes of `start` ≤ epoch < `stop`, or, with `start` below
     0, of the collection as of `stop` - 1; only the rows of share `part` of `parts`, and only the columns
     `columns`.

@@ -74,10 +74,10 @@ class RouterVertex(Vertex):
 
     def __init__(self, lead: int) -> None:
         self._lead = lead
-        self._known_before = lead  # versions of epochs before this one are known
+        self._versions_before = lead  # versions of epochs before this one are known
         self._complete = 0  # changes of epochs before this one are known
         self._changes: dict[int, list[tuple[int, int]]] = {}
-        self._kept: list[tuple[int, int, int, Batch]] = []  # a heap: latest epoch, order of arrival, word
+        self._waiting: list[tuple[int, int, int, Batch]] = []  # a heap: latest epoch, order of arrival, word
         self._numbers = count()
 
     def on_start(self) -> None:
@@ -94,41 +94,41 @@ class RouterVertex(Vertex):
                 continue
             latest = max(word >> self._shift, batch.latest(self._shift, self._mask))
             epoch = self.code.anchor.epoch + latest
-            if epoch < self._known_before:
+            if epoch < self._versions_before:
                 self.send(0, batch, word)
             else:
                 self.hold(word)
-                heapq.heappush(self._kept, (epoch, next(self._numbers), word, batch))
+                heapq.heappush(self._waiting, (epoch, next(self._numbers), word, batch))
 
     def on_frontier(self) -> None:
         """Take over the changes of complete epochs, and send the rows that waited for them."""
         self._complete, code = self._first_epoch(CONTROL), self.code
-        self._known_before = max(self._known_before, min(self._complete + self._lead, FOREVER))
-        oldest = min([self._first_epoch(ROWS), *(code.epoch_of(word) for _, _, word, _ in self._kept)])
+        self._versions_before = max(self._versions_before, min(self._complete + self._lead, FOREVER))
+        oldest = min([self._first_epoch(ROWS), *(code.epoch_of(word) for _, _, word, _ in self._waiting)])
         oldest_word = code.within(max(oldest - code.anchor.epoch, 0) << self._shift)
         self._use(self._with_complete(self.routing).since(oldest_word))
-        while self._kept and self._kept[0][0] < self._known_before:
-            _, _, word, batch = heapq.heappop(self._kept)
+        while self._waiting and self._waiting[0][0] < self._versions_before:
+            _, _, word, batch = heapq.heappop(self._waiting)
             self.send(0, batch, word)
             self.release(word)
 
     def rebase(self, by: Rebase) -> None:
         """Move the versions, and the rows that wait."""
-        self._kept = [
+        self._waiting = [
             (epoch, number, by.word(word), batch.rebased(-by.step))
-            for epoch, number, word, batch in self._kept
+            for epoch, number, word, batch in self._waiting
         ]
         # Now, not later: the rows for which the anchor moved may come before any other call.
         self._use(self._with_complete(self.routing.rebased(by)))
 
     def symbols(self, mark: Mark) -> None:
         """Show the words of rows that wait for the routing of their epoch."""
-        for _, _, _, batch in self._kept:
+        for _, _, _, batch in self._waiting:
             mark.holder(batch)
 
     def counters(self) -> dict[str, int]:
         """Return the number of batches that wait, and of versions that are still needed."""
-        return {"batches_kept": len(self._kept), "routing_versions": self.routing.versions}
+        return {"batches_kept": len(self._waiting), "routing_versions": self.routing.versions}
 
     def _with_complete(self, routing: Routing) -> Routing:
         """Return `routing` with the changes of complete epochs that concern an epoch with words."""

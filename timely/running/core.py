@@ -209,13 +209,13 @@ class Worker:
         if number in self._ended:
             return  # later errors are no news
         name = self._instances[number].frozen.name if number in self._instances else ""
-        told = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
-        told.add_note(
+        reported = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
+        reported.add_note(
             f"dataflow {number} ({name}) has ended with this error, which arose on worker {self.index} of "
             f"{self.workers}: nothing of it can be read any more. Other dataflows go on"
         )
-        self.end(number, told, self.index)
-        self.on_failure(number, told)
+        self.end(number, reported, self.index)
+        self.on_failure(number, reported)
         if is_interrupt(error):
             raise error
 

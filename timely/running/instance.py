@@ -316,8 +316,8 @@ class Instance:
             if runner.vertex is None:
                 continue
             try:
-                asked = runner.vertex.first_asked()
-                first = first if asked is None or first <= asked else asked
+                needed_epoch = runner.vertex.first_asked()
+                first = first if needed_epoch is None or first <= needed_epoch else needed_epoch
             except BaseException as error:
                 add_note(error, f"while {runner.title()} was asked for an epoch, built at {runner.site}")
                 raise

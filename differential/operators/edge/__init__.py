@@ -1,3 +1,1 @@
-"""What `table_io.py` uses to serve inputs and outputs of a dataflow: kept rows, changes, pieces and
-failures.
-"""
+"""Parts of `table_io.py`, at the edge of a dataflow: waiting rows, kept changes, pieces and failures."""

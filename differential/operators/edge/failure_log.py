@@ -45,7 +45,7 @@ _MEND: Final = {
     "UserFunctionError": "  Catch the exception in the function, or take such rows apart with attempt(...).",
     "SumOverflowError": "  Use larger units, smaller groups, or filter such rows out before.",
 }
-"""What the user can write, by kind of failure."""
+"""A hint on what the user can write, by kind of failure."""
 
 _COMING_MAX: Final = 256
 """At most this many batches wait until somebody reads."""

@@ -27,7 +27,7 @@ from differential.operators.edge.kept_changes import KeptChanges
 from differential.trace.accumulated import Accumulated
 from timely.dictionaries import Mark
 from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
-from timely.operators.pieces import Cut, Wanted, rows_of_a_piece
+from timely.operators.pieces import Cut, PieceRequest, rows_of_a_piece
 from timely.wire.arrow import int64_array
 
 __all__ = ["DIFF", "EPOCH", "TablePieces", "share_of"]
@@ -72,20 +72,20 @@ class TablePieces:
         self._clock = clock
         self._laid_out: dict[int, _LaidOut] = {}
 
-    def of_collection(self, wanted: Wanted, collect: Callable[[int], Accumulated]) -> Cut:
-        """Return a piece of the collection as of `wanted.stop` - 1, which `collect` returns."""
-        epoch = wanted.stop - 1
+    def of_collection(self, request: PieceRequest, collect: Callable[[int], Accumulated]) -> Cut:
+        """Return a piece of the collection as of `request.stop` - 1, which `collect` returns."""
+        epoch = request.stop - 1
         if epoch not in self._laid_out:
             self._make_room()  # before the next one takes as much
             collection = collect(epoch)
             self._laid_out[epoch] = _LaidOut(collection, collection.has_negative(), 0.0)
         laid_out = self._laid_out[epoch]
         rows = laid_out.collection.rows
-        cut = self._cut(wanted, rows, laid_out.collection.between, laid_out.is_negative)
-        laid_out.used, laid_out.is_read = self._clock(), wanted.first < rows == cut.next
+        cut = self._cut(request, rows, laid_out.collection.between, laid_out.is_negative)
+        laid_out.used, laid_out.is_read = self._clock(), request.first < rows == cut.next
         return cut
 
-    def of_changes(self, wanted: Wanted, epochs: Sequence[int], blocks: Sequence[KeptChanges]) -> Cut:
+    def of_changes(self, request: PieceRequest, epochs: Sequence[int], blocks: Sequence[KeptChanges]) -> Cut:
         """Return a piece of the changes of `epochs`, one block for each."""
         ends = np.cumsum([block.rows for block in blocks], dtype=np.int64)
         rows = int(ends[-1]) if len(ends) else 0
@@ -102,7 +102,7 @@ class TablePieces:
             empty = np.empty((self._schema.width + 2, 0), dtype=np.int64)
             return np.concatenate(parts, axis=1) if parts else empty
 
-        return self._cut(wanted, rows, between)
+        return self._cut(request, rows, between)
 
     def tidy(self) -> None:
         """Drop collections that no reader has asked for lately."""
@@ -134,31 +134,31 @@ class TablePieces:
 
     def _cut(
         self,
-        wanted: Wanted,
+        request: PieceRequest,
         rows: int,
         between: Callable[[int, int], Int64s],
         is_negative: bool = False,
     ) -> Cut:
-        """Return the rows from `wanted.first` on: fewer than the words allow if their texts are long."""
-        first = min(max(0, wanted.first), rows)
+        """Return the rows from `request.first` on: fewer than the words allow if their texts are long."""
+        first = min(max(0, request.first), rows)
         length = rows_of_a_piece(self._bytes_max, self._schema.width + 2)
         while True:
             last = min(rows, first + length)
-            table = self._table(between(first, last), wanted)
+            table = self._table(between(first, last), request)
             if table.nbytes <= _LONG_TEXTS * self._bytes_max or last - first <= 1:
                 return Cut(table, last, rows, is_negative)
             length = max(1, (last - first) // 2)
 
-    def _table(self, words: Int64s, wanted: Wanted) -> pa.Table:
-        """Return the columns that `wanted` names, of the rows in its share."""
-        if wanted.parts > 1:
-            words = share_of(words, self._schema.width, wanted.part, wanted.parts)
-        names = [name for name in wanted.columns if name not in (EPOCH, DIFF)]
+    def _table(self, words: Int64s, request: PieceRequest) -> pa.Table:
+        """Return the columns that `request` names, of the rows in its share."""
+        if request.parts > 1:
+            words = share_of(words, self._schema.width, request.part, request.parts)
+        names = [name for name in request.columns if name not in (EPOCH, DIFF)]
         decoded = self._schema.decode(words, SYMBOLS, names)
         columns_by_name = {name: (decoded.schema.field(name), decoded.column(name)) for name in names}
         for name, row in ((EPOCH, -2), (DIFF, -1)):
             columns_by_name[name] = pa.field(name, pa.int64()), pa.chunked_array([int64_array(words[row])])
-        fields, columns = zip(*(columns_by_name[name] for name in wanted.columns), strict=True)
+        fields, columns = zip(*(columns_by_name[name] for name in request.columns), strict=True)
         return pa.Table.from_arrays(list(columns), schema=pa.schema(fields))
 
 

@@ -1,1 +1,1 @@
-"""What only loops need: rows that come in by priority, and the error text of a loop without end."""
+"""Parts that only loops need: rows that come in by priority, and the error text of a loop without end."""

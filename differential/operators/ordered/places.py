@@ -43,7 +43,7 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, int] = {}
+        self._places: dict[int, int] = {}
         self._siblings: dict[tuple[type, bytes], _Siblings] = {}
         self._lock = threading.Lock()  # workers in several threads of a process share the table
 
@@ -56,14 +56,14 @@ class Places:
         with self._lock:
             new: dict[tuple[type, bytes], dict[str | bytes, int]] = {}
             for symbol, value, begin in zip(symbols, values, begins, strict=True):
-                if symbol not in self._known:
+                if symbol not in self._places:
                     new.setdefault((type(value), begin), {})[value] = symbol
             for key, some in new.items():
                 siblings = self._siblings.setdefault(key, _Siblings())
                 in_order = sorted(some)
                 for value, place in zip(in_order, siblings.add(in_order), strict=True):
-                    self._known[some[value]] = place
-            return [self._known[symbol] for symbol in symbols]
+                    self._places[some[value]] = place
+            return [self._places[symbol] for symbol in symbols]
 
     def forget(self, words: Sequence[int], values: Sequence[str | bytes]) -> None:
         """Drop values that are in use nowhere, with their symbols; if they come again they get new places.
@@ -71,7 +71,9 @@ class Places:
         Cost: a look for each, and a pass over all values with places if any of these has one.
         """
         with self._lock:
-            gone = {value for word, value in zip(words, values, strict=True) if self._known.pop(word, 0) != 0}
+            gone = {
+                value for word, value in zip(words, values, strict=True) if self._places.pop(word, 0) != 0
+            }
             if not gone:
                 return
             for key, siblings in list(self._siblings.items()):

@@ -289,11 +289,13 @@ class LookupMachine(Machine):
         return span if span is not None and span[1] - span[0] > 1 << self.epoch else None
 
     def begin_span(self, start: int, bound: int) -> None:
-        """A compiled loop begins to work off the epochs from the word `start` to before the word `bound`."""
+        """Note that a compiled loop begins to work off the epochs from word `start` to before word
+        `bound`.
+        """
         self._span, self._is_in_span = (max(start, self._first_start), bound), True
 
     def end_span(self) -> None:
-        """The compiled loop has worked off the span."""
+        """Note that the compiled loop has worked off the span."""
         self._is_in_span = False
 
     def first_asked(self) -> int | None:

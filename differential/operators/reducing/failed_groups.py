@@ -20,12 +20,12 @@ __all__ = ["GroupFailures"]
 class GroupFailures(NamedTuple):
     """How failures name groups and aggregates.
 
-    asked   for each word of an answer what it is: see `Accumulation`
-    key     the columns of keys
-    names   of the aggregates
+    formulas   of the words of an answer: see `Accumulation`
+    key        the columns of keys
+    names      of the aggregates
     """
 
-    asked: Sequence[tuple[int, int, int, int, int]]
+    formulas: Sequence[tuple[int, int, int, int, int]]
     key: Schema | None = None
     names: tuple[str, ...] = ()
 
@@ -52,5 +52,5 @@ class GroupFailures(NamedTuple):
         return self.names[column] if column < len(self.names) else f"word {column} of the answer"
 
     def _why(self, column: int) -> str:
-        what, _, _, is_decimal, _ = self.asked[column]
+        what, _, _, is_decimal, _ = self.formulas[column]
         return "has more than 18 digits" if what == DECIMAL_MEAN or is_decimal else "leaves 64 bits"

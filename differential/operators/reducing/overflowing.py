@@ -48,7 +48,7 @@ class Reduced(NamedTuple):
 
 
 def reduce_apart(
-    ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, asked: Int64s
+    ready: Int64s, pending: Int64s, table: Int64s, frontier: Int64s, shape: Int64s, formulas: Int64s
 ) -> Reduced:
     """Reduce as `reduce_sums` does, and return groups that do not fit separately. Raises OverflowError only
     if a multiplicity leaves 64 bits.
@@ -65,13 +65,13 @@ def reduce_apart(
             keys = np.unique(np.concatenate([rows[:kw], pairs[:kw]], axis=1), axis=1)
         if keys.shape[1] > _KEYS_MIN:
             try:
-                corrections, left = reduce_sums(rows, pairs, table, frontier, shape, asked)
+                corrections, left = reduce_sums(rows, pairs, table, frontier, shape, formulas)
             except OverflowError:
                 middle = keys[:, keys.shape[1] // 2]
                 waiting += [_part(rows, pairs, middle, kw, False), _part(rows, pairs, middle, kw, True)]
                 continue
         else:
-            corrections, left = _by_components(rows, pairs, table, frontier, shape, asked, failed)
+            corrections, left = _by_components(rows, pairs, table, frontier, shape, formulas, failed)
         corrected.append(corrections)
         pended.append(left)
     return Reduced(
@@ -104,14 +104,14 @@ def _by_components(
     table: Int64s,
     frontier: Int64s,
     shape: Int64s,
-    asked: Int64s,
+    formulas: Int64s,
     failed: list[FailedGroup],
 ) -> tuple[Int64s, Int64s]:
     """Return corrections and pairs that stay pending, for few keys. Add groups without an answer to
     `failed`.
     """
-    kw, words = int(shape[0]), asked.shape[1]
-    components, needed = int(asked[5, 0]), int(asked[6, 0])
+    kw, words = int(shape[0]), formulas.shape[1]
+    components, needed = int(formulas[5, 0]), int(formulas[6, 0])
     columns = [(COUNT, component, -1, 0, 0, components, needed) for component in range(components)]
     of_components = np.array(columns, np.int64).T.copy()
     other = shape.copy()
@@ -124,7 +124,7 @@ def _by_components(
         totals = np.ascontiguousarray(row[kw : kw + components])
         answer: list[int] = []
         for column in range(words):
-            word, excess = answer_and_excess(totals, asked, column)
+            word, excess = answer_and_excess(totals, formulas, column)
             answer.append(int(word))
             if excess:
                 failed.append(FailedGroup(key, column, time, diff))

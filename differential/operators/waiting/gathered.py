@@ -72,7 +72,7 @@ class Gathered:
         return parts
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch."""
+        """Count words from a later epoch."""
         self.words = {by.word(word) for word in self.words}
         for parts in self._parts.values():
             parts[:] = [

@@ -84,4 +84,4 @@ def test_what_is_remembered_has_a_bound() -> None:
     epochs = Epochs(lambda epoch: epoch, "tested")
     for epoch in range(3_000):
         epochs.later(epoch)
-    assert len(epochs._known) == len(epochs._order) <= 1_024
+    assert len(epochs._delays) == len(epochs._order) <= 1_024

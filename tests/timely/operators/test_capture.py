@@ -14,7 +14,7 @@ from timely import Dataflow, Records
 from timely.client.tables import records_of
 from timely.errors import ForgottenError
 from timely.operators.capture import FOREVER, RecordLog, RecordsOut
-from timely.operators.pieces import Wanted
+from timely.operators.pieces import PieceRequest
 from timely.running.core import Worker
 
 
@@ -65,7 +65,7 @@ def test_log_of_records_has_no_pieces_but_says_what_there_is() -> None:
     log.forget(4)
     assert log.extent() == (4, 4)
     with pytest.raises(MisuseError, match="no columns"):
-        log.piece(Wanted(0, 4, 0, 0, 1, ("record",)))
+        log.piece(PieceRequest(0, 4, 0, 0, 1, ("record",)))
 
 
 def test_complete_epochs_are_those_before_the_frontier() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timely.operators.pieces import Wanted, rows_of_a_piece
+from timely.operators.pieces import PieceRequest, rows_of_a_piece
 
 
 @pytest.mark.parametrize(("bytes_max", "words", "rows"), [(800, 4, 25), (31, 4, 1), (800, 0, 100), (0, 9, 1)])
@@ -13,4 +13,7 @@ def test_a_piece_has_the_rows_that_fit_and_one_at_least(bytes_max: int, words: i
 
 
 def test_a_start_below_zero_asks_for_the_collection() -> None:
-    assert Wanted(-1, 3, 0, 0, 1, ("a",)).is_snapshot and not Wanted(0, 3, 0, 0, 1, ("a",)).is_snapshot
+    assert (
+        PieceRequest(-1, 3, 0, 0, 1, ("a",)).is_snapshot
+        and not PieceRequest(0, 3, 0, 0, 1, ("a",)).is_snapshot
+    )

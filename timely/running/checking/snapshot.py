@@ -1,4 +1,4 @@
-"""What is outstanding on a worker, by looking.
+"""Pointstamps outstanding on a worker, found by looking.
 
 Nothing here trusts a count: it finds messages in inboxes, and rights where they are kept. So counts can be
 compared with it (`progress/checking/predicates.py`, whose letters these functions carry). Call it between

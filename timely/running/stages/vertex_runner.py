@@ -60,7 +60,7 @@ class Opened(Protocol):
 
 
 class Ahead:
-    """How far the inputs are that lead to each port of a stage, before progress tracking is told.
+    """How far the inputs are that lead to each port of a stage, before progress tracking knows.
 
     On a worker that is alone, a stage to which only inputs lead sees by itself how far they are. What an
     input lets in is in the inboxes behind it before its epoch goes on. So with an empty inbox nothing is

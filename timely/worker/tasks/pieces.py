@@ -13,7 +13,7 @@ from ...failure import story_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import CaptureVertex, check_kept
 from ...operators.conditions import columns_of, fulfilling
-from ...operators.pieces import Wanted
+from ...operators.pieces import PieceRequest
 from ...wire.arrow import int64s_of
 from ...wire.claims import shown
 from ...wire.requests import Progress, Read, Reply, Value
@@ -90,7 +90,9 @@ def piece(capture: CaptureVertex, request: Read) -> Reply:
     sifting = dict.fromkeys(columns_of(request.filters))  # several conditions may be on one column
     columns_read = [*columns, *(name for name in sifting if name not in columns)]
     cut = capture.log.piece(
-        Wanted(request.start, request.stop, request.first, request.part, request.parts, tuple(columns_read))
+        PieceRequest(
+            request.start, request.stop, request.first, request.part, request.parts, tuple(columns_read)
+        )
     )
     table = fulfilling(cut.table, request.filters).select(columns)
     is_one = _DIFF in columns[1:] and _is_one(table)

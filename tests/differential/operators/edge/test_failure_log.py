@@ -34,7 +34,7 @@ from progress.times.timestamp import ROOT
 from timely.dictionaries import Mark
 from timely.errors import ForgottenError, InternalError, MisuseError, TimelyError
 from timely.operators.capture import CaptureVertex
-from timely.operators.pieces import Wanted
+from timely.operators.pieces import PieceRequest
 
 SCHEMA = Schema.of("k: int, s: string")
 SITES = ({"col.a // col.b": "here.py:7"}, {"col.a // col.b": "there.py:9"})
@@ -160,7 +160,7 @@ def check(vertex: CaptureVertex, answers: Sequence[Answer], forgotten: int, rng:
                 assert (row["k"], row["s"]) not in changes, "summed"
                 changes[row["k"], row["s"]] = row["diff"]
             assert found == changes_of(answers, start, stop)
-            wanted = Wanted(start, stop, 0, 0, 1, tuple(table.column_names))
+            wanted = PieceRequest(start, stop, 0, 0, 1, tuple(table.column_names))
             assert vertex.log.piece(wanted).rows == table.num_rows
         if start < stop and vertex.failures is not None:
             without = vertex.failures.without(start, stop)

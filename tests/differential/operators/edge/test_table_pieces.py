@@ -28,7 +28,7 @@ from timely import ForgottenError
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
 from timely.limits import READING_SECONDS_MAX
-from timely.operators.pieces import Cut, Wanted
+from timely.operators.pieces import Cut, PieceRequest
 
 COLUMNS = ("k", "v", "epoch", "diff")
 
@@ -37,10 +37,12 @@ def _same(flow: Dataflow) -> None:
     dd.input(flow, "numbers", NUMBERS).output("result")
 
 
-def all_pieces(log: TableLog, wanted: Wanted) -> Iterator[Cut]:
+def all_pieces(log: TableLog, wanted: PieceRequest) -> Iterator[Cut]:
     first, cut = wanted.first, None
     while cut is None or first < cut.rows:
-        cut = log.piece(Wanted(wanted.start, wanted.stop, first, wanted.part, wanted.parts, wanted.columns))
+        cut = log.piece(
+            PieceRequest(wanted.start, wanted.stop, first, wanted.part, wanted.parts, wanted.columns)
+        )
         assert cut.next > first or cut.next == cut.rows
         yield cut
         first = cut.next
@@ -64,21 +66,23 @@ def test_whole_pieces_of_changes_and_of_a_collection_are_all_of_it(
     assert isinstance(log, TableLog)
     log._pieces = TablePieces(Schema.of(NUMBERS), bytes_max=rows * 8 * 4)
     for wanted, whole in (
-        (Wanted(start, stop, 0, 0, 1, COLUMNS), log.changes(start, stop)),
-        (Wanted(-1, stop, 0, 0, 1, ("k", "v", "diff")), log.snapshot(stop - 1)),
+        (PieceRequest(start, stop, 0, 0, 1, COLUMNS), log.changes(start, stop)),
+        (PieceRequest(-1, stop, 0, 0, 1, ("k", "v", "diff")), log.snapshot(stop - 1)),
     ):
         cuts = list(all_pieces(log, wanted))
         assert rows_of([cut.table for cut in cuts]) == rows_of([whole])
         assert all(cut.table.num_rows <= rows and cut.rows == whole.num_rows for cut in cuts)
         negative = wanted.is_snapshot and any(diff < 0 for diff in whole.column("diff").to_pylist())
         assert {cut.is_negative for cut in cuts} == {negative}
-        again = log.piece(Wanted(wanted.start, stop, cuts[-1].rows - 1, 0, 1, wanted.columns))
+        again = log.piece(PieceRequest(wanted.start, stop, cuts[-1].rows - 1, 0, 1, wanted.columns))
         assert again.table.equals(cuts[-1].table.slice(max(0, cuts[-1].table.num_rows - 1)))
         shares = [
             rows_of(
                 [
                     cut.table
-                    for cut in all_pieces(log, Wanted(wanted.start, stop, 0, part, parts, wanted.columns))
+                    for cut in all_pieces(
+                        log, PieceRequest(wanted.start, stop, 0, part, parts, wanted.columns)
+                    )
                 ]
             )
             for part in range(parts)
@@ -102,7 +106,7 @@ def test_whole_pieces_are_of_one_epoch_though_others_follow_while_they_are_read(
     log = cluster.instances[0].output("result").log
     assert isinstance(log, TableLog)
     log._pieces = TablePieces(Schema.of(NUMBERS), bytes_max=rows * 8 * 4)
-    wanted = Wanted(-1, 4, 0, 0, 1, ("k", "v", "diff"))
+    wanted = PieceRequest(-1, 4, 0, 0, 1, ("k", "v", "diff"))
     whole, found = log.snapshot(3), []
     for number, cut in enumerate(all_pieces(log, wanted)):
         found.append(cut.table)
@@ -121,13 +125,13 @@ def test_whole_pieces_have_the_columns_that_are_asked_for_in_that_order() -> Non
     cluster.seal(0)
     cluster.run()
     log = cluster.instances[0].output("result").log
-    cut = log.piece(Wanted(0, 1, 0, 0, 1, ("diff", "v", "epoch")))
+    cut = log.piece(PieceRequest(0, 1, 0, 0, 1, ("diff", "v", "epoch")))
     assert cut.table.column_names == ["diff", "v", "epoch"]
     assert cut.table.to_pylist() == [{"diff": 3, "v": 2, "epoch": 0}]
     assert log.extent() == (0, 1)
     log.forget(1)
     assert log.extent() == (1, 1)
-    for wanted in (Wanted(0, 1, 0, 0, 1, ("v",)), Wanted(-1, 0, 0, 0, 1, ("v",))):
+    for wanted in (PieceRequest(0, 1, 0, 0, 1, ("v",)), PieceRequest(-1, 0, 0, 0, 1, ("v",))):
         with pytest.raises(ForgottenError):
             log.piece(wanted)
 
@@ -154,7 +158,7 @@ def test_whole_rows_with_long_texts_make_shorter_pieces() -> None:
     pieces = TablePieces(schema, bytes_max=24 * 100)
     lengths, first = [], 0
     while first < 8:
-        cut = pieces.of_collection(Wanted(-1, 1, first, 0, 1, ("text",)), lambda _: Accumulated(words))
+        cut = pieces.of_collection(PieceRequest(-1, 1, first, 0, 1, ("text",)), lambda _: Accumulated(words))
         lengths.append(cut.table.num_rows)
         first = cut.next
     assert sum(lengths) == 8 and max(lengths) < 8
@@ -174,7 +178,7 @@ class Asked:
 
     def ask(self, epoch: int, first: int) -> None:
         self.now += 1
-        self.pieces.of_collection(Wanted(-1, epoch + 1, first, 0, 1, ("k",)), self.collect)
+        self.pieces.of_collection(PieceRequest(-1, epoch + 1, first, 0, 1, ("k",)), self.collect)
 
 
 def test_kept_rows_say_which_symbols_are_in_use_as_long_as_they_are_laid_out() -> None:

@@ -99,8 +99,8 @@ def test_places_are_forgotten_with_their_values_and_those_of_others_stay() -> No
     marking.add(words[[1, 4]])
     table.forget(marking)
     places = places_of(table)
-    assert places._known == {words[1]: before[1], words[4]: before[4]}
+    assert places._places == {words[1]: before[1], words[4]: before[4]}
     again = places.of(table.intern(texts).tolist(), texts, begins)
     assert again == sorted(again) and again[1] == before[1] and again[4] == before[4]
     table.forget(table.marking())
-    assert not places._known and not places._siblings
+    assert not places._places and not places._siblings
