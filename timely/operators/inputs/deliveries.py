@@ -19,9 +19,8 @@ Laws:
   1. Staged rows enter if and only if the decision about their delivery names their attempt, or, of an
      insertion, counts their part.
   2. A delivery is taken once. Rows staged for it afterwards, and a repeated decision, change nothing. Only
-  the
-     last batch of a query may come again, with the same number of rows. An earlier batch, or another stream
-     under the same name, has numbers of another life, and is refused.
+     the last batch of a query may come again, with the same number of rows. An earlier batch, or another
+     stream under the same name, has numbers of another life, and is refused.
   3. A decision leaves nothing staged of its query for its batch or an earlier one.
   4. An attempt that a commit check has found stays staged until the decision comes, unless it is dropped by
      its own name, which means that the decision will not come. (A driver that gives up a batch does not
