@@ -94,9 +94,9 @@ class Workers(Protocol):
         True if that epoch is complete on all workers. The epoch is -1 if nothing was sealed, since worker 0
         may not have all posts.
 
-        Without `seconds` this does not wait for the work on the epoch. With them, workers seal and work in
-        one request, and may take about `seconds`; below 0: as long as it takes. Raise the error if the seal
-        is refused.
+        Without `seconds` this does not wait for the work on the epoch. With them, the requests to seal and to
+        wait go out at once, and the wait takes about `seconds` at most; below 0: as long as it needs. Raise
+        the error if the seal is refused.
         """
         ...
 

@@ -118,10 +118,10 @@ class Flow(Installed):
         client has inserted is in that epoch or in an earlier one.
 
         `through` seals all epochs up to that one instead; those that are sealed already stay so. Use it if
-        epochs are times, or if the dataflow imports others, whose epochs may be far ahead.
+        epochs are times, or for inputs of a dataflow that also imports others, whose epochs may be far ahead.
 
-        `wait` also waits until that epoch is complete everywhere, as `wait(seal())` does, but with one
-        request to workers in other processes. After `timeout` seconds of waiting it raises
+        `wait` also waits until that epoch is complete everywhere, as `wait(seal())` does, but sends both
+        requests to workers in other processes at once. After `timeout` seconds of waiting it raises
         `WaitTimeoutError`; then the epoch is sealed, and `wait()` goes on waiting. The seal itself has no
         limit: it waits for the turn of another thread, or for the current step of worker 0. Without `wait`
         this does not wait for the work: `Flow.wait` does, and reading. If that work fails, they raise the

@@ -402,7 +402,7 @@ class WorkerProcess:
 
     def _encoded(self, number: int, reply: Reply) -> list[Frame]:
         """Return the frames of an answer."""
-        if reply.table is not None and reply.values.get("next", -1) == -1:  # it is the last piece
+        if reply.table is not None and reply.values.get("next", -1) == -1:  # no further piece follows
             self._giving_back.add_sent(reply.table.num_rows)
         return encode_reply(number, reply)
 
