@@ -43,6 +43,7 @@ from differential.expressions.literals import NoValue
 from differential.expressions.orders import By, orderings
 from differential.other_spellings import of_another_library, written_as
 from timely.user_code.call_site import call_site
+from timely.user_code.offered import Offered
 from timely.user_code.short_traces import short_lookup
 
 __all__ = [
@@ -115,8 +116,24 @@ _MEAN_DIGITS_LEAST: Final = 6
 """Number of digits behind the point of a mean that do not give way to those before it."""
 
 
-class _OfGroup(NoValue):
+class _OfGroup(Offered, NoValue):
     """A value of a group, and not of a row: it needs a name before anything is computed with it."""
+
+    _internal = frozenset(
+        {
+            "aggregate",
+            "argument",
+            "belongs",
+            "by",
+            "column",
+            "columns",
+            "describe",
+            "kind",
+            "name",
+            "of",
+            "type_in",
+        }
+    )
 
     if not TYPE_CHECKING:
 

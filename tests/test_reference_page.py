@@ -18,6 +18,7 @@ import pytest
 from house import ROOT, report
 
 import differential as dd
+import timely
 from differential import col
 from differential.collections.ordered import Ordered
 from differential.columns.column_types import Kind
@@ -25,6 +26,8 @@ from differential.expressions.expression import Expr
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.namespaces import ListMethods, NumberMethods, StringMethods
 from differential.expressions.tree import BinaryOp
+from timely.client.reading import FlowOutput
+from timely.client.session import FlowInput
 from timely.user_code.spellings import Same
 
 PAGE = (ROOT / "docs" / "reference.md").read_text()
@@ -38,7 +41,8 @@ WRITTEN_AS = {
     "x.dt": type(col.x.dt),
     "x.list": type(col.x.list),
 }
-NAMED = re.compile(r"(dd|c|g|o|x|x\.str|x\.dt|x\.list)\.(\w+)(?:\((.*)\))?")
+CLIENTS = {"cluster": timely.Cluster, "flow": timely.Flow, "i": FlowInput, "out": FlowOutput}
+NAMED = re.compile(r"(dd|c|g|o|x|x\.str|x\.dt|x\.list|cluster|flow|i|out)\.(\w+)(?:\((.*)\))?")
 
 
 class Line(NamedTuple):
@@ -106,7 +110,7 @@ def attribute_of(owner: object, name: str) -> object:
 def differences(written: str, function: Callable[..., object]) -> list[str]:  # type: ignore[explicit-any]
     """How parameters that are written differ from those that a function has."""
     arguments = cast(ast.Lambda, ast.parse(f"lambda {written.replace('…', '...')}: 0", mode="eval").body).args
-    plain = [each.arg for each in arguments.args]
+    plain = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
     star = [arguments.vararg.arg] if arguments.vararg else []
     only = [each.arg for each in arguments.kwonlyargs]
     rest = [arguments.kwarg.arg] if arguments.kwarg else []
@@ -160,12 +164,13 @@ def test_whole_every_function_says_what_its_table_says() -> None:
         assert [function.says, function.spark, function.polars] in said, function.name
 
 
-@pytest.mark.parametrize("prefix", WRITTEN_AS)
+@pytest.mark.parametrize("prefix", [*WRITTEN_AS, *CLIENTS])
 def test_written_with_the_parameters_that_it_has(prefix: str) -> None:
     for of, name, written in NAMES:
         if of != prefix:
             continue
-        what = attribute_of(WRITTEN_AS[prefix], name)
+        what = attribute_of({**WRITTEN_AS, **CLIENTS}[prefix], name)
+        what = what.__func__ if isinstance(what, staticmethod) else what
         if written is not None:
             assert callable(what), f"{prefix}.{name} is not called"
             report(f"{prefix}.{name}: {found}" for found in differences(written, what))

@@ -69,3 +69,7 @@ __all__ = [
     "by",
     "connect",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "errors"])

@@ -30,6 +30,10 @@ __all__ = ["Collection"]
 class Collection(TimeOperators, LoopOperators):
     """A node of a plan, and the loops that it is in; its operators are in the files beside this one."""
 
+    _internal = frozenset(
+        {"applied", "conformed", "feeds", "fitted", "node", "path", "place", "plan", "with_node", "within"}
+    )
+
     def output(self, name: str, *, strict: bool = False) -> None:
         """Make the collection readable by clients under `name`.
 

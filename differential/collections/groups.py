@@ -96,6 +96,8 @@ class GroupOperators(OrderOperators):
 class Grouped(GroupSpellings[C], Generic[C]):
     """A collection cut into groups by the columns `keys`."""
 
+    _internal = frozenset({"collection", "keys"})
+
     collection: C
     keys: tuple[str, ...]
     _replaced: frozenset[str] = frozenset()

@@ -83,6 +83,8 @@ class OrderOperators(CheckingOperators):
 class Ordered(OrderSpellings[H], Generic[H]):
     """A collection, or its groups by `keys`, in an order. Its methods return collections again."""
 
+    _internal = frozenset({"by", "collection", "keys"})
+
     collection: H
     keys: tuple[str, ...]
     by: tuple[Ordering, ...]

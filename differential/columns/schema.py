@@ -36,6 +36,7 @@ from differential.columns.foreign.schemas import foreign_fields
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import SchemaError, shown
 from differential.other_spellings import meant
+from timely.user_code.offered import Offered
 
 __all__ = ["Column", "Schema", "SchemaSpec"]
 
@@ -45,8 +46,10 @@ _BESIDE_COLUMNS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Offered):
     """A name and a type."""
+
+    _internal = frozenset({"is_ordered", "words"})
 
     name: str
     type: ColumnType
@@ -66,12 +69,29 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Offered):
     """Ordered, named, typed columns; immutable, hashable, equal when columns, names and types are.
 
     Laws: decode(encode(table)) == table · equal rows have equal words, different rows different words ·
     `Schema.of(str(schema)) == schema` whenever the names hold no comma or colon
     """
+
+    _internal = frozenset(
+        {
+            "conform",
+            "decode",
+            "encode",
+            "encode_into",
+            "in_parts",
+            "offset",
+            "picked",
+            "reordered",
+            "symbol_words",
+            "width",
+            "without_nulls",
+            "words_of",
+        }
+    )
 
     columns: tuple[Column, ...]
     _offsets: dict[str, int] = field(init=False, repr=False, compare=False)

@@ -53,6 +53,7 @@ from differential.other_spellings.answers import item_of_expression
 from differential.other_spellings.of_expressions import ExprSpellings
 from differential.other_spellings.table import EXPRESSIONS
 from timely.user_code.call_site import call_site
+from timely.user_code.offered import Offered
 
 __all__ = [
     "DEPTH_MAX",
@@ -94,6 +95,8 @@ DEPTH_MAX: Final = 150
 @dataclass(frozen=True, eq=False, repr=False)
 class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
     """Something that has a value in every row. Base of all expressions; see the module's docstring."""
+
+    _internal = frozenset({"depth", "name", "op", "operands", "site", "size", "to", "type", "value"})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "site", call_site())
@@ -299,8 +302,10 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
 
 
 @dataclass(frozen=True)
-class Ordering:
+class Ordering(Offered):
     """How an expression takes part in an order of rows: `col.x.desc()`; no expression itself."""
+
+    _internal = frozenset({"descending", "describe", "expr", "nulls_last", "reversed"})
 
     expr: Expr
     descending: bool = False
@@ -386,8 +391,10 @@ class When(Operation):
 
 
 @dataclass(frozen=True)
-class OpenWhen:
+class OpenWhen(Offered):
     """A condition that waits for its `then`; not an expression yet."""
+
+    _internal = frozenset({"condition", "operands"})
 
     operands: tuple[Expr, ...]
     condition: Expr
@@ -398,8 +405,10 @@ class OpenWhen:
 
 
 @dataclass(frozen=True, eq=False)
-class Aliased:
+class Aliased(Offered):
     """An expression with a name for the column that it makes; elsewhere it counts as the expression."""
+
+    _internal = frozenset({"expr", "name"})
 
     name: str
     expr: Expr

@@ -17,6 +17,7 @@ from progress.compiled.arrays import Int64s
 from timely.errors import MisuseError
 from timely.routing.grid import Grid
 from timely.routing.table import RoutingTable
+from timely.user_code.offered import Offered
 from timely.wire.routing import BUCKETS
 
 from ..errors import SchemaError
@@ -46,7 +47,7 @@ _SCHEMES: Final[tuple[str, ...]] = get_args(Scheme)
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Offered):
     """A scheme of placing rows on units, and its settings.
 
     scheme   hash: every key is on one unit, with both sides
@@ -60,6 +61,8 @@ class Balance:
 
     Raises MisuseError for impossible settings. `docs/skew.md` says when to use which.
     """
+
+    _internal = frozenset({"data", "describe", "division", "of", "placement", "places"})
 
     scheme: Scheme = "hash"
     units: int = 16

@@ -31,6 +31,7 @@ from ..operators.router import RoutingIn
 from ..operators.vertex import Vertex
 from ..user_code.call_site import call_site
 from ..user_code.code_digest import digest_of
+from ..user_code.offered import Offered
 from .declarations import (
     ConstantDeclaration,
     Declarations,
@@ -49,7 +50,7 @@ from .scope import ITERATIONS_MAX, Scope
 from .stream import Feed, Stream, TimeStageKind
 
 
-class Dataflow(Declarations):
+class Dataflow(Offered, Declarations):
     """A dataflow under construction.
 
     Args:
@@ -57,6 +58,26 @@ class Dataflow(Declarations):
         level_bits: value bits per nesting level of a time word, epoch first; `None` takes the default for the
             depth.
     """
+
+    _internal = frozenset(
+        {
+            "add_failures",
+            "add_feed",
+            "constant",
+            "constants",
+            "declare_time_stage",
+            "descriptions",
+            "exports",
+            "freeze",
+            "imports",
+            "inputs",
+            "level_bits",
+            "outputs",
+            "probes",
+            "root",
+            "stages",
+        }
+    )
 
     def __init__(self, name: str = "dataflow", *, level_bits: Sequence[int] | None = None) -> None:
         super().__init__(name, None if level_bits is None else tuple(level_bits))

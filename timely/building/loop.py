@@ -17,6 +17,7 @@ from progress.times.path_summary import PathSummary
 
 from ..operators.compiled_loop import LoopMaker
 from ..user_code.call_site import call_site
+from ..user_code.offered import Offered
 from .scope import ITERATIONS_MAX, Scope
 from .stream import Draft, Feed, Stream
 
@@ -43,8 +44,17 @@ class Feedback:
         self.is_connected = True
 
 
-class Loop:
+class Loop(Offered):
     """A loop scope; use as a context manager, which checks at its end that every feedback is connected."""
+
+    _internal = frozenset(
+        {
+            "check_connected",
+            "dataflow",
+            "inside",
+            "scope",
+        }
+    )
 
     def __init__(self, dataflow: Draft, scope: Scope) -> None:
         assert scope.parent is not None

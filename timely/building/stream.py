@@ -14,6 +14,7 @@ from progress.errors import MisuseError
 from progress.times.path_summary import PathSummary
 
 from ..operators.vertex import Vertex
+from ..user_code.offered import Offered
 from ..wire.batch import Transform
 from .exchange import RecordRoute, Route, is_route
 from .scope import DescribeRounds, Scope
@@ -49,8 +50,17 @@ class Draft(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class Stream(Offered):
     """Output `output` of stage `stage`, in `scope`."""
+
+    _internal = frozenset(
+        {
+            "dataflow",
+            "output",
+            "scope",
+            "stage_index",
+        }
+    )
 
     dataflow: Draft
     stage_index: int
@@ -100,11 +110,22 @@ class Stream:
 
 
 @dataclass(frozen=True, eq=False)
-class Feed:
+class Feed(Offered):
     """One source of one input port: several feeds of the same port are merged at no cost.
 
     `describe` is for feeds that go round a loop: it makes the text of an error about the last iterations.
     """
+
+    _internal = frozenset(
+        {
+            "describe",
+            "detail",
+            "port",
+            "route",
+            "stream",
+            "transform",
+        }
+    )
 
     stream: Stream
     port: int

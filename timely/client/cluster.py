@@ -35,6 +35,7 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
+from ..user_code.offered import Offered
 from ..user_code.short_traces import in_short, short
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers, after_work
@@ -54,7 +55,7 @@ _GOES_ON_SECONDS = 1.0
 
 
 @in_short
-class Cluster:
+class Cluster(Offered):
     """A running cluster. Made by `connect`; a context manager that ends the workers that `connect`
     started.
     """

@@ -28,6 +28,7 @@ from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER, check_kept
 from ..operators.failures import Without
+from ..user_code.offered import Offered
 from ..user_code.short_traces import in_short, short_lookup, shortened_traces
 from ..wire.arrow import int64s_of
 from ..wire.requests import Describe, Progress, Read, Value
@@ -43,10 +44,12 @@ _PULSE_SECONDS = READER_SECONDS_MAX / 60
 
 
 @in_short
-class FlowOutput:
+class FlowOutput(Offered):
     """One output of an installed dataflow. `schema`: its columns, without epoch and diff; None for
     records.
     """
+
+    _internal = frozenset({"complete_before_capped", "is_records"})
 
     def __init__(self, flow: Installed, name: str, description: str, schema: pa.Schema | None = None) -> None:
         self._flow = flow

@@ -19,6 +19,7 @@ from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.capture import FOREVER
 from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, place_of
+from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.claims import shown
 from ..wire.frames.tables import schema_from_bytes
@@ -50,12 +51,32 @@ _GONE_LOOK_SECONDS = 0.002
 
 
 @in_short
-class Flow(Installed):
+class Flow(Offered, Installed):
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
     `epoch` is the open one, as far as this client knows: rows that it inserts enter that epoch or a later
     one, and `seal` completes it.
     """
+
+    _internal = frozenset(
+        {
+            "ask",
+            "ask_all",
+            "ask_first",
+            "check_refused",
+            "filled_input",
+            "insert_rows",
+            "is_embedded",
+            "note_epoch",
+            "on_answer",
+            "on_refusal",
+            "part_bytes",
+            "post",
+            "seal_open",
+            "settle",
+            "wait_for",
+        }
+    )
 
     def __init__(self, workers: Workers, reply: Reply) -> None:
         super().__init__(workers, reply.integer("dataflow"), reply.text("name"), reply.integer("epoch"))
@@ -278,8 +299,10 @@ class Flow(Installed):
 
 
 @in_short
-class FlowInput:
+class FlowInput(Offered):
     """One input of an installed dataflow."""
+
+    _internal = frozenset({"form"})
 
     def __init__(self, flow: Installed, form: InputForm, writer: str) -> None:
         self._flow = flow

@@ -19,7 +19,7 @@ be. Source: Naiad, section 2.2; the capability calls `hold` and `release` are th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, NamedTuple, NoReturn, Protocol
+from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol
 
 from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, MisuseError
@@ -29,6 +29,7 @@ from progress.times.timestamp import Timestamp
 
 from ..counted import counted
 from ..dictionaries import Mark
+from ..user_code.offered import offered
 from ..wire.batch import Batch, Records, Transform
 from ..wire.routing import Routing
 
@@ -153,6 +154,25 @@ class _NoRunner:
             f"{owner.__name__} is not part of a running dataflow yet: send and ask from callbacks, not from "
             "__init__"
         )
+
+
+_FOR_THE_RUNTIME: Final = frozenset(
+    {
+        "bind",
+        "catch_up",
+        "check_arrived",
+        "code",
+        "compared",
+        "connectors",
+        "feeding",
+        "first_asked",
+        "is_patient",
+        "rebase",
+        "rebind",
+        "wants_end",
+    }
+)
+"""Names of a vertex that the runtime and our own operators use, which tab completion leaves out."""
 
 
 class Vertex:
@@ -391,6 +411,10 @@ class Vertex:
     def rebind(self, runner: Runner) -> None:
         """Let `runner` stand between the vertex and its present runner, which calls this."""
         self._bound = self._runner = runner
+
+    def __dir__(self) -> list[str]:
+        """Return what a vertex of a user overrides and calls. What the runtime calls is left out."""
+        return offered(self, _FOR_THE_RUNTIME)
 
     def __repr__(self) -> str:
         if self._bound is None:

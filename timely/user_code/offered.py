@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-__all__ = ["Offered", "OfferedType"]
+__all__ = ["Offered", "OfferedType", "offered"]
 
 
 class OfferedType(type):
@@ -29,7 +29,12 @@ class Offered(metaclass=OfferedType):
 
     def __dir__(self) -> list[str]:
         """Return the public names of the object."""
-        return sorted(name for name in object.__dir__(self) if not _is_hidden(name, type(self)._internal))
+        return offered(self, type(self)._internal)
+
+
+def offered(thing: object, internal: frozenset[str]) -> list[str]:
+    """Return the public names of an object but the `internal` ones."""
+    return sorted(name for name in object.__dir__(thing) if not _is_hidden(name, internal))
 
 
 def _is_hidden(name: str, internal: frozenset[str]) -> bool:

@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 
 from timely.errors import GraphError
 from timely.user_code.call_site import call_site
+from timely.user_code.offered import Offered
 
 from ...errors import SchemaError
 from ...expressions.expression import col
@@ -32,7 +33,7 @@ C = TypeVar("C", bound=SetOperators)
 
 
 @dataclass(frozen=True, eq=False)
-class Routed(Generic[C]):
+class Routed(Offered, Generic[C]):
     """A balance whose routing changes while it runs, by announcements.
 
     balance         the scheme, and its routing at the beginning

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pyspark.sql import DataFrame
 
 from timely.errors import MisuseError
+from timely.user_code.offered import Offered
 from timely.user_code.short_traces import short_lookup
 
 from .sinks import Sink
@@ -18,7 +19,7 @@ from .sinks import Sink
 __all__ = ["Result"]
 
 
-class Result:
+class Result(Offered):
     """The answers of `timely.spark.run`, by the names of the query's outputs.
 
     `epochs`: the number of epochs, None for a stream; `values`: the value of each epoch, or None. `seconds`:
