@@ -1,7 +1,4 @@
-"""What is an array of times, counts or rows to a kernel, and to whoever hands one on?
-
-The types alone: who only talks of arrays needs no kernel.
-"""
+"""The types of the arrays of times, counts and rows that kernels take, for code that has no kernel."""
 
 from __future__ import annotations
 

@@ -1,19 +1,20 @@
 """Where does the cache of compiled kernels lie, and which of its files may be read?
 
-One folder for each user of a machine, whatever virtual environment, checkout or zip the source is in:
-`kernels` below `NAIAD_CACHE`, else below `$XDG_CACHE_HOME/naiad`, else below `~/.cache/naiad`. The name of a
-file holds a digest of all that its content depends on (`kept.py`), so releases lie side by side.
+There is one folder for each user of a machine, whatever virtual environment, checkout or zip the source is
+in: `kernels` below `NAIAD_CACHE`, else below `$XDG_CACHE_HOME/naiad`, else below `~/.cache/naiad`. The name
+of a file holds a digest of all that its content depends on (`code_files.py`), so releases lie side by side.
 
-The process runs what it reads here. So it reads only files that belong to its own user or to root, in a
-folder that belongs to one of them, and neither may be writable by anybody else. It looks at the open file,
-not at the path: nobody can exchange what has been looked at. A file begins with a digest of the rest, which
-is compared before anything else is done with the content: a damaged file counts as none.
+The process runs the code that it reads here. So it reads only files that belong to its own user or to root,
+in a folder that belongs to one of them, and neither may be writable by anybody else. It checks the open file,
+not the path: nobody can exchange the file after the check. A file begins with a digest of the rest, which
+`read` compares before anything else happens with the content: a damaged file counts as missing.
 
-A file is written under another name and renamed: a reader finds the old content or the new one, whole. Where
-nothing can be written (a full disk, no home, a read-only container), each process compiles in memory and says
-so once.
+A file is written under another name and renamed: a reader sees the old content or the new one, whole. Where
+the process cannot write (a full disk, no home, a read-only container), it compiles in memory and reports that
+once.
 
-`sweep` bounds the folder: the files that were used least recently go. `read` marks files as used, once a day.
+`sweep` bounds the folder: it removes the files that were used least recently. `read` marks files as used,
+once a day.
 """
 
 from __future__ import annotations
@@ -50,22 +51,22 @@ VARIABLE: Final = "NAIAD_CACHE"
 BYTES_MAX: Final = 256 << 20
 """The size to which a sweep reduces the folder. The kernels of one release take 20 MB or less."""
 SECONDS_UNUSED_MAX: Final = 60 * 86_400.0
-"""A sweep removes files that no process has used for so long."""
+"""A sweep removes files that no process has used for this long."""
 
 _SECONDS_BETWEEN_SWEEPS: Final = 86_400.0
 _SECONDS_BETWEEN_MARKS: Final = 86_400.0
 _SECONDS_UNFINISHED_MAX: Final = 3_600.0
-"""A file that is being written is this old if its writer has died."""
+"""The age at which an unfinished file counts as left behind by a writer that has died."""
 _UNFINISHED: Final = ".unfinished"
 _SWEPT: Final = "swept"
 """The modification time of this file is that of the last sweep."""
 _LOCKS: Final = "kernels.lock"
 _DIGEST_BYTES: Final = 16
 _FORM: Final = 2
-"""The form of all files; another number for another form."""
+"""Version of the form of all files; files of another version do not count as whole."""
 _ROOT: Final = 0
 _OPEN: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""A link, or a pipe that would keep its reader waiting, is no file of the cache."""
+"""Flags for opening. A link, or a pipe that would keep its reader waiting, is no file of the cache."""
 
 _hooks: list[Callable[[str], None]] = []
 _reasons: list[str] = []
@@ -73,16 +74,16 @@ _reasons: list[str] = []
 
 
 class _UnsafeError(OSError):
-    """Somebody else could have written the content."""
+    """Another user could have written the content."""
 
 
 def cache_folder() -> Path | None:
-    """The folder, which need not exist, or None if there is no home."""
+    """Return the path of the folder, which need not exist, or None if there is no home."""
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return _kernels_in(chosen)
     shared = os.environ.get("XDG_CACHE_HOME")
-    if shared and shared.startswith("/"):  # a relative path does not count, says the standard
+    if shared and shared.startswith("/"):  # the standard ignores relative paths
         return _kernels_in(f"{shared}/naiad")
     home = os.path.expanduser("~")  # noqa: PTH111  Path raises without a home
     return _kernels_in(f"{home}/.cache/naiad") if home.startswith("/") else None
@@ -94,7 +95,7 @@ def _kernels_in(base: str) -> Path:
 
 
 def read(name: str) -> bytes | None:
-    """The content of the file, or None if it is missing, damaged, or not to be trusted."""
+    """Return the content of the file, or None if it is missing, damaged, or not to be trusted."""
     try:
         with _opened_folder() as folder:
             file = os.open(name, os.O_RDONLY | _OPEN, dir_fd=folder)
@@ -111,7 +112,7 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, data: bytes) -> bool:
-    """Replace the file. Return False where that cannot be; `on_unwritable` is called then, once."""
+    """Replace the file. Return False if that fails; the first failure calls the hook of `on_unwritable`."""
     unfinished = f"{uuid.uuid4().hex[:16]}{_UNFINISHED}"
     try:
         _make_folder()
@@ -126,13 +127,13 @@ def write(name: str, data: bytes) -> bool:
                     os.unlink(unfinished, dir_fd=folder)
                 raise
     except OSError as error:
-        _tell_why(error)
+        _report_once(error)
         return False
     return True
 
 
 def can_write() -> bool:
-    """Whether other processes can use what this one compiles, as far as can be known before it is written."""
+    """Return True if other processes can use what this one compiles, as far as can be told before a write."""
     if _reasons:
         return False
     try:
@@ -142,12 +143,12 @@ def can_write() -> bool:
                 return True
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        _tell_why(error)
+        _report_once(error)
     return False
 
 
 def has_files(names: Iterable[str]) -> bool:
-    """Whether all of these files are there, whole or not; marks them as used."""
+    """Return True if all of these files exist, whole or not; mark them as used."""
     try:
         with _opened_folder() as folder:
             for name in names:
@@ -158,20 +159,22 @@ def has_files(names: Iterable[str]) -> bool:
 
 
 def lock_file() -> int:
-    """Open the file on which processes claim what they compile. Raises `OSError` where there can be none."""
+    """Open the file on which processes claim what they compile. Raises `OSError` if it cannot be opened."""
     _make_folder()
     with _opened_folder() as folder:
         return os.open(_LOCKS, os.O_RDWR | os.O_CREAT | _OPEN, 0o600, dir_fd=folder)
 
 
 def on_unwritable(hook: Callable[[str], None]) -> None:
-    """Call `hook` with the reason when this process cannot keep what it compiles: once."""
+    """Call `hook` once, with the reason, when this process cannot store what it compiles."""
     _hooks[:] = [hook]
 
 
 def sweep() -> None:
-    """Remove files that were not used for long, and the least recently used ones beyond `BYTES_MAX`; at most
-    once a day, and only files of this user. A process that reads one of them meanwhile compiles anew.
+    """Remove files unused for `SECONDS_UNUSED_MAX`, and the least recently used ones beyond `BYTES_MAX`.
+
+    Runs at most once a day, and removes only files of this user. A process that was reading a removed file
+    compiles anew.
     """
     with suppress(OSError), _opened_folder() as folder:
         now = time.time()
@@ -190,7 +193,7 @@ def sweep() -> None:
 
 
 def _own_files(folder: int) -> Iterator[tuple[float, int, str]]:
-    """When each was used last, its size, its name."""
+    """Yield for each file of this user the time of its last use, its size and its name."""
     for name in os.listdir(folder):
         with suppress(OSError):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -209,7 +212,7 @@ def _mark_as_used(name: str, status: os.stat_result, folder: int) -> None:
 
 
 def _make_folder() -> None:
-    """With rights of its own, whatever the process gives new files: others may read, and not write."""
+    """Create the folder with fixed rights, whatever the umask: other users may read it, and not write."""
     folder = cache_folder()
     if folder is None:
         raise FileNotFoundError(errno.ENOENT, "there is no home, and XDG_CACHE_HOME is not set")
@@ -220,7 +223,7 @@ def _make_folder() -> None:
 
 @contextmanager
 def _opened_folder() -> Iterator[int]:
-    """The folder, open. Raises `OSError` if it is missing, or somebody else could have written to it."""
+    """Open the folder. Raises `OSError` if it is missing, or somebody else could have written to it."""
     path = cache_folder()
     if path is None:
         raise FileNotFoundError(errno.ENOENT, "there is no home, and XDG_CACHE_HOME is not set")
@@ -233,16 +236,16 @@ def _opened_folder() -> Iterator[int]:
 
 def _require_safe(status: os.stat_result, is_kind: Callable[[int], bool], what: str) -> None:
     if not is_kind(status.st_mode):
-        raise _UnsafeError(errno.EINVAL, f"{what} is of another kind")
+        raise _UnsafeError(errno.EINVAL, f"{what} is not a plain file or folder, as it should be")
     if status.st_uid not in (os.geteuid(), _ROOT):
         raise _UnsafeError(errno.EPERM, f"it belongs to the user {status.st_uid}, and not to {os.geteuid()}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _UnsafeError(
-            errno.EPERM, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o}; wanted is 755)"
+            errno.EPERM, f"other users may write to it (mode {stat.S_IMODE(status.st_mode):o} instead of 755)"
         )
 
 
-def _tell_why(error: OSError) -> None:
+def _report_once(error: OSError) -> None:
     if not _reasons:
         _reasons.append(str(error.strerror or error))
         for hook in _hooks:
@@ -254,6 +257,6 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _digest(data: bytes) -> bytes:
-    """Files in another form are not whole, either."""
+    """Return the digest of data in this form; files in another form do not match it."""
     person = b"naiad %d" % _FORM
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES, person=person).digest()

@@ -1,13 +1,13 @@
 """What is a kernel, and what happens when it is called?
 
-A *kernel* is a free function over integers and int64 arrays; it is compiled at its first call and kept on
-disk, so that the next process loads it in a millisecond or a few, and without numba: that takes a third of a
-second and 60 MiB to import, which a process pays that has to compile.
+A *kernel* is a free function over integers and int64 arrays. Its first call compiles it and stores the
+machine code on disk, so that the next process loads it in a millisecond or a few, without numba. Importing
+numba takes a third of a second and 60 MiB; only a process that has to compile pays that.
 
-The code is kept in the user's cache folder, or below `NAIAD_CACHE`: `cache_folder.py` says where, and
-which files are trusted. Where nothing can be written each process compiles in memory, and says so once.
+The code lies in the user's cache folder, or below `NAIAD_CACHE`: `cache_folder.py` says where, and which
+files are trusted. Where the process cannot write there, it compiles in memory, and reports that once.
 
-How it is compiled, linked, kept and called is in `machine_code/`: `compiling.py`, `image.py`, `kept.py`,
+`machine_code/` compiles, links, stores and calls kernels: `compiling.py`, `image.py`, `code_files.py`,
 `calling.py`, `memory.py`.
 
 Environment: `NAIAD_CHECK_BOUNDS=1` compiles with bounds checks (a tenth to a half slower; tests).
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, cast
 
 from . import cache_folder
 from .arrays import Bools, Int32s, Int64s
-from .machine_code import kept
+from .machine_code import code_files
 from .machine_code.image import IS_READABLE, UnknownCodeError
 from .machine_code.memory import Called, function_of
 from .one_process import claimed
@@ -67,8 +67,9 @@ R = TypeVar("R")
 
 
 def say(what: str) -> None:
-    """On the error stream, of compiling. A program whose error stream is closed, or that has none, works on:
-    it is said in the midst of work, which an error would end, or of a call that has its answer.
+    """Print a line about compiling on the error stream; do nothing if that is closed or missing.
+
+    The line comes in the midst of work, or of a call that has its answer: an error would end either.
     """
     with suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(what + "\n")
@@ -76,13 +77,15 @@ def say(what: str) -> None:
 
 
 def _print_notice() -> None:
-    """Say once why the first start takes so long."""
+    """Print why the first start takes so long."""
     say(COMPILE_NOTICE)
 
 
 class _Watch:
-    """Calls `hook` when the first of our kernels is really compiled; loading from disk is no compile. After
-    that, `each` with every kernel that can be called.
+    """Counts compiled and ready kernels, and calls the hooks.
+
+    `hook` is called when the first of our kernels is really compiled; loading from disk does not count. After
+    that, `each` is called for every kernel that becomes callable.
     """
 
     def __init__(self) -> None:
@@ -90,7 +93,7 @@ class _Watch:
         self.each: Callable[[int, int], None] | None = None
         self.compiled = 0
         self.ready = 0
-        self.known = 0
+        self.defined = 0
 
     def on_compile(self) -> None:
         """Count one compilation; announce the first."""
@@ -99,10 +102,10 @@ class _Watch:
             self.hook()
 
     def on_ready(self) -> None:
-        """Count one more kernel that can be called, compiled here or loaded."""
+        """Count one more kernel that is callable, compiled here or loaded."""
         self.ready += 1
         if self.each is not None and self.compiled > 0:
-            self.each(self.ready, self.known)
+            self.each(self.ready, self.defined)
 
 
 _watch: Final = _Watch()
@@ -110,13 +113,15 @@ _MISSING: Final = object()
 
 
 def on_compile(hook: Callable[[], None] | None) -> None:
-    """Replace what happens when the first kernel of this process has to be compiled; None: nothing."""
+    """Set the hook that is called when this process compiles its first kernel; None: no hook."""
     _watch.hook = hook
 
 
 def on_ready(each: Callable[[int, int], None] | None) -> None:
-    """Once this process has to compile, call `each` with every kernel: how many can be called, compiled or
-    loaded, and how many there are in the modules that are imported.
+    """Set the hook for kernels that become callable, once this process has to compile.
+
+    It gets the number of callable kernels, compiled or loaded, and the number of kernels in the imported
+    modules.
     """
     _watch.each = each
 
@@ -128,16 +133,18 @@ def compile_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwargs) 
 
 
 def compile_part_for(kernel: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Compile `kernel`, for arguments like these, as a part of those that call it. Nothing where numba's own
-    way is taken: parts are not kept apart there.
+    """Compile `kernel`, for arguments like these, as a part of those that call it.
+
+    Does nothing where numba compiles and calls kernels by itself: it stores no parts.
     """
     assert not kwargs, "kernels are called by position"
     cast("Kernel", kernel).prepare_part(args)
 
 
 def compile_unless_kept(kernel: Callable[..., object], *args: object) -> None:  # type: ignore[explicit-any]  # of any arguments
-    """Compile `kernel` for arguments like these, without calling it, unless that is in the cache already:
-    then its first call loads it.
+    """Compile `kernel` for arguments like these, without calling it, unless the cache has its machine code.
+
+    If it has, the first call loads it.
     """
     one = cast("Kernel", kernel)
     if not one.is_there():
@@ -145,47 +152,51 @@ def compile_unless_kept(kernel: Callable[..., object], *args: object) -> None:  
 
 
 def load_kept(*kernels: Callable[..., object]) -> None:  # type: ignore[explicit-any]  # of any arguments
-    """Load the machine code of those kernels of which some is kept, before they are called. The others are
-    compiled when they are, as ever: they may never be.
+    """Load the stored machine code of those kernels that have some, before they are called.
+
+    The others are compiled at their first call, as ever: they may never be called.
     """
     for each in kernels:
         cast("Kernel", each).load()
 
 
 def kernels_compiled() -> int:
-    """How many kernels this process has compiled, not counting those that it loaded from disk."""
+    """Return how many kernels this process has compiled, not counting those that it loaded from disk."""
     return _watch.compiled
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` to machine code at its first call.
 
-    Without the interpreter's lock: a thread that is merging must not stop the thread that polls sockets.
-    Kept on disk: a cluster of fresh processes would otherwise compile everything once each.
-    No `fastmath`: differences are exact integers, and a sum that is off by one never cancels.
+    It runs without the interpreter's lock: a thread that is merging must not stop the thread that polls
+    sockets. The machine code is stored on disk: in a cluster of fresh processes each would otherwise compile
+    everything. No `fastmath`: differences are exact integers, and a sum that is off by one never cancels.
     """
     return cast("Callable[P, R]", Kernel(cast("FunctionType", function)))
 
 
 def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for what is called for each row or key: its machine code becomes part of that of each
-    kernel which calls it, and counts no references.
+    """As `kernel`, for a function that is called for each row or key: its machine code becomes part of each
+    caller's.
 
-    The compiler, left to itself, calls most of them. A call copies nine words for each array, and counts a
-    reference to each up and down, atomically: more than what such a kernel does. Not for all kernels, since
-    code that is there ten times is compiled ten times.
+    It counts no references. The compiler, left to itself, makes calls of most such functions. A call copies
+    nine words for each array, and counts a reference to each up and down, atomically: more work than such a
+    kernel does. This is not for all kernels, since code that is in ten callers is compiled ten times.
 
-    Requires: it makes no array, and returns none, nor does a kernel that it calls: nobody would let go of it.
+    Requires: the function makes no array, and returns none, nor does a kernel that it calls: nothing would
+    free it.
     """
     return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_small=True))
 
 
 def large_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for what takes a second or more to compile, and is called seldom for what it does: its
-    machine code is made once, and linked to that of each kernel which calls it. Else it would be made again
-    as a part of each; and one process would make what several can share.
+    """As `kernel`, for a function that takes a second or more to compile, and is called seldom for its work.
 
-    The compiler does not look into it where it is called, so what happens for each row belongs on one side.
+    Its machine code is compiled once, and linked to that of each kernel which calls it. Otherwise each caller
+    would compile it again as a part of itself, and one process would compile what several can share.
+
+    The compiler does not look into it where it is called, so the work for each row belongs on one side of the
+    call.
     """
     return cast("Callable[P, R]", Kernel(cast("FunctionType", function), is_large=True))
 
@@ -193,31 +204,31 @@ def large_kernel(function: Callable[P, R]) -> Callable[P, R]:
 class Kernel(functools.partial[object]):
     """A function that is compiled when it is first called.
 
-    To whoever calls it, it is a `partial` of machine code: of all objects that can be another one tomorrow
-    the one that adds least to a call.
+    Callers see a `partial` of machine code: of all objects that can later be replaced by another in place, a
+    `partial` adds the least to a call.
     """
 
     py_func: FunctionType
-    """The function as it is written."""
+    """The function as written in Python."""
 
     def __new__(cls, function: FunctionType, *, is_small: bool = False, is_large: bool = False) -> Kernel:
-        """Nothing is compiled yet."""
-        made = super().__new__(cls, function)
-        made.__dict__["py_func"] = function
-        made._is_small = is_small
-        made._is_large = is_large
-        made._signature = None
-        made._compiled = None
-        made._unready = made._first
-        made._become(made._unready)
-        functools.update_wrapper(made, function)
-        _watch.known += 1
-        return made
+        """Return a kernel that is not compiled yet."""
+        self = super().__new__(cls, function)
+        self.__dict__["py_func"] = function
+        self._is_small = is_small
+        self._is_large = is_large
+        self._signature = None
+        self._compiled = None
+        self._unready = self._first
+        self._become(self._unready)
+        functools.update_wrapper(self, function)
+        _watch.defined += 1
+        return self
 
     _is_small: bool
     _is_large: bool
     _unready: Called
-    """What is called at first. Kept: it replaces itself while it runs."""
+    """What a call runs at first. Held here, because it replaces itself while it runs."""
     _signature: str | None
     _compiled: Compiled | None
 
@@ -231,28 +242,28 @@ class Kernel(functools.partial[object]):
         return self(*arguments)
 
     def prepare(self, arguments: Sequence[object]) -> None:
-        """Load machine code, or compile it for arguments like these; nothing once that is done.
+        """Load machine code, or compile it for arguments like these; do nothing if it is loaded.
 
-        Two threads may load it, each its own: it is the same.
+        Two threads may load it, each its own copy: both are the same.
         """
         if self.func is not self._unready:
             return
         if IS_READABLE:
             self._become(self._load() or self._compile(arguments))
         else:
-            self._become(self._numba().in_numba_s_way)
+            self._become(self._numba().numba_dispatcher)
 
     def load(self) -> None:
-        """Load machine code that is kept, if there is any; never compile."""
+        """Load the stored machine code, if there is any; never compile."""
         if self.func is self._unready and IS_READABLE and (called := self._load()) is not None:
             self._become(called)
 
     def is_there(self) -> bool:
-        """Whether machine code is in memory or in the cache, so that a call compiles nothing."""
+        """Return True if machine code is in memory or in the cache, so that a call compiles nothing."""
         return self.func is not self._unready or cache_folder.has_files([self.file])
 
     def prepare_part(self, arguments: Sequence[object]) -> None:
-        """Compile what other kernels call, for arguments like these, or load it."""
+        """Compile or load, for arguments like these, the part that other kernels call."""
         if not IS_READABLE:
             return
         from .machine_code.compiling import compile_part, signature_of
@@ -260,7 +271,7 @@ class Kernel(functools.partial[object]):
         compile_part(self._numba(), signature_of(arguments))
 
     def _load(self) -> Called | None:
-        code = kept.look_up(self.file, self.stamp)
+        code = code_files.look_up(self.file, self.stamp)
         if code is None:
             return None
         try:
@@ -278,34 +289,36 @@ class Kernel(functools.partial[object]):
 
         compiled = self._numba()
         with compiler_lock, claimed(self.file):
-            found = self._load()  # another process, or thread, was quicker
-            if found is not None:
-                return found
+            called = self._load()  # another process, or thread, was quicker
+            if called is not None:
+                return called
             signature = signature_of(arguments)
             try:
                 image, constants = image_of(compiled, signature)
                 called = function_of(self.py_func.__name__, image, constants, self._other)
             except UnknownCodeError:
-                return compiled.in_numba_s_way
+                return compiled.numba_dispatcher
             self._signature = str(signature)
             _used.append(self)
-            kept.keep(self.file, self.stamp, kept.Code(self._signature, image, constants))
+            code_files.keep(self.file, self.stamp, code_files.Code(self._signature, image, constants))
         return called
 
     def _other(self, *arguments: object, **names: object) -> object:
-        """Arguments that the machine code is not for: numba compiles for these, too, or refuses them."""
-        return self._numba().in_numba_s_way(*arguments, **names)
+        """Call the kernel with arguments that the machine code is not for: numba compiles for them, or
+        refuses them.
+        """
+        return self._numba().numba_dispatcher(*arguments, **names)
 
     @property
     def signatures(self) -> list[str]:
-        """What it was compiled or loaded for in this process."""
-        found = [] if self._signature is None else [self._signature]
-        found += [] if self._compiled is None else self._compiled.signatures()
-        return list(dict.fromkeys(found))
+        """The signatures that this process compiled or loaded it for."""
+        signatures = [] if self._signature is None else [self._signature]
+        signatures += [] if self._compiled is None else self._compiled.signatures()
+        return list(dict.fromkeys(signatures))
 
     @property
     def _numba_type_(self) -> object:
-        """What numba takes it for in a kernel that calls it."""
+        """The type that numba gives it in a kernel that calls it."""
         return self._numba().part._numba_type_
 
     def _numba(self) -> Compiled:
@@ -333,74 +346,78 @@ class Kernel(functools.partial[object]):
 
     @functools.cached_property
     def file(self) -> str:
-        """The name under which the machine code that Python calls is kept."""
-        return kept.file_name(kept.name_of(self._function()), "machine", self.stamp)
+        """The name of the file with the machine code that Python calls."""
+        return code_files.file_name(code_files.name_of(self._function()), "machine", self.stamp)
 
     @functools.cached_property
     def stamp(self) -> str:
-        """A digest of what the machine code depends on: itself, each kernel that it calls, and the compiler.
+        """A digest of all that the machine code depends on: itself, each kernel that it calls, and the
+        compiler.
 
         A constant is compiled into the code as a number, so its value counts, wherever it is imported from.
         """
         uses, function = [], self._function()
-        for name in kept.names_in(function.__code__):
+        for name in code_files.names_in(function.__code__):
             value = function.__globals__.get(name, _MISSING)
             if isinstance(value, Kernel):
                 value = value.stamp
             elif isinstance(value, intrinsic):
-                value = kept.content_of(cast("FunctionType", value.function))
+                value = code_files.content_of(cast("FunctionType", value.function))
             elif isinstance(value, ModuleType):
                 value = value.__name__
             if value is not _MISSING:
                 uses.append(f"{name}={value!r}")
         kind = "large" if self._is_large else "small" if self._is_small else "plain"
-        does = kept.instructions_of(function.__code__), function.__defaults__
-        itself = kept.name_of(function), repr(does)
-        return kept.stamp_of(kept.build(), f"bounds={CHECK_BOUNDS}", kind, *itself, *uses)
+        does = code_files.instructions_of(function.__code__), function.__defaults__
+        itself = code_files.name_of(function), repr(does)
+        return code_files.stamp_of(code_files.build(), f"bounds={CHECK_BOUNDS}", kind, *itself, *uses)
 
 
 _used: list[Kernel] = []
-"""Those whose machine code this process has in memory, some of them twice."""
+"""The kernels whose machine code this process has in memory, some of them twice."""
 
 
 class intrinsic:
-    """A function that writes LLVM's intermediate code, as numba's `intrinsic`, without importing numba before
-    a kernel that uses it is compiled.
+    """A function that writes LLVM's intermediate code.
+
+    It does the same as numba's `intrinsic`, without importing numba before a kernel that uses it is compiled.
     """
 
     def __init__(self, function: Callable[P, R]) -> None:
         self.function = function
 
     def __call__(self, *arguments: object) -> object:
-        """For types alone: it is only called by kernels."""
+        """Raise `TypeError`; the method exists for the type checker, since only kernels call an intrinsic."""
         raise TypeError(f"{self.function.__name__} is called by kernels only")
 
     @property
     def _numba_type_(self) -> object:
-        from .machine_code.compiling import as_written
+        from .machine_code.compiling import intrinsic_type
 
-        return as_written(cast("Called", self.function))
+        return intrinsic_type(cast("Called", self.function))
 
 
 def is_cache_shared() -> bool:
-    """Whether other processes can use what this one compiles."""
+    """Return True if other processes can use what this one compiles."""
     return cache_folder.can_write()
 
 
 def keep_list_of_used(name: str, *of: Callable[..., object]) -> None:  # type: ignore[explicit-any]  # of any arguments
-    """Keep a list of the machine code that this process uses, for a name and the stamps of these kernels."""
-    kept.keep_list(_list_file(name, of), sorted(each.file for each in _used))
+    """Store a list of the machine code that this process uses, for a name and the stamps of some kernels."""
+    code_files.keep_list(_list_file(name, of), sorted(each.file for each in _used))
 
 
 def has_all_of_list(name: str, *of: Callable[..., object]) -> bool:  # type: ignore[explicit-any]  # of any arguments
-    """Whether a process has kept that list, and all that is on it is still there."""
+    """Return True if a process has stored that list, and all files on it still exist."""
     file = _list_file(name, of)
-    listed = kept.look_up_list(file)
+    listed = code_files.look_up_list(file)
     return listed is not None and cache_folder.has_files([file, *listed])
 
 
 def _list_file(name: str, of: Sequence[object]) -> str:
-    return kept.file_name(name, "list", kept.stamp_of(*(cast("Kernel", each).stamp for each in of)))
+    return code_files.file_name(
+        name, "list", code_files.stamp_of(*(cast("Kernel", each).stamp for each in of))
+    )
 
 
 def _say_not_kept(reason: str) -> None:

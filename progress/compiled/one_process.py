@@ -1,12 +1,12 @@
-"""Which process compiles a kernel, if several need it at the same time? One; the others load what it made.
+"""One process compiles a kernel that several need at the same time; the others load its result.
 
-A cluster's workers, and a process with its helper, meet the same kernels within the same second. Without this
-each compiles all of them.
+A cluster's workers, and a process with its helper, need the same kernels within the same second. Without
+claims each compiles all of them.
 
-A *claim* is a lock on one byte of a file in the cache of machine code; the kernel's name says which byte. The
-system gives it back when its process ends, however that ends. Kernels claim what they call while they are
-claimed themselves, and none calls itself by way of others: so nobody waits in a circle. Where there are no
-such locks everybody compiles.
+A *claim* is a lock on one byte of a file in the cache of machine code; a hash of the kernel's name selects
+the byte. The system releases it when its process ends, however that ends. A kernel that is claimed claims the
+kernels that it calls, and no kernel calls itself by way of others: so processes never wait in a circle. Where
+the system has no such locks every process compiles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _files: dict[tuple[int, Path | None], int] = {}
 
 @contextmanager
 def claimed(name: str) -> Iterator[None]:
-    """While this lasts no other process with the same cache claims `name`; waits for those that do.
+    """Hold a claim on `name` in the block; first wait until no other process with the same cache has one.
 
     Threads of one process do not keep one another out: numba's compiler lock does, which the caller holds.
     """
@@ -45,14 +45,14 @@ def claimed(name: str) -> Iterator[None]:
 
 
 def _byte_of(name: str) -> int:
-    """Which byte of the file stands for `name`. Two names for one byte would only wait for one another."""
+    """Return the byte of the file that stands for `name`. Two names with one byte only delay one another."""
     byte = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % _BYTES
     assert 0 <= byte < _BYTES
     return byte
 
 
 def _claim(byte: int) -> int | None:
-    """The file in which the byte is locked; None where that cannot be."""
+    """Lock the byte and return the file; None where that is impossible."""
     key = os.getpid(), cache_folder()
     try:
         if key not in _files:

@@ -18,7 +18,7 @@ from house import ROOT
 from differential import warming
 from progress.compiled import cache_folder, kernel
 from progress.compiled.kernel import COMPILE_NOTICE, Kernel
-from progress.compiled.machine_code import kept
+from progress.compiled.machine_code import code_files
 from timely.client.installed import after_work
 
 
@@ -44,7 +44,7 @@ def runs(cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
     def run() -> None:
         done.append(None)
-        kept.keep_bytes("one.machine", "stamp", b"")
+        code_files.keep_bytes("one.machine", "stamp", b"")
 
     monkeypatch.setattr(warming, "_run_kernels", run)
     monkeypatch.setattr(kernel, "_used", [SimpleNamespace(file="one.machine")])

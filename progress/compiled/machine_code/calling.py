@@ -1,21 +1,22 @@
-"""What lies between Python's call of a kernel and the kernel: what *takes the arguments apart*?
+"""Machine code between Python's call of a kernel and the kernel: it takes the arguments apart.
 
-A piece of machine code for each kernel that Python calls. It looks whether the arguments are of the types
-that the kernel was compiled for, takes numbers and the addresses of arrays out of them, lets go of the
-interpreter's lock, calls the kernel, and makes Python objects of what it returns.
+There is one such piece for each kernel that Python calls. It checks that the arguments are of the types that
+the kernel was compiled for, reads numbers and the addresses of arrays out of them, releases the interpreter's
+lock, calls the kernel, and makes Python objects of its result.
 
-Numba makes such pieces, too, one for each kernel, called or not. They take for granted what was looked at by
-numba's dispatcher before: that object holds half of numba, takes longer for each argument, and asks for the
-compiler's types before it has read anything. This one looks by itself, so that a kernel whose machine code is
-on disk is called without numba. An array that the kernel was not compiled for (with gaps, read-only, of
-another type) goes to *other*, the object for which the builtin function was made: never is memory misread.
+Numba makes such pieces, too, one for each kernel, called or not. They rely on checks by numba's dispatcher:
+that object contains half of numba, takes longer for each argument, and asks for the compiler's types before
+it has read anything. The code here checks by itself, so a kernel whose machine code is on disk is called
+without numba. An array that the kernel was not compiled for (with gaps, read-only, of another type) goes to
+*other*, the object for which the builtin function was made: memory is never misread.
 
-Where nothing that a kernel returns holds memory, arrays are *lent* to it: nothing counts who holds them,
-since the caller does until the call is over. Otherwise the array that comes back may be a part of one that
-went in, and numba's runtime keeps it.
+Where no result of a kernel holds memory, arrays are *lent* to it: nothing counts references to them, since
+the caller holds them until the call is over. Otherwise the array that comes back may be a part of one that
+went in, and numba's runtime counts.
 
-A type is compared by identity, the descriptor of an array's items as well: numpy has one of each. Of numpy's
-arrays and Python's tuples the first words are read where both have them since they exist.
+The code compares a type by identity, the descriptor of an array's items as well: numpy has one of each. It
+reads the first words of numpy's arrays and Python's tuples, which have had the same layout in all releases of
+numpy and Python.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["ENTRY", "calls", "code_that_calls"]
 
 ENTRY: Final = "naiad.entry"
-"""The name of what Python calls."""
+"""The name of the function that Python calls."""
 
 _HEAD: Final = object.__basicsize__
 _TYPE: Final = _HEAD - 8
@@ -53,61 +54,65 @@ _BYTE, _INT, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 class _Constants:
-    """Python objects to which the code refers by address; what numba takes for an environment."""
+    """Python objects to which the code refers by address; numba takes it for an environment."""
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
         self.objects: list[object] = []
 
     def add_const(self, value: object) -> int:
-        """Its number."""
-        for number, known in enumerate(self.objects):
-            if known is value:
+        """Add an object unless it is there; return its number."""
+        for number, constant in enumerate(self.objects):
+            if constant is value:
                 return number
         self.objects.append(value)
         return len(self.objects) - 1
 
     def read_const(self, number: int) -> ir.Value:
-        """The object of that number."""
+        """Return the object of that number."""
         name = f"{CONSTANT}{number}"
-        known = self.module.globals.get(name)
-        return known if known is not None else ir.GlobalVariable(self.module, _BYTE, name)
+        variable = self.module.globals.get(name)
+        return variable if variable is not None else ir.GlobalVariable(self.module, _BYTE, name)
 
     def __getitem__(self, value: object) -> ir.Value:
         return self.read_const(self.add_const(value))
 
 
 class _Python(PythonAPI):
-    """What numba calls of Python, but that the type of an array is not unpickled at each call, by numba."""
+    """Numba's interface to Python, but the type of an array is not unpickled by numba at each call."""
 
     def __init__(self, context: object, builder: ir.IRBuilder, constants: _Constants) -> None:
         super().__init__(context, builder)
         self.constants = constants
 
     def serialize_object(self, value: object) -> object:
-        """Nothing to do."""
+        """Return the object itself: nothing is serialized."""
         return value
 
     def unserialize(self, value: object) -> ir.Value:
-        """By its address."""
+        """Return the object by its address."""
         return self.constants[value]
 
 
 def calls(signature: Sequence[types.Type]) -> bool:
-    """Whether arguments of these types can be taken apart here."""
-    return all(_is_known(each) for each in signature)
+    """Return True if the code here can take arguments of these types apart."""
+    return all(_is_supported(each) for each in signature)
 
 
-def _is_known(kind: types.Type) -> bool:
+def _is_supported(kind: types.Type) -> bool:
     if isinstance(kind, types.BaseTuple):
-        return isinstance(kind, types.UniTuple | types.NamedUniTuple) and _is_known(kind.dtype)
+        return isinstance(kind, types.UniTuple | types.NamedUniTuple) and _is_supported(kind.dtype)
     if isinstance(kind, types.Array):
         return kind.layout == "C" and kind.mutable and kind.aligned and type(kind) is types.Array
     return kind in (types.int64, types.boolean)
 
 
 def code_that_calls(code: CompileResult) -> tuple[ir.Module, list[object]]:
-    """A module that has `ENTRY` and refers to what was compiled; and the constants to which it refers."""
+    """Return a module that defines `ENTRY` and refers to the compiled kernel, and the constants of that
+    module.
+
+    Raises `UnknownCodeError` for arguments that `calls` does not support.
+    """
     if not calls(code.signature.args):
         raise UnknownCodeError(f"arguments of {code.signature}")
     context = cpu_target.target_context.subtarget(enable_nrt=True)
@@ -120,7 +125,7 @@ def code_that_calls(code: CompileResult) -> tuple[ir.Module, list[object]]:
 
 
 class _Entry(PyCallWrapper):
-    """As numba builds it, but for what is done to arguments."""
+    """The function that Python calls: as numba builds it, but with its own handling of arguments."""
 
     def __init__(
         self,
@@ -145,28 +150,30 @@ class _Entry(PyCallWrapper):
     def build_wrapper(
         self, api: object, builder: ir.IRBuilder, other: ir.Value, arguments: ir.Value, names: ir.Value
     ) -> None:
-        """All is looked at before anything is taken: who goes to `other` has nothing to give back."""
+        """Build the function. It checks all arguments before it takes any: a call of `other` has nothing to
+        give back.
+        """
         description = self.fndesc
         self._require(builder.icmp_unsigned("==", names, ir.Constant(names.type, None)))
         self._require_size(arguments, len(description.argtypes))
-        given = [(self._item(arguments, at), kind) for at, kind in enumerate(description.argtypes)]
-        for value, kind in given:
+        operands = [(self._item(arguments, at), kind) for at, kind in enumerate(description.argtypes)]
+        for value, kind in operands:
             self._require_kind(value, kind)
-        numbers = [self._taken(value, kind) if kind is types.int64 else None for value, kind in given]
+        numbers = [self._taken(value, kind) if kind is types.int64 else None for value, kind in operands]
         failed = builder.append_basic_block("failed")
-        manager = _ArgManager(self.context, builder, self.python, self.constants, failed, len(given))
+        manager = _ArgManager(self.context, builder, self.python, self.constants, failed, len(operands))
         lent = not _has_memory(description.restype)
-        taken = [
+        values = [
             number
             if number is not None
             else self._taken(value, kind)
             if lent
             else manager.add_arg(value, kind)
-            for number, (value, kind) in zip(numbers, given, strict=True)
+            for number, (value, kind) in zip(numbers, operands, strict=True)
         ]
         unlocked = _GilManager(builder, self.python, manager)
         status, result = self.context.call_conv.call_function(
-            builder, self.func, description.restype, description.argtypes, taken, attrs=("noinline",)
+            builder, self.func, description.restype, description.argtypes, values, attrs=("noinline",)
         )
         unlocked.emit_cleanup()
         with builder.if_then(status.is_ok, likely=True):
@@ -183,21 +190,21 @@ class _Entry(PyCallWrapper):
             builder.ret(self.python.call(other, arguments, names))
 
     def _require(self, fits: ir.Value) -> None:
-        """Go to `other` unless it is so."""
+        """Go to `other` unless `fits`."""
         rest = self.builder.append_basic_block("fits")
         self.builder.cbranch(fits, rest, self.other).set_weights([99, 1])
         self.builder.position_at_end(rest)
 
     def _require_type(self, value: ir.Value, *ones: type) -> None:
-        found = self._word(value, _TYPE, _BYTE.as_pointer())
-        is_one = [self.builder.icmp_unsigned("==", found, self.constants[one]) for one in ones]
+        actual = self._word(value, _TYPE, _BYTE.as_pointer())
+        is_one = [self.builder.icmp_unsigned("==", actual, self.constants[one]) for one in ones]
         self._require(is_one[0] if len(is_one) == 1 else self.builder.or_(*is_one))
 
     def _require_size(self, items: ir.Value, count: int) -> None:
         self._require(self.builder.icmp_signed("==", self._word(items, _HEAD, _LONG), _LONG(count)))
 
     def _require_kind(self, value: ir.Value, kind: types.Type) -> None:
-        """That Python's object is just what numba would take for one of this kind."""
+        """Go to `other` unless the Python object is exactly what numba would take for one of this kind."""
         builder = self.builder
         if isinstance(kind, types.BaseTuple):
             self._require_type(value, getattr(kind, "instance_class", tuple))
@@ -217,7 +224,7 @@ class _Entry(PyCallWrapper):
             self._require_type(value, int, np.int64)
 
     def _taken(self, value: ir.Value, kind: types.Type) -> ir.Value:
-        """What the kernel is given for Python's object, lent."""
+        """Return the native value of a Python object, lent to the kernel."""
         builder = self.builder
         if isinstance(kind, types.BaseTuple):
             items = [self._taken(self._item(value, at), kind.dtype) for at in range(kind.count)]
@@ -229,15 +236,15 @@ class _Entry(PyCallWrapper):
         number = self.python.long_as_longlong(value)
         with builder.if_then(builder.icmp_signed("==", number, _LONG(-1)), likely=False):
             failed = cgutils.is_not_null(builder, self.python.err_occurred())
-            with builder.if_then(failed, likely=False):  # 64 bits do not hold it
+            with builder.if_then(failed, likely=False):  # it does not fit 64 bits
                 self.python.err_clear()
                 builder.branch(self.other)
         return number
 
     def _lent(self, value: ir.Value, kind: types.Array) -> ir.Value:
-        made = make_array(kind)(self.context, self.builder)
+        array = make_array(kind)(self.context, self.builder)
         data = self._word(value, _DATA, self.context.get_value_type(kind.dtype).as_pointer())
-        data = self.builder.bitcast(data, made.data.type)
+        data = self.builder.bitcast(data, array.data.type)
         shape, strides = (
             [
                 self._word(self._word(value, field, _BYTE.as_pointer()), 8 * at, _LONG)
@@ -247,19 +254,19 @@ class _Entry(PyCallWrapper):
         )
         size = as_dtype(kind.dtype).itemsize
         populate_array(
-            made, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None, parent=None
+            array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None, parent=None
         )
-        return made._getvalue()
+        return array._getvalue()
 
     def _item(self, items: ir.Value, at: int) -> ir.Value:
         return self._word(items, _ITEMS + 8 * at, self.context.get_argument_type(types.pyobject))
 
     def _word(self, value: ir.Value, offset: int, kind: ir.Type) -> ir.Value:
-        """What is in memory behind the beginning of an object."""
+        """Load a value of type `kind` from `offset` bytes behind the beginning of an object."""
         return self.builder.load(cgutils.pointer_add(self.builder, value, offset, kind.as_pointer()))
 
 
 def _has_memory(kind: types.Type) -> bool:
-    """Whether what is returned may hold an argument."""
+    """Return True if a result of this type may hold an argument."""
     inner = cast("Iterable[types.Type]", kind) if isinstance(kind, types.BaseTuple) else [kind]
     return not all(isinstance(each, types.Integer | types.Boolean | types.NoneType) for each in inner)

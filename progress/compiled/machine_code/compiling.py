@@ -1,15 +1,15 @@
-"""How is a kernel compiled? By numba, but for what only calling from Python takes.
+"""Compiling kernels: by numba, except for the code that Python calls.
 
 This file, and those which it alone imports (`calling.py`, `parts.py`, `shortcuts.py`), import numba's
-compiler; who finds machine code on disk imports none of them.
+compiler; a process that finds machine code on disk imports none of them.
 
 Numba makes machine code of every function that it compiles, ready to be called by Python and by C, and does
-so again for the same function as a part of each that calls it. Of our kernels nine in ten are only parts. So
-a kernel is kept as LLVM's *intermediate code*, hardly optimised, without what it calls. Those that Python
-calls are optimised, together with what they call and with what takes their arguments apart, and made machine
-code of; but large kernels are that once, and others are linked to it (`parts.py`). Where the machine is not
-one for which `image.py` can link, or the arguments are none that `calling.py` can take apart, numba does all
-of it in its own way (`in_numba_s_way`).
+so again for the same function as a part of each caller. Nine in ten of our kernels are only parts. So a
+kernel is stored as LLVM's *intermediate code*, hardly optimised, without the code of the kernels that it
+calls. A kernel that Python calls is optimised together with all that it calls and with the code that takes
+its arguments apart, and compiled to machine code; but each large kernel is compiled once, and its callers are
+linked to it (`parts.py`). Where `image.py` cannot link for the machine, or `calling.py` cannot take the
+arguments apart, numba does all of it by itself (`numba_dispatcher`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from numba.core.typing.typeof import Purpose, typeof
 from numba.extending import intrinsic
 
 from ..one_process import claimed
-from . import kept
+from . import code_files
 from .image import Image
 from .memory import Called
 from .parts import Part, image_that_calls
@@ -49,40 +49,40 @@ if TYPE_CHECKING:
 __all__ = [
     "Compiled",
     "Watch",
-    "as_written",
     "compile_part",
     "compiler_lock",
     "image_of",
+    "intrinsic_type",
     "signature_of",
 ]
 
 _Call = tuple[str, str, tuple[Type, ...], str]
-"""Of a kernel that another one calls: its module and name, for which types, and the name of its function."""
+"""A kernel that another one calls: its module and name, its argument types, and the name of its function."""
 _Reduced = tuple[str, bytes, Sequence[_Call], object, object, Sequence[Callable[[], None]]]
-"""What is kept of a part."""
+"""The stored form of a part."""
 compiler_lock: Final = global_compiler_lock
 """Numba's: one thread compiles at a time."""
 
 
 class Watch(Protocol):
-    """Who is told."""
+    """A listener for the progress of compiling."""
 
     def on_compile(self) -> None:
         """A kernel has to be compiled."""
 
     def on_ready(self) -> None:
-        """A kernel is compiled, or was found."""
+        """A kernel was compiled or loaded."""
 
 
 class _Name:
-    """Stands where numba has the function that Python calls: it tells kernels apart."""
+    """Stands where numba has the function that Python calls; numba tells kernels apart by it."""
 
 
 class _Compiler(_FunctionCompiler):
     """Compiles a kernel to a part of others."""
 
     usable: Callable[[CompileResult], CompileResult]
-    """Lets others call it."""
+    """Registers the compiled code so that others can call it."""
 
     def _compile_core(self, args: Sequence[Type], return_type: Type | None) -> CompileResult:
         flags = Flags()
@@ -104,11 +104,11 @@ class _Compiler(_FunctionCompiler):
 
 
 class _Store(NullCache):
-    """What numba's dispatcher asks for code that an earlier process has compiled, in place of numba's own
-    cache.
+    """The store in which numba's dispatcher looks for code that an earlier process compiled.
 
-    Numba's pickles an index before anything says whether it is damaged, and whose it is; it goes by the time
-    of the source file, and has no place of its own for a package in a zip.
+    It replaces numba's own cache. That one unpickles an index before it is known whether the index is
+    damaged, and whose it is; it goes by the time of the source file, and has no place of its own for a
+    package in a zip.
     """
 
     def __init__(
@@ -125,40 +125,43 @@ class _Store(NullCache):
         self._rebuild = rebuild
 
     def file(self, signature: object) -> tuple[str, str]:
-        """Its name and its stamp: for other arguments, and another processor, it is another file."""
-        stamp = kept.stamp_of(self._stamp, str(signature), _target())
-        return kept.file_name(self._name, "part", stamp), stamp
+        """Return the file's name and its stamp: other arguments, or another processor, have another file."""
+        stamp = code_files.stamp_of(self._stamp, str(signature), _target())
+        return code_files.file_name(self._name, "part", stamp), stamp
 
     def load_overload(self, sig: object, target_context: object) -> CompileResult | None:
-        """None if it is to be compiled. What is loaded is whole, and was written by this user, or by root."""
-        cpu_target.target_context.refresh()  # what is loaded may be all that this process knows of numba
-        data = kept.look_up_bytes(*self.file(sig))
+        """Return the stored code, or None if it has to be compiled.
+
+        The loaded file is whole, and was written by this user, or by root.
+        """
+        cpu_target.target_context.refresh()  # this may be the first use of numba in this process
+        data = code_files.look_up_bytes(*self.file(sig))
         if data is None:
             return None
         try:
             return self._rebuild(pickle.loads(data))
         except MemoryError:
-            raise  # which says nothing of what is in the file
+            raise  # it does not mean that the file is unusable
         except Exception:  # a kernel that it calls was compiled anew, under another name
             return None
 
     def save_overload(self, sig: object, cres: CompileResult) -> None:
-        """Replace what is kept, if it can be used by another process."""
+        """Replace the stored code, if another process can use it."""
         if not cres.lifted and not cres.library.has_dynamic_globals:
-            kept.keep_bytes(*self.file(sig), dumps(self._reduce(cres)))
+            code_files.keep_bytes(*self.file(sig), dumps(self._reduce(cres)))
 
 
 @functools.cache
 def _target() -> str:
-    """The processor and its features, as the compiler knows them."""
+    """Return the processor and its features, as the compiler knows them."""
     return str(cpu_target.target_context.codegen().magic_tuple())
 
 
-def _whole(code: CompileResult) -> object:
+def _reduced_whole(code: CompileResult) -> object:
     return code._reduce()
 
 
-def _whole_again(reduced: object) -> CompileResult:
+def _rebuilt_whole(reduced: object) -> CompileResult:
     parts = cast("Sequence[object]", reduced)
     code: CompileResult = CompileResult._rebuild(cpu_target.target_context, *parts)
     return code
@@ -167,7 +170,7 @@ def _whole_again(reduced: object) -> CompileResult:
 class Compiled:
     """A kernel as numba knows it.
 
-    `stamp` is a digest of what its code depends on.
+    `stamp` is a digest of all that its code depends on.
     """
 
     def __init__(
@@ -182,14 +185,14 @@ class Compiled:
     ) -> None:
         self.function = function
         self._is_large = is_large
-        # Both are said of each: what is not said, a kernel that is compiled for another one takes over from
-        # it.
+        # Set both for each kernel: a kernel that is compiled for another one takes over the options that it
+        # does not set itself.
         small = {"forceinline": is_small, "_nrt": not is_small}
         compiler: Callable[[object], Dispatcher[Called]]
         compiler = numba.njit(nogil=True, cache=False, boundscheck=checks_bounds, **small)  # type: ignore[call-overload]
         self._compiler = compiler
         self._stamp = stamp
-        self._name = kept.name_of(cast("FunctionType", function))
+        self._name = code_files.name_of(cast("FunctionType", function))
         self._tell = tell
         self.part = self._dispatcher("", _reduced, functools.partial(_rebuilt, usable=self._usable))
         _compile_to_a_part(self.part, self._usable)
@@ -211,14 +214,14 @@ class Compiled:
         _dispatchers.append((dispatcher, self._tell))
 
     @functools.cached_property
-    def in_numba_s_way(self) -> Dispatcher[Called]:
-        """For what cannot be called otherwise."""
-        dispatcher = self._dispatcher(".any", _whole, _whole_again)
+    def numba_dispatcher(self) -> Dispatcher[Called]:
+        """The dispatcher for calls that only numba can handle."""
+        dispatcher = self._dispatcher(".any", _reduced_whole, _rebuilt_whole)
         self._finish(dispatcher)
         return dispatcher
 
     def _usable(self, code: CompileResult) -> CompileResult:
-        """So that others can call it."""
+        """Register the code so that other kernels can call it."""
         usable: CompileResult = code._replace(**{"entry_point": _Name()})
         part = cast("Part", usable.library)
         part.code = usable
@@ -228,47 +231,51 @@ class Compiled:
         return usable
 
     def _machine_code(self, part: Part) -> bytes:
-        """Of a large kernel. Who needs it at the same time waits for it."""
-        # Other kernels are in it by names, which each process that compiles counts for itself.
-        stamp = kept.stamp_of(self._stamp, *part.symbols())
-        file = kept.file_name(self._name, "object", stamp)
+        """Return the machine code of a large kernel. Other processes that need it at the same time wait for
+        it.
+        """
+        # It refers to other kernels by names, and each compiling process numbers these names by itself.
+        stamp = code_files.stamp_of(self._stamp, *part.symbols())
+        file = code_files.file_name(self._name, "object", stamp)
         with claimed(file):
-            found = kept.look_up_bytes(file, stamp)
-            if found is None:
-                found = part.object()
-                kept.keep_bytes(file, stamp, found)
-        return found
+            code = code_files.look_up_bytes(file, stamp)
+            if code is None:
+                code = part.object()
+                code_files.keep_bytes(file, stamp, code)
+        return code
 
     def signatures(self) -> list[str]:
-        """What it was compiled for."""
-        other = self.__dict__.get("in_numba_s_way")
-        found = [*self.part.signatures, *(other.signatures if other is not None else [])]
-        return list(dict.fromkeys(map(str, found)))
+        """Return the signatures that it was compiled for."""
+        other = self.__dict__.get("numba_dispatcher")
+        all_signatures = [*self.part.signatures, *(other.signatures if other is not None else [])]
+        return list(dict.fromkeys(map(str, all_signatures)))
 
 
 _dispatchers: list[tuple[object, Watch]] = []
 
 
 class _Listener(event.Listener):
-    """Tells of what is really compiled; loading from disk is no compile."""
+    """Reports real compilations; loading from disk is none."""
 
     def on_start(self, event: event.Event) -> None:
-        """One of ours, or a user's own function."""
+        """Report the start of a compilation of one of our kernels, not of a user's own function."""
         compiled = event.data["dispatcher"]
         for dispatcher, tell in _dispatchers:
             if dispatcher is compiled:
                 tell.on_compile()
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing is said at the end: the first answer says enough."""
+        """Do nothing: the first answer shows that compiling is over."""
 
 
 event.register("numba:compile", _Listener())
 
 
 def signature_of(arguments: Sequence[object]) -> tuple[Type, ...]:
-    """The types of a kernel's arguments. Arrays are taken for ordinary ones (without gaps, writeable):
-    what comes first does not say for what the kernel is compiled.
+    """Return the types of a kernel's arguments.
+
+    Arrays count as ordinary ones (without gaps, writeable): the first call must not decide for which kind of
+    array the kernel is compiled.
     """
     return tuple(_ordinary(typeof(each, Purpose.argument)) for each in arguments)
 
@@ -278,7 +285,7 @@ def _ordinary(kind: Type) -> Type:
 
 
 def image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, list[object]]:
-    """What Python can call, and the constants in it. Raises `UnknownCodeError` where that cannot be made."""
+    """Return what Python can call, and its constants. Raises `UnknownCodeError` where that is impossible."""
     with global_compiler_lock:
         return with_room(with_shortcuts(_image_of))(kernel, signature)
 
@@ -289,7 +296,7 @@ def _image_of(kernel: Compiled, signature: tuple[Type, ...]) -> tuple[Image, lis
 
 
 def compile_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:
-    """What others can call, and Python cannot; the machine code of it, too, if it is large."""
+    """Compile the part that other kernels call and Python cannot; if it is large, also its machine code."""
     with global_compiler_lock:
         with_room(with_shortcuts(_make_part))(kernel, signature)
 
@@ -302,14 +309,14 @@ def _make_part(kernel: Compiled, signature: tuple[Type, ...]) -> None:
 
 
 def _reduced(code: CompileResult) -> tuple[object, ...]:
-    """What is kept of a kernel: enough for those that call it."""
+    """Return the stored form of a kernel: enough for those that call it."""
     description, part = code.fndesc, cast("Part", code.library)
     description.typemap = description.calltypes = None
     calls = [
         (each.code.fndesc.modname, each.code.fndesc.qualname, each.code.signature.args, each.symbol)
         for each in part.calls
     ]
-    return part.name, part.kept(), calls, description, code.signature, code.reload_init
+    return part.name, part.bitcode(), calls, description, code.signature, code.reload_init
 
 
 def _rebuilt(reduced: object, usable: Callable[[CompileResult], CompileResult]) -> CompileResult:
@@ -320,7 +327,7 @@ def _rebuilt(reduced: object, usable: Callable[[CompileResult], CompileResult]) 
         compile_result(
             typing_context=cpu_target.typing_context,
             target_context=cpu_target.target_context,
-            library=Part.found(name, code, [_called(*call) for call in calls]),
+            library=Part.of_bitcode(name, code, [_called_part(*call) for call in calls]),
             fndesc=description,
             signature=signature,
             objectmode=False,
@@ -331,9 +338,11 @@ def _rebuilt(reduced: object, usable: Callable[[CompileResult], CompileResult]) 
     )
 
 
-def _called(module: str, name: str, signature: tuple[Type, ...], symbol: str) -> Part:
-    """The part of a kernel that is called by what was kept. Raises if it is no longer the one that was
-    called then: names of functions have a number that each process counts for itself.
+def _called_part(module: str, name: str, signature: tuple[Type, ...], symbol: str) -> Part:
+    """Return the part of a kernel that stored code calls.
+
+    Raises `LookupError` if it is no longer the one that was called then: names of functions have a number
+    that each process counts for itself.
     """
     kernel = getattr(importlib.import_module(module), name)
     dispatcher = kernel._numba_type_.dispatcher
@@ -344,8 +353,8 @@ def _called(module: str, name: str, signature: tuple[Type, ...], symbol: str) ->
     return part
 
 
-def as_written(function: Called) -> object:
-    """Numba's type of an intrinsic: what writes intermediate code itself."""
+def intrinsic_type(function: Called) -> object:
+    """Return numba's type of an intrinsic, a function that writes intermediate code itself."""
     if function not in _intrinsics:
         _intrinsics[function] = intrinsic(function)
         cpu_target.typing_context.refresh()
@@ -358,8 +367,10 @@ _intrinsics: dict[Called, object] = {}
 def _compile_to_a_part(
     dispatcher: Dispatcher[Called], usable: Callable[[CompileResult], CompileResult]
 ) -> None:
-    """Let numba's dispatcher compile, and keep, parts. It does so without a list of times: numba tells each
-    listener of each of the hundred thousand calls of LLVM.
+    """Let numba's dispatcher compile and store parts.
+
+    It does so without a record of times: numba notifies each listener of each of the hundred thousand calls
+    of LLVM.
     """
     cache = dispatcher._cache
     options = dispatcher.targetdescr, dispatcher.targetoptions, dispatcher.locals
@@ -395,13 +406,13 @@ def _take_numbers_as_numbers(dispatcher: Dispatcher[Called]) -> None:
 
 
 def _compile_in_one_process(dispatcher: Dispatcher[Called], tell: Watch) -> None:
-    """Let whoever needs this kernel at the same time wait for the one who compiles it."""
+    """Let one process compile this kernel while all others that need it wait."""
     compile_or_load, store = dispatcher.compile, cast("_Store", dispatcher._cache)
 
     def compile_in_turn(signature: tuple[Type, ...]) -> object:
-        known = dispatcher.overloads.get(tuple(signature))
-        if known is not None:
-            return known.entry_point
+        overload = dispatcher.overloads.get(tuple(signature))
+        if overload is not None:
+            return overload.entry_point
         is_new = not dispatcher.overloads
         with global_compiler_lock, claimed(store.file(signature)[0]):
             _look_for_scipy()
@@ -415,11 +426,12 @@ def _compile_in_one_process(dispatcher: Dispatcher[Called], tell: Watch) -> None
 
 @functools.cache
 def _look_for_scipy() -> None:
-    """Let numba see whether scipy is there without loading its linear algebra, which it does in each process
-    that compiles: a quarter of a second and 13 MiB for what no kernel uses. A user's own compiled function
-    that multiplies matrices loads it when it is compiled.
+    """Let numba see whether scipy is installed without loading its linear algebra.
+
+    Numba would load it in each process that compiles: a quarter of a second and 13 MiB that no kernel uses. A
+    user's own compiled function that multiplies matrices loads it when it is compiled.
     """
-    if "numba.np.arraymath" in sys.modules:  # which is who looks for it, once
+    if "numba.np.arraymath" in sys.modules:  # this module looks for it, once
         return
     linalg = importlib.import_module("numba.np.linalg")
     load = linalg.ensure_blas
@@ -427,6 +439,6 @@ def _look_for_scipy() -> None:
     def look() -> None:
         setattr(linalg, load.__name__, load)
         if importlib.util.find_spec("scipy") is None:
-            load()  # says what is missing
+            load()  # it raises an error that names what is missing
 
     setattr(linalg, load.__name__, look)

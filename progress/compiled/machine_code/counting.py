@@ -1,12 +1,13 @@
-"""How is counted who holds an array within a kernel?
+"""Reference counts of arrays within a kernel, as code that LLVM can optimise.
 
-Numba counts by functions that nobody looks into, each of which changes the count in one step that no other
-thread can interrupt: 6 ns, wherever an array is given to a function that is not inlined, and again where that
-ends. LLVM takes out pairs that cancel out where it sees both, which with branches in between it seldom does.
+Numba counts by functions that LLVM does not look into, each of which changes the count in one step that no
+other thread can interrupt: 6 ns, wherever an array is an argument of a function that is not inlined, and
+again where that call ends. LLVM removes pairs that cancel out where it sees both; with branches in between it
+seldom does.
 
-Here counting is an addition like any other, which LLVM sees. For the arrays that a kernel makes are its own:
-it has one thread, and Python knows of them when it is over. Those of Python are not counted (`calling.py`),
-or by a count that is made for the call.
+Here counting is an ordinary addition, which LLVM sees. That is safe because the arrays that a kernel makes
+are its own: it has one thread, and Python sees them only when it is over. Python's own arrays are not counted
+(`calling.py`), or by a count that is made for the call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from llvmlite import ir
 __all__ = ["COUNTING", "define_counting"]
 
 COUNTING: Final = ("NRT_incref", "NRT_decref")
-"""What numba's code calls to count, each with the address of a count, or of nothing."""
+"""The functions that numba's code calls to count, each with the address of a count or a null pointer."""
 
 _BYTES = ir.IntType(8).as_pointer()
 _COUNT = ir.IntType(64)
@@ -26,7 +27,7 @@ _TAKES = ir.FunctionType(ir.VoidType(), [_BYTES])
 
 
 def define_counting(module: ir.Module) -> None:
-    """Define `COUNTING`."""
+    """Define the functions of `COUNTING` in `module`."""
     for name, change in zip(COUNTING, (1, -1), strict=True):
         _define(module, name, change)
 
@@ -38,9 +39,9 @@ def _define(module: ir.Module, name: str, change: int) -> None:
     (counted,) = function.args
     builder = ir.IRBuilder(function.append_basic_block())
     with builder.if_then(builder.icmp_unsigned("!=", counted, ir.Constant(_BYTES, None))):
-        place = builder.bitcast(counted, _COUNT.as_pointer())
-        count = builder.add(builder.load(place), _COUNT(change))
-        builder.store(count, place)
+        address = builder.bitcast(counted, _COUNT.as_pointer())
+        count = builder.add(builder.load(address), _COUNT(change))
+        builder.store(count, address)
         if change < 0:
             with builder.if_then(builder.icmp_unsigned("==", count, _COUNT(0)), likely=False):
                 ends = ir.Function(module, _TAKES, "NRT_MemInfo_call_dtor")

@@ -1,13 +1,13 @@
-"""What does machine code look like that only has to be copied into memory?
+"""Machine code in a form that only has to be copied into memory, and how it is linked.
 
-A compiler writes *objects*: pieces of code that refer to one another by name. An *image* is some of them,
-laid one behind the other, and what is left to do once it is known where in memory they lie: adding that
-address to some of its words, and adding to others the addresses of what lies elsewhere (functions of Python,
+A compiler writes *objects*: pieces of code that refer to one another by name. An *image* is a sequence of
+them, together with the work that is left once their address in memory is known: adding that address to some
+of the image's words, and adding to others the addresses of symbols that lie elsewhere (functions of Python,
 of numba's runtime, of C).
 
-Only what LLVM writes for a process's own memory on x86-64 is read: ELF, in which every reference is a whole
-word. So linking needs none of LLVM, which takes 40 MiB and a tenth of a second. Everything else is an
-`UnknownCodeError`, and whoever wanted to link leaves calling to numba.
+This module reads only what LLVM writes for a process's own memory on x86-64: ELF, in which every reference is
+a whole word. So linking needs none of LLVM, which takes 40 MiB and a tenth of a second. Everything else
+raises `UnknownCodeError`, and the caller leaves the calls to numba.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..arrays import Int64s
 __all__ = ["IS_READABLE", "Image", "UnknownCodeError", "link"]
 
 IS_READABLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"
-"""Whether the objects of this machine are of the kind that is read here."""
+"""True if the objects of this machine are of the kind that this module reads."""
 
 _HEADER: Final = struct.Struct("<4sBB10xHH4x8x8xQ4x2x2x2xHHH")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
@@ -40,14 +40,14 @@ _LOCAL: Final = 0
 
 
 class UnknownCodeError(Exception):
-    """An object says something that is not known here; no error of a user's."""
+    """An object contains something that this module does not support; not a mistake of a user."""
 
 
 class Image(NamedTuple):
     """Code and constants as they lie in memory.
 
-    `code`: bytes; those in `here` and `there` are to be completed.
-    `entry`: where in it the function is that is called.
+    `code`: bytes; the words at `here` and `there` are still to be completed.
+    `entry`: offset of the function to be called.
     `here`: offsets of words to which the address of the image is added.
     `there`: for each name that lies elsewhere, offsets of words to which its address is added.
     """
@@ -80,7 +80,7 @@ class _Symbol(NamedTuple):
 
 
 class _Object:
-    """One object: its sections, its symbols, and where in the image they are."""
+    """One object: its sections, its symbols, and their offsets in the image."""
 
     def __init__(self, data: bytes) -> None:
         magic, bits, order, kind, machine, sections, size, count, _ = _HEADER.unpack_from(data)
@@ -93,21 +93,21 @@ class _Object:
             symbol for each in self.sections if each.type == _SYMBOLS for symbol in self._read(each)
         ]
         self.at: dict[int, int] = {}
-        """Where in the image the sections are that come into memory."""
+        """Offsets in the image of the sections that are loaded into memory."""
         self.common: dict[str, int] = {}
 
     def _read(self, table: _Section) -> list[_Symbol]:
         names = self.sections[table.link].offset
-        found = []
+        symbols = []
         for offset in range(table.offset, table.offset + table.size, _SYMBOL.size):
             name, info, _, section, value, size = _SYMBOL.unpack_from(self.data, offset)
             end = self.data.index(b"\0", names + name)
             text = self.data[names + name : end].decode()
-            found.append(_Symbol(text, info >> 4 == _LOCAL, section, value, size))
-        return found
+            symbols.append(_Symbol(text, info >> 4 == _LOCAL, section, value, size))
+        return symbols
 
     def lay(self, code: bytearray) -> None:
-        """Append what comes into memory. What says how to unwind the stack does not: nobody throws."""
+        """Append the sections that are loaded into memory, except tables for unwinding: no code throws."""
         for number, section in enumerate(self.sections):
             if section.flags & _IN_MEMORY and section.type in (_PROGRAM, _ZEROS):
                 self.at[number] = _align(code, section.align)
@@ -119,7 +119,7 @@ class _Object:
                 code += bytes(symbol.size)
 
     def find(self, symbol: _Symbol) -> int | None:
-        """Where in the image it is, or None if this object has it not."""
+        """Return the symbol's offset in the image, or None if this object does not define it."""
         if symbol.section == _COMMON:
             return self.common[symbol.name]
         if symbol.section in self.at:
@@ -129,28 +129,28 @@ class _Object:
         raise UnknownCodeError(f"'{symbol.name}' is in a section that does not come into memory")
 
     def references(self) -> list[tuple[int, _Symbol, int]]:
-        """(where in the image, to what, plus what) of each reference from what comes into memory."""
-        found = []
+        """Return (offset in the image, symbol, addend) of each reference from a loaded section."""
+        references = []
         for table in self.sections:
             if table.type != _REFERENCES or table.info not in self.at:
                 continue
             begin = self.at[table.info]
             for offset in range(table.offset, table.offset + table.size, _REFERENCE.size):
-                place, info, plus = _REFERENCE.unpack_from(self.data, offset)
+                offset_in_section, info, plus = _REFERENCE.unpack_from(self.data, offset)
                 if info & 0xFFFFFFFF != _WHOLE_WORD:
                     raise UnknownCodeError(f"a reference of kind {info & 0xFFFFFFFF}")
-                found.append((begin + place, self.symbols[info >> 32], plus))
-        return found
+                references.append((begin + offset_in_section, self.symbols[info >> 32], plus))
+        return references
 
 
 def _align(code: bytearray, to: int) -> int:
-    """The length of `code`, after filling it up to a multiple."""
+    """Fill `code` up to a multiple of `to`; return its length."""
     code += bytes(-len(code) % max(to, 1))
     return len(code)
 
 
 def link(objects: list[bytes], entry: str) -> Image:
-    """Lay objects one behind the other; what one has the others can refer to.
+    """Lay objects one behind the other, and resolve the references between them.
 
     Raises `UnknownCodeError` where that takes more than adding addresses to words.
     """
@@ -159,32 +159,32 @@ def link(objects: list[bytes], entry: str) -> Image:
     laid = [_Object(data) for data in objects]
     for each in laid:
         each.lay(code)
-    known = _known(laid)
-    if entry not in known:
-        raise UnknownCodeError(f"no object has '{entry}'")
+    offsets = _offsets(laid)
+    if entry not in offsets:
+        raise UnknownCodeError(f"no object defines '{entry}'")
     here: list[int] = []
     there: dict[str, list[int]] = {}
     for each in laid:
-        for place, symbol, plus in each.references():
-            found = each.find(symbol)
-            if found is None:
-                found = known.get(symbol.name)
-            if found is None:
-                there.setdefault(symbol.name, []).append(place)
+        for at, symbol, plus in each.references():
+            offset = each.find(symbol)
+            if offset is None:
+                offset = offsets.get(symbol.name)
+            if offset is None:
+                there.setdefault(symbol.name, []).append(at)
             else:
-                here.append(place)
-            struct.pack_into("<q", code, place, (found or 0) + plus)
-    words = {name: np.array(places, np.int64) for name, places in there.items()}
-    return Image(bytes(code), known[entry], np.array(here, np.int64), words)
+                here.append(at)
+            struct.pack_into("<q", code, at, (offset or 0) + plus)
+    words = {name: np.array(each, np.int64) for name, each in there.items()}
+    return Image(bytes(code), offsets[entry], np.array(here, np.int64), words)
 
 
-def _known(laid: list[_Object]) -> dict[str, int]:
-    """Where in the image is what other objects may refer to. Of two under one name the first."""
-    known: dict[str, int] = {}
+def _offsets(laid: list[_Object]) -> dict[str, int]:
+    """Return the offsets in the image of symbols that other objects may refer to, the first of each name."""
+    offsets: dict[str, int] = {}
     for each in laid:
         for symbol in each.symbols:
             if not symbol.is_local and symbol.section not in (_UNDEFINED, _ABSOLUTE):
-                found = each.find(symbol)
-                if found is not None:
-                    known.setdefault(symbol.name, found)
-    return known
+                offset = each.find(symbol)
+                if offset is not None:
+                    offsets.setdefault(symbol.name, offset)
+    return offsets

@@ -1,8 +1,8 @@
-"""How does an image become a function that Python calls?
+"""How an image becomes a function that Python calls.
 
-It is copied into memory of its own, completed by addresses, and made executable. What is called is then a
-builtin function like those of Python itself: its machine code takes the arguments apart, see `calling.py`.
-Numba's runtime (how arrays that a kernel makes are counted and freed) consists of three small extension
+The image is copied into memory of its own, completed by addresses, and made executable. Python calls it as a
+builtin function like its own: the function's machine code takes the arguments apart, see `calling.py`.
+Numba's runtime (which counts and frees the arrays that a kernel makes) consists of three small extension
 modules, which are loaded without numba.
 """
 
@@ -30,23 +30,23 @@ from .image import Image, UnknownCodeError
 __all__ = ["CONSTANT", "Called", "function_of"]
 
 CONSTANT: Final = "naiad.constant."
-"""Begins the name of a Python object to which machine code refers; its number follows."""
+"""Prefix of the name of a Python object to which machine code refers; its number follows."""
 
 _READ, _WRITE, _EXECUTE = 1, 2, 4
 _TUPLE_AND_NAMES: Final = 0x0001 | 0x0002
-_kept: list[object] = []
-"""What machine code refers to, and the memory in which it lies: as long as the process."""
+_alive: list[object] = []
+"""Objects to which machine code refers, and the memory in which it lies: alive as long as the process."""
 
 
 class Called(Protocol):
-    """What Python calls."""
+    """A function that Python calls."""
 
     def __call__(self, *arguments: object, **names: object) -> object:
-        """By position, as kernels are."""
+        """Call by position, as kernels are."""
 
 
 class _Method(ctypes.Structure):
-    """What Python asks to be told of a builtin function."""
+    """Python's description of a builtin function (`PyMethodDef`)."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -57,9 +57,10 @@ class _Method(ctypes.Structure):
 
 
 def function_of(name: str, image: Image, constants: Sequence[object], other: Called) -> Called:
-    """A builtin function whose code is `image`. It calls `other` with what it was not compiled for.
+    """Return a builtin function whose code is `image`; it passes arguments that it was not compiled for to
+    `other`.
 
-    Raises `UnknownCodeError` if the image refers to what this process does not have.
+    Raises `UnknownCodeError` if the image refers to a symbol that this process does not have.
     """
     size = len(image.code)
     memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, _READ | _WRITE)
@@ -70,15 +71,16 @@ def function_of(name: str, image: Image, constants: Sequence[object], other: Cal
     if _protect()(start, size, _READ | _EXECUTE) != 0:
         raise UnknownCodeError("memory that was written to may not be executed here")
     method = _Method(name.encode(), start + image.entry, _TUPLE_AND_NAMES, None)
-    _kept.append((memory, constants, method))
+    _alive.append((memory, constants, method))
     return _builtin()(ctypes.byref(method), other, None)
 
 
-def _add(code: npt.NDArray[np.uint8], places: Sequence[Int64s], addresses: Sequence[int]) -> None:
-    """Add each address to the words at its `places`, which need not be aligned. Raises `UnknownCodeError` if
-    two of these overlap: all are read before any is written.
+def _add(code: npt.NDArray[np.uint8], offsets: Sequence[Int64s], addresses: Sequence[int]) -> None:
+    """Add each address to the words at its `offsets`, which need not be aligned.
+
+    Raises `UnknownCodeError` if two of these words overlap: all are read before any is written.
     """
-    at = np.concatenate(places)
+    at = np.concatenate(offsets)
     if at.size == 0:
         return
     in_order = np.sort(at)
@@ -87,7 +89,7 @@ def _add(code: npt.NDArray[np.uint8], places: Sequence[Int64s], addresses: Seque
         raise UnknownCodeError("words that are to be completed overlap")
     bytes_of = at[:, None] + np.arange(8)
     words = code[bytes_of].view(np.uint64)
-    words[:, 0] += np.repeat(np.array(addresses, np.uint64), [each.size for each in places])
+    words[:, 0] += np.repeat(np.array(addresses, np.uint64), [each.size for each in offsets])
     code[bytes_of] = words.view(np.uint8)
 
 
@@ -107,7 +109,7 @@ def _protect() -> Callable[[int, int, int], int]:
 
 
 def _address(symbol: str, constants: Sequence[object]) -> int:
-    """Where in this process a name is. Constants, None and exceptions are Python objects."""
+    """Return the address of a symbol in this process. Constants, None and exceptions are Python objects."""
     if symbol.startswith(CONSTANT):
         return id(constants[int(symbol.removeprefix(CONSTANT))])
     return _address_of_runtime(symbol)
@@ -123,38 +125,41 @@ def _address_of_runtime(symbol: str) -> int:
         return _runtime()[symbol]
     for library in _libraries():
         try:
-            found = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+            address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
         except AttributeError:
             continue
-        if found:
-            return found
+        if address:
+            return address
     raise UnknownCodeError(f"this process has no '{symbol}'")
 
 
 @functools.cache
 def _libraries() -> list[ctypes.CDLL]:
-    """Python, C, and mathematics, which a Python need not have with it."""
-    found: list[ctypes.CDLL] = [ctypes.pythonapi, ctypes.CDLL(None)]
+    """Return the libraries of Python, C, and mathematics; Python may be built without the last."""
+    libraries: list[ctypes.CDLL] = [ctypes.pythonapi, ctypes.CDLL(None)]
     with suppress(OSError):
-        found.append(ctypes.CDLL("libm.so.6"))
-    return found
+        libraries.append(ctypes.CDLL("libm.so.6"))
+    return libraries
 
 
 @functools.cache
 def _runtime() -> dict[str, int]:
-    """Addresses in numba's runtime, by the names that its compiler uses."""
+    """Return the addresses in numba's runtime, by the names that its compiler uses."""
     helpers, functions = _extension("numba._helperlib"), _extension("numba._dynfunc")
     arrays = _extension("numba.core.runtime._nrt_python")
     if "numba" not in sys.modules:
-        arrays.memsys_use_cpython_allocator()  # which numba does, later: what one allocates the other frees
-    known = {f"numba_{name}": at for module in (helpers, functions) for name, at in module.c_helpers.items()}
+        # numba does this later; one side frees what the other allocates
+        arrays.memsys_use_cpython_allocator()
+    addresses = {
+        f"numba_{name}": at for module in (helpers, functions) for name, at in module.c_helpers.items()
+    }
     for name, at in arrays.c_helpers.items():
-        known[name if name.startswith("_") else f"NRT_{name}"] = at
-    return known
+        addresses[name if name.startswith("_") else f"NRT_{name}"] = at
+    return addresses
 
 
 def _extension(name: str) -> ModuleType:
-    """A module of numba in machine code, loaded without numba. It is found where it is when that comes."""
+    """Load a module of numba in machine code without numba. A later import of numba finds it."""
     if name in sys.modules:
         return sys.modules[name]
     package = importlib.util.find_spec("numba")

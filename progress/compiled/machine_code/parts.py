@@ -1,13 +1,13 @@
-"""What is kept of a kernel that others call, and how does machine code come of it?
+"""The stored code of a kernel that others call, and how it becomes machine code.
 
 A *part* is LLVM's intermediate code of one kernel, hardly optimised, without that of the kernels which it
-calls: it knows these. What is *whole* has been optimised together with all that it reaches, and is machine
-code. Two kinds of things are: what takes the arguments of a kernel apart for Python, and a *large* kernel.
-Nobody looks into a large kernel: who reaches one is linked to its machine code, which is made once, and by
-another process perhaps.
+calls; it has a list of these. *Whole* code has been optimised together with all that it reaches, and is
+machine code. Two kinds of code are whole: that which takes the arguments of a kernel apart for Python, and a
+*large* kernel. The optimiser does not look into a large kernel: code that reaches one is linked to its
+machine code, which is made once, perhaps by another process.
 
-Numba links everything that a kernel calls into it, and again into each that calls this one: for sixty
-kernels deep in one another the same code is copied and looked through sixty times.
+Numba links everything that a kernel calls into it, and again into each of its callers: for sixty kernels deep
+in one another it copies and optimises the same code sixty times.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class Part(JITCodeLibrary):
     """The code of one kernel."""
 
     code: CompileResult
-    """What numba knows of it."""
+    """The kernel's compile result, as numba has it."""
     machine_code: Callable[[], bytes] | None = None
-    """Of a large kernel: makes it, or finds it."""
+    """For a large kernel: compiles its machine code, or loads it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(cpu_target.target_context.codegen(), name)
         self.calls: list[Part] = []
-        """Kernels."""
+        """The parts of the kernels that it calls."""
 
     @classmethod
-    def found(cls, name: str, code: bytes, calls: list[Part]) -> Part:
-        """That was kept."""
+    def of_bitcode(cls, name: str, code: bytes, calls: list[Part]) -> Part:
+        """Return a part from its stored code."""
         part = cls(name)
         part._final_module = part._shared_module = parse_bitcode(code)
         part._finalized = True
@@ -57,7 +57,7 @@ class Part(JITCodeLibrary):
         return part
 
     def add_linking_library(self, library: CodeLibrary) -> None:
-        """What this one calls: helpers of numba become part of it, kernels do not."""
+        """Add a library that this one calls: helpers of numba become part of it, kernels do not."""
         if not isinstance(library, Part):
             super().add_linking_library(library)
         elif library not in self.calls:
@@ -66,14 +66,14 @@ class Part(JITCodeLibrary):
             self.calls.append(library)
 
     def _optimize_final_module(self) -> None:
-        """Enough to become a part of another: the rest is done there."""
+        """Optimise just enough for a part of another; the rest is done there."""
         cheap, passes = self._codegen._module_pass_manager(
             loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
         )
         cheap.run(self._final_module, passes)
 
     def _finalize_final_module(self) -> None:
-        """Without handing it to the engine, which makes machine code of all that it is given."""
+        """Finish without handing the code to the engine, which would compile all of it to machine code."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
@@ -84,29 +84,30 @@ class Part(JITCodeLibrary):
         return cast("str", self.code.fndesc.llvm_func_name)
 
     def symbols(self) -> list[str]:
-        """Of this kernel, and of all that it reaches: machine code refers to large ones by name, and each
-        process that compiles counts names for itself.
+        """Return the names of this kernel and of all that it reaches.
+
+        Machine code refers to large kernels by name, and each process that compiles counts names for itself.
         """
         return [each.symbol for each in _reached([self], enters_large=True)]
 
     @property
     def own(self) -> ModuleRef:
-        """Its code, to be linked with that of others."""
+        """Its own code, to be linked with that of others."""
         return super()._get_module_for_linking()
 
-    def kept(self) -> bytes:
-        """What `found` takes."""
+    def bitcode(self) -> bytes:
+        """Return the code to store, as `of_bitcode` takes it."""
         return cast("bytes", self.own.as_bitcode())
 
     def _get_module_for_linking(self) -> ModuleRef:
-        """With all that it reaches: for what numba compiles in its own way."""
+        """Return its code with all that it reaches: for kernels that numba compiles by itself."""
         module = self.own.clone()
         for each in _reached(self.calls, enters_large=True):
             module.link_in(each.own, preserve=True)
         return module
 
     def object(self) -> bytes:
-        """Machine code to which others are linked."""
+        """Return machine code to which others can be linked."""
         module = self.own.clone()
         module.get_function(self.symbol).linkage = _EXTERNAL
         whole = _Whole(f"all of {self.name}")
@@ -115,7 +116,7 @@ class Part(JITCodeLibrary):
 
 
 class _Whole(JITCodeLibrary):
-    """What becomes machine code: a function, and all that it reaches but what is large."""
+    """Code that becomes machine code: a function, and all that it reaches except large kernels."""
 
     def __init__(self, name: str) -> None:
         super().__init__(cpu_target.target_context.codegen(), name)
@@ -123,7 +124,7 @@ class _Whole(JITCodeLibrary):
     _finalize_final_module = Part._finalize_final_module
 
     def object(self, parts: Iterable[Part]) -> bytes:
-        """Machine code, with these parts."""
+        """Return machine code, including these parts."""
         for each in parts:
             self._final_module.link_in(each.own, preserve=True)
         self.add_linking_library(rtsys.library)
@@ -131,13 +132,15 @@ class _Whole(JITCodeLibrary):
         return cast("bytes", self._codegen._tm.emit_object(self._final_module))
 
     def _optimize_final_module(self) -> None:
-        """As numba does, but that between its two steps counting becomes code like any other: see
-        `counting.py`. What cancels out by then is gone.
+        """Optimise as numba does, but make counting ordinary code between numba's two steps: see
+        `counting.py`.
+
+        Pairs of counts that cancel out are gone by then.
         """
         codegen, module = self._codegen, self._final_module
         for function in module.functions:
             if function.name in COUNTING and not function.is_declaration:
-                function.linkage = _ELSEWHERE  # numba's, which goes when all is inlined that will be
+                function.linkage = _ELSEWHERE  # numba's own; LLVM drops it once it has inlined its uses
         cheap, passes = codegen._module_pass_manager(
             loop_vectorize=codegen._loopvect, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
         )
@@ -150,7 +153,7 @@ class _Whole(JITCodeLibrary):
 
 
 def image_that_calls(part: Part) -> tuple[Image, list[object]]:
-    """What Python can call, and the constants in it. Raises `UnknownCodeError` where that cannot be made."""
+    """Return what Python can call, and its constants. Raises `UnknownCodeError` where that is impossible."""
     module, constants = code_that_calls(part.code)
     calling = _Whole(f"calling {part.name}")
     calling.add_ir_module(module)
@@ -162,17 +165,18 @@ def image_that_calls(part: Part) -> tuple[Image, list[object]]:
 
 
 def _reached(parts: Iterable[Part], *, enters_large: bool) -> list[Part]:
-    """These parts, what they call, what that calls, and so on, each once, and behind all that call it: LLVM
-    links what is referred to by then, and leaves out the rest.
-    """
-    found: dict[Part, None] = {}
+    """Return these parts, those that they call, and so on, each once, and each behind all that call it.
 
-    def find(part: Part) -> None:
-        if part not in found and (enters_large or part.machine_code is None):
+    LLVM links what earlier code refers to, and leaves out the rest.
+    """
+    reached: dict[Part, None] = {}
+
+    def visit(part: Part) -> None:
+        if part not in reached and (enters_large or part.machine_code is None):
             for each in part.calls:
-                find(each)
-            found[part] = None
+                visit(each)
+            reached[part] = None
 
     for part in parts:
-        find(part)
-    return list(reversed(found))
+        visit(part)
+    return list(reversed(reached))

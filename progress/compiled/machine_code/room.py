@@ -1,14 +1,14 @@
-"""What does Python itself cost while numba compiles, and can it be had for less?
+"""Two costs of Python itself while numba compiles, and how to avoid them.
 
-Two things that have nothing to do with compiling, and take a tenth of it and more:
+They have nothing to do with compiling, and take a tenth of its time and more:
 
-- Frames of Python's functions lie in *chunks* of 16 KiB, and a chunk that is empty goes back to the system at
-  once. Numba's passes stand deep in one another. Where such a depth meets the end of a chunk, each call below
-  asks the system for memory, and gives it back: for the kernels of a first answer 700,000 times. A frame that
-  needs more than half a chunk of many megabytes has what is left of it for all that it calls. Nobody writes
-  to the rest, so that the system has nothing to give.
-- The collector looks again and again through the objects of a compiler that holds on to most of what it
-  makes. It comes less often meanwhile; not never, for then a compilation keeps a quarter more memory.
+- Frames of Python's functions lie in *chunks* of 16 KiB, and Python returns an empty chunk to the system at
+  once. Numba's passes nest deeply. Where their depth meets the end of a chunk, each further call asks the
+  system for memory, and returns it: 700,000 times for the kernels of a first answer. A frame that needs more
+  than half a chunk of many megabytes leaves the rest of the chunk to all calls below it. Nothing writes to
+  the frame's own part, so the system need not provide memory for it.
+- The garbage collector repeatedly visits the objects of a compiler that retains most of what it makes. During
+  a compilation it runs less often; not never, for then a compilation takes a quarter more memory.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _WORDS: Final = (1 << 19) + 64
-"""Chunks are of 2ⁿ words: so this one is of a million, and nearly half of it is left."""
+"""Stack size of `_call`, in words. Chunks are of 2ⁿ words: this one is of 2²⁰, nearly half of it free."""
 _SELDOM: Final = (50_000, 20, 50)
-"""After how many new objects the collector comes; after how many times of that to the older ones."""
+"""The collector's thresholds: new objects before it runs, and runs before it visits the older generations."""
 
 
 def _call(what: Callable[[], R]) -> R:
     return what()
 
 
-# As if its expressions needed that many intermediate results.
+# Declare this many intermediate results, so that the frame is that large.
 _call.__code__ = _call.__code__.replace(co_stacksize=_WORDS)
 
 
 def with_room(function: Callable[P, R]) -> Callable[P, R]:
-    """What `function` does, with room for frames of all that it calls, and a collector that comes seldom."""
+    """Return `function` with room for the frames of all that it calls, and a collector that runs seldom."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         with _collected_seldom():
@@ -49,9 +49,12 @@ def with_room(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def _collected_seldom() -> Iterator[None]:
-    """Afterwards as before. Requires the compiler's lock: two threads would restore what is not theirs."""
+    """Let the collector run seldom in the block, and restore its thresholds afterwards.
+
+    Requires the compiler's lock: two threads would restore each other's thresholds.
+    """
     before = gc.get_threshold()
-    if before[0] == 0 or before[0] >= _SELDOM[0]:  # it comes never, or as seldom
+    if before[0] == 0 or before[0] >= _SELDOM[0]:  # it never runs, or as seldom
         yield
         return
     gc.set_threshold(*_SELDOM)

@@ -1,12 +1,12 @@
-"""What does numba do for each kernel that need be done once, or not at all?
+"""Shortcuts for work that numba repeats for each kernel, or does in vain.
 
-- For each `a[i]`, `a + b` and `len(a)` of each kernel it asks all that it knows of this function, one after
-  the other, whether they are for arguments of these types: once when it looks for types, and again when it
-  writes code; each time most of them are not. A few thousand questions have a thousand different answers.
-- It looks for closures to be put in place, and for arithmetic of whole arrays. No kernel has any.
-- Eight times, between its passes, it finds out which variables live where a block begins. Who asks for them
-  is a generator, or a function that it leaves to Python.
-- To list the variables of an instruction it asks of each of its fields whether it is one of six classes.
+- For each `a[i]`, `a + b` and `len(a)` of each kernel numba asks every implementation of this function, one
+  after the other, whether it fits arguments of these types: once when it infers types, and again when it
+  writes code; most of them do not fit. A few thousand questions have a thousand different answers.
+- It looks for closures to inline, and for arithmetic of whole arrays. No kernel has any.
+- Eight times, between its passes, it computes which variables are alive at the start of each block. Only
+  generators use them, and functions that numba leaves to Python.
+- To list the variables of an instruction it tests each of its fields for six classes.
 
 All but the second are replacements of functions of numba, in place while a kernel is compiled.
 """
@@ -42,10 +42,10 @@ _LEFT_OUT: Final = (InlineClosureLikes, NopythonRewrites)
 
 
 class Passes(Compiler):
-    """What numba does for a function, without what no kernel needs."""
+    """Numba's passes for a function, without those that no kernel needs."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """All that it may do, in order."""
+        """Return all passes, in order."""
         return [self._without(passes) for passes in super().define_pipelines()]
 
     def _without(self, passes: PassManager) -> PassManager:
@@ -58,12 +58,12 @@ class Passes(Compiler):
 
 
 _number_of: Final = attrgetter("_code")
-"""Of a type: equal ones are one object, which has a number of its own."""
+"""The number of a type. Equal types are one object with one number."""
 _Answers = dict[tuple[int, ...], tuple["Signature", object]]
 
 
 class _Memory:
-    """What was answered, apart for each set of flags: they decide which code it is that is called."""
+    """Answers, separately for each set of flags: flags decide which code is called."""
 
     def __init__(self) -> None:
         self._by_flags: dict[Flags | None, _Answers] = {}
@@ -71,7 +71,7 @@ class _Memory:
         self._now: _Answers = self._by_flags.setdefault(None, {})
 
     def now(self) -> _Answers:
-        """Under the flags of what is being compiled."""
+        """Return the answers under the flags of the current compilation."""
         flags = ConfigStack.top_or_none()
         if flags is not self._flags:
             self._flags = flags
@@ -86,29 +86,29 @@ _ask: Final = BaseFunction.get_call_type
 def _remember(
     function: BaseFunction, context: Context, args: tuple[Type, ...], kws: dict[str, Type]
 ) -> Signature:
-    """As `BaseFunction.get_call_type`, which is asked what was not asked before."""
+    """Do `BaseFunction.get_call_type`, and call that only for questions that are new."""
     if kws:
         return cast("Signature", _ask(function, context, args, kws))
     answers = _memory.now()
     question = (_number_of(function), *map(_number_of, args))
-    known = answers.get(question)
-    if known is None:
+    answer = answers.get(question)
+    if answer is None:
         signature = cast("Signature", _ask(function, context, args, kws))
         answers[question] = signature, _codes_of(function)[signature.args]
         return signature
-    # Which code it is the function itself notes, of the last one who asked.
-    signature, code = known
+    # The function itself notes, for the last question, which code it is.
+    signature, code = answer
     _codes_of(function)[signature.args] = code
     return signature
 
 
 def _codes_of(function: BaseFunction) -> dict[tuple[Type, ...], object]:
-    """For which types it was told which code it is."""
+    """Return which code the function has noted for which types."""
     return cast("dict[tuple[Type, ...], object]", vars(function)["_impl_keys"])
 
 
 def _process(processor: PostProcessor, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """As `PostProcessor.run`, without `block_entry_vars`."""
+    """Do `PostProcessor.run`, without `block_entry_vars`."""
     function = processor.func_ir
     if function.is_generator:
         _process_all(processor, emit_dels, extend_lifetimes)
@@ -124,22 +124,22 @@ _process_all: Final = PostProcessor.run
 
 
 def _variables(_: Inst, value: object) -> list[Var]:
-    """As `Inst._rec_list_vars`."""
-    found: list[Var] = []
-    _find_variables(value, found)
-    return found
+    """Do `Inst._rec_list_vars`."""
+    variables: list[Var] = []
+    _find_variables(value, variables)
+    return variables
 
 
-def _find_variables(value: object, found: list[Var]) -> None:
+def _find_variables(value: object, variables: list[Var]) -> None:
     kind = type(value)
     if kind is Var:
-        found.append(cast("Var", value))
+        variables.append(cast("Var", value))
     elif isinstance(value, dict | list | tuple):
         for each in value.values() if isinstance(value, dict) else value:
             if type(each) not in _HAVE_NONE:
-                _find_variables(each, found)
+                _find_variables(each, variables)
     elif isinstance(value, Inst):
-        found += value.list_vars()
+        variables += value.list_vars()
 
 
 _HAVE_NONE: Final = {Loc, str, int, bool, type(None)}
@@ -151,7 +151,7 @@ _REPLACED: Final[tuple[tuple[type, str, object], ...]] = (
 
 
 def with_shortcuts(function: Callable[P, R]) -> Callable[P, R]:
-    """What `function` does, while numba takes these. Requires the compiler's lock."""
+    """Return `function`, with the shortcuts in place while it runs. Requires the compiler's lock."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         before = [vars(owner)[name] for owner, name, _ in _REPLACED]

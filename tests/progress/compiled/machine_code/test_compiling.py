@@ -97,8 +97,8 @@ def test_what_is_kept_is_read_where_nothing_can_be_written(folder: Path) -> None
 
 def test_other_versions_and_flags_are_other_code(folder: Path) -> None:
     answer(start(folder, PROGRAM, folder / "cache"))
-    for change in ("kept._BUILDERS = ('numba',)", "kept.os.environ['NUMBA_OPT'] = '1'"):
-        program = f"import progress.compiled.machine_code.kept as kept\n{change}\n"
+    for change in ("code_files._BUILDERS = ('numba',)", "code_files.os.environ['NUMBA_OPT'] = '1'"):
+        program = f"from progress.compiled.machine_code import code_files\n{change}\n"
         asked = program + PROGRAM + "sys.stdout.write(f\" {'numba' in sys.modules}\")"
         assert answer(start(folder, asked, folder / "cache")) == "3 4 3 True", change
         assert answer(start(folder, asked, folder / "cache")) == "3 4 0 False", change
@@ -106,7 +106,7 @@ def test_other_versions_and_flags_are_other_code(folder: Path) -> None:
 
 
 def test_machines_of_two_kinds_can_share_a_folder(folder: Path) -> None:
-    other = "import progress.compiled.machine_code.kept as kept\nkept._processor = lambda: 'other'\n"
+    other = "from progress.compiled.machine_code import code_files\ncode_files._processor = lambda: 'other'\n"
     for program in (PROGRAM, other + PROGRAM) * 2:
         assert answer(start(folder, program, folder / "cache")).startswith("3 4 ")
     assert len(list((folder / "cache").rglob("*.machine"))) == 4

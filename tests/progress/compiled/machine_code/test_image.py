@@ -84,7 +84,7 @@ def _in_memory(image: Image, names: dict[str, int]) -> int:
 
 
 def test_what_is_in_no_object_cannot_be_entered() -> None:
-    with pytest.raises(UnknownCodeError, match="no object has 'other'"):
+    with pytest.raises(UnknownCodeError, match="no object defines 'other'"):
         link([compiled(CALLEE)], "other")
 
 

@@ -35,7 +35,7 @@ def ten_steps(x: int) -> int:
 PROGRAM = """
 import sys
 from progress.compiled.kernel import kernels_compiled, on_compile
-import progress.compiled.machine_code.kept as kept
+from progress.compiled.machine_code import code_files
 on_compile(None)
 from steps import *
 sys.stdout.write(" ".join(map(str, ({calls}, kernels_compiled()))))
@@ -106,7 +106,7 @@ def test_machine_code_of_another_source_is_not_linked(folder: Path) -> None:
 
 def test_machine_code_for_another_processor_is_not_linked(folder: Path) -> None:
     run(folder, calling("five_steps(1)"))
-    other = "import progress.compiled.machine_code.kept as kept\nkept._processor = lambda: 'other'\n"
+    other = "from progress.compiled.machine_code import code_files\ncode_files._processor = lambda: 'other'\n"
     assert run(folder, MADE + other + calling("five_steps(1), made")) == "6 ['many_steps'] 3"
     assert len(objects(folder)) == 2
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from progress.compiled.machine_code import kept
-from progress.compiled.machine_code.image import Image
-from progress.compiled.machine_code.kept import (
+from progress.compiled.machine_code import code_files
+from progress.compiled.machine_code.code_files import (
     Code,
     build,
     content_of,
@@ -27,6 +26,7 @@ from progress.compiled.machine_code.kept import (
     name_of,
     stamp_of,
 )
+from progress.compiled.machine_code.image import Image
 
 STAMP = stamp_of("a", "b")
 FILE = file_name("module.step", "machine", STAMP)
@@ -165,14 +165,14 @@ def test_what_a_function_calls_is_part_of_what_it_does() -> None:
 
 def test_build_is_another_one_by_each_file_that_has_a_part_in_the_code() -> None:
     """Those that only run it, or say where it is, have none."""
-    files = {path.stem for path in Path(kept.__file__).parent.glob("*.py")}
-    assert files - set(kept._MAKERS) == {"__init__", "kept", "memory", "room"}
+    files = {path.stem for path in Path(code_files.__file__).parent.glob("*.py")}
+    assert files - set(code_files._MAKERS) == {"__init__", "code_files", "memory", "room"}
 
 
-@pytest.mark.parametrize("name", kept._MAKERS)
+@pytest.mark.parametrize("name", code_files._MAKERS)
 def test_build_is_another_one_when_one_of_these_files_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, digest = build.__wrapped__(), kept._digest_of_module
-    monkeypatch.setattr(kept, "_digest_of_module", lambda each: digest(each) + "x" * (each == name))
+    plain, digest = build.__wrapped__(), code_files._digest_of_module
+    monkeypatch.setattr(code_files, "_digest_of_module", lambda each: digest(each) + "x" * (each == name))
     assert build.__wrapped__() != plain
 
 
