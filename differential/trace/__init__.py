@@ -1,7 +1,8 @@
 """Traces: the history of a collection, sorted, compacted, read by key.
 
-`run.py` is one immutable sorted piece, `merging.py` two of them becoming one, a bit at a time, and
-`trace.py` the pieces together with a small head for what came in last: the trace of one operator. `shared.py`
-is one that several read (`readers.py`), which sees what they have not accepted in a tail (`tail.py`) and lets
-them keep what they saw (`view.py`). May import `differential.kernels` and `progress`, nothing else of ours.
+`run.py` is one immutable sorted piece, `merging.py` merges two of them, a bit at a time, and `trace.py` is
+the trace of one operator: the runs together with a small head for the latest rows. `shared.py` is a trace
+with several readers (`readers.py`). It keeps in a tail (`tail.py`) the inserts that a reader has not
+accepted, and lets readers pin what they see (`view.py`). May import `differential.kernels` and `progress`,
+nothing else of ours.
 """

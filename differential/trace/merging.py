@@ -1,8 +1,8 @@
-"""Two neighbouring runs becoming one, a bit at a time.
+"""Merging two neighbouring runs into one, a bit at a time.
 
 A merge reads two runs of a trace, which stay readable, and writes a third, which nobody reads before it is
-complete. The work is done in pieces of a row budget, paid for by what is inserted, so that no insert waits
-for a large merge. While a merge is under way the trace lists its two sources.
+complete. The work is done in pieces of a row budget, which inserts pay for, so that no insert waits for a
+large merge. While a merge is under way the trace lists its two sources.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from progress.compiled.arrays import Int64s
 from progress.times.word_order import word_glb, word_lub
 
 PACKED_BITS: Final = 63
-"""So many bits of a word are of use: what is packed is compared as a number ≥ 0."""
+"""Usable bits of a word: packed rows are compared as numbers ≥ 0."""
 
 _TIME_BASE: Final = -4
-"""In a line: what is added to what stands for a time, in the column before the last."""
+"""Index in a line: the base of the time column, which is the column before the last."""
 
 
 class Merging:
     """Merges `older` and `newer` while advancing times to `since` (at least one time).
 
-    `work(budget)` until `is_done`, then `result()`, which is None if all rows cancelled.
+    Call `work(budget)` until `is_done`, then `result()`, which is None if all rows cancelled.
     """
 
     __slots__ = (
@@ -53,8 +53,8 @@ class Merging:
         self.older = older
         self.newer = newer
         self._compacted = since.tobytes()
-        # Advancing takes the larger field, chain by chain, and the least of what several bounds make of it:
-        # as if by one bound, of the least fields of all.
+        # Advancing takes the larger field, chain by chain, and for several bounds the least of the results:
+        # the same as one bound with the least field of each chain.
         self._since = functools.reduce(lambda one, other: int(word_glb(one, other, guards)), since.tolist())
         self._guards = guards
         self._start(wide=False)
@@ -70,18 +70,18 @@ class Merging:
             lub = int(word_lub(lub, int(source.line[LUB]), self._guards))
         since = self._since
         spans = [source.ranges[-2] for source in sources]
-        found = [moved_by(int(span[0]), int(span[1]), since, self._guards) for span in spans]
-        moves = [by for by in found if by is not None]
+        shifts = [moved_by(int(span[0]), int(span[1]), since, self._guards) for span in spans]
+        moves = [by for by in shifts if by is not None]
         is_moved = len(moves) == len(spans)
         if is_moved:
             spans = [span + by for span, by in zip(spans, moves, strict=True)]
             ranges[-2] = min(span[0] for span in spans), max(span[1] for span in spans)
         else:
-            # An advanced time is no earlier than it was, nor than since, and no later than its lub with it.
+            # An advanced time is no earlier than the original, nor than since, and no later than their lub.
             # The order of words extends the order of times.
             ranges[-2] = max(int(ranges[-2, 0]), since), word_lub(lub, since, self._guards)
         low, high = int(ranges[-1, 0]), int(ranges[-1, 1])
-        reach = max(4 * abs(low), 4 * abs(high), 127)  # sums of diffs, mostly
+        reach = max(4 * abs(low), 4 * abs(high), 127)  # sums of diffs: a guess that is nearly always enough
         if wide or reach >= 1 << 31:
             ranges[-1] = (-(1 << 63), (1 << 63) - 1)
         else:
@@ -96,13 +96,13 @@ class Merging:
         self._progress = np.zeros(5, np.int64)
         self._lub = int(word_lub(lub, since, self._guards))
         self._packing = _packing(ranges) if is_moved else None
-        if self._packing is not None:  # who reads the times of a run has them advanced
+        if self._packing is not None:  # readers of a run's times advance them themselves
             self._tables[: len(sources), _TIME_BASE] += moves
         self._tightening: Tightening | None = None
 
     @property
     def rows(self) -> int:
-        """Rows still to be read."""
+        """Number of rows still to be read."""
         tables, progress = self._tables, self._progress
         return int(tables[0, ROWS] + tables[1, ROWS] - progress[0] - progress[1])
 
@@ -113,18 +113,18 @@ class Merging:
 
     @property
     def is_packed(self) -> bool:
-        """Whether each row is one word and a difference: see `kernels/merging/merge_words.py`."""
+        """True if each row is one word and a difference: see `kernels/merging/merge_words.py`."""
         return self._packing is not None
 
     @property
     def is_done(self) -> bool:
-        """Whether both sources have been read to their ends, and the result is as narrow as it can be."""
+        """True if both sources have been read to their ends, and the result is as narrow as it can be."""
         if self.rows:
             return False
         return self._progress[2] == 0 if self._tightening is None else self._tightening.is_done
 
     def work(self, budget: int) -> int:
-        """Read about `budget` more rows, or do what takes as long; returns how many it was."""
+        """Read about `budget` more rows, or do as much other work; return how many rows it was."""
         if self._tightening is not None:
             return self._tightening.work(budget)
         if self._packing is not None:
@@ -143,27 +143,27 @@ class Merging:
         line = self._tables[2].copy()
         line[LUB] = self._progress[3]
         self._tightening = Tightening(line, self._ranges, self._memory, int(self._progress[2]))
-        del self._memory  # so that what it was is gone when it has been copied
+        del self._memory  # so that its memory is freed when it has been copied
 
     def sources(self) -> list[Int64s]:
-        """The rows of both runs."""
+        """Return the rows of both runs."""
         return [run.words() for run in (self.older, self.newer) if run is not None]
 
     def result(self) -> Run | None:
-        """The merged run; None if it has no rows."""
+        """Return the merged run; None if it has no rows."""
         assert self.is_done
-        if (made := self._tightening) is None:
+        if (tightening := self._tightening) is None:
             return None
-        return Run(made.line, made.ranges, made.memory, self._compacted)
+        return Run(tightening.line, tightening.ranges, tightening.memory, self._compacted)
 
 
 def moved_by(first: int, last: int, since: int, guards: int) -> int | None:
-    """What is added to the word of every time from `first` to `last`, in the order of words, when it is
-    advanced to `since`; None: not the same for all, perhaps.
+    """Return the amount by which advancing to `since` changes the word of every time from `first` to `last`.
 
-    Times of one epoch, as iterations of a loop leave them, have their first chains in common, up to the first
-    in which they differ; that is at least what it is in `first`, and those behind it are at least 0. Where
-    since is no later than that, but for what all have in common, advancing changes only that.
+    None if it may not be the same for all. The range is in the order of words. Times of one epoch, as
+    iterations of a loop leave them, have their first chains in common, up to the first one in which they
+    differ; in that chain all are at least as in `first`, and in the later chains at least 0. If since is no
+    later than that, except in the common chains, advancing changes only these.
     """
     floor, own = first, 0
     if first != last:
@@ -177,8 +177,9 @@ def moved_by(first: int, last: int, since: int, guards: int) -> int | None:
 
 
 def _packing(ranges: Int64s) -> Int64s | None:
-    """How keys, values and times of these ranges become one word (`merging/merge_words.py`); None: they do
-    not.
+    """Return how keys, values and times of these ranges become one word; None if they do not fit one.
+
+    See `merging/merge_words.py`.
     """
     packing = np.zeros((3, ranges.shape[0] - 1), np.int64)
     shift = 0

@@ -1,15 +1,15 @@
-"""Who reads a shared trace, what may it still ask, and how far has it come?
+"""Readers of a shared trace: what each may still look up, and how far it has come.
 
-    hold       antichain of times: the reader will ask about no time that is not ≥ one of them
-    position   for readers of the sequence of inserts (joins): all inserts up to this number are accepted, and
-               seen; the others are not seen. None for readers by time (reduces), which see every row: one
-               that is not complete counts at no time that they ask about.
+    hold       antichain of times: the reader will look up no time that is not ≥ one of them
+    position   for readers by the sequence of inserts (joins): they have accepted, and see, all inserts up to
+               this number, and no others. None for readers by time (reduces), which see every row: a row that
+               is not complete counts at no time that they look up.
 
-A reader inside loops that the trace is not in has longer times than it. Its hold is then that of the outer
-time: what it asks about at (e, i) needs the rows up to e. A reader of a collection that comes back one
-iteration later (`delay`) asks at (e, i) about what the trace has at (e, i - 1).
+A reader inside loops that the trace is not in has longer times than the trace. Its hold is then that of the
+outer time: a lookup at (e, i) needs the rows up to e. A reader of a collection that comes back one iteration
+later (`delay`) looks up at (e, i) what the trace has at (e, i - 1).
 
-Invariants are those of `shared.py`, which keeps the readers.
+The invariants are in `shared.py`, which holds the readers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Path:
     """How times of a trace become times of its reader: t + delay; entering a loop changes no time word.
 
     keep    value bits of the levels that the trace has
-    delay   0, or one iteration of the innermost loop, whose value bits `counter` are
+    delay   0, or one iteration of the innermost loop; `counter` has the value bits of that loop
     """
 
     keep: int = KEEP_ALL
@@ -44,7 +44,7 @@ class Path:
 
 
 class Readable(Protocol):
-    """What a reader asks of its trace; see `SharedTrace`."""
+    """The trace as a reader uses it; see `SharedTrace`."""
 
     guards: int
     sequence: int
@@ -57,39 +57,39 @@ class Readable(Protocol):
 
     @property
     def exact_from(self) -> int:
-        """The first line of the table from which on no time was ever advanced."""
+        """First line of the table from which on no time was ever advanced."""
         ...
 
     def lines_up_to(self, position: int | None) -> Int64s:
-        """The lines of what is seen at a position; None: of everything."""
+        """Return the lines that are visible at a position; None: all lines."""
         ...
 
     def pin(self, position: int | None) -> View:
-        """The same, to be kept."""
+        """Return a copy of that view that stays valid."""
         ...
 
     def words(self) -> Int64s:
-        """All rows."""
+        """Return all rows."""
         ...
 
     def on_accepted(self) -> None:
-        """A position has moved on."""
+        """Take note that a position has moved on."""
         ...
 
     def on_hold_moved(self, ends: bool) -> None:
-        """A hold has moved on, perhaps to its end."""
+        """Take note that a hold has moved on, perhaps to its end."""
         ...
 
     def forget(self, reader: Reader) -> None:
-        """A reader has closed."""
+        """Remove a reader that has closed."""
         ...
 
 
 class Reader:
     """One reader of a trace; `SharedTrace.read` makes it.
 
-    A frontier is only noted when it moves, which is at every step; the hold that follows from it is found
-    when somebody asks, which is when a merge begins.
+    Setting a frontier, which happens at every step, only stores it; the hold that follows from it is computed
+    on demand, when a merge begins.
     """
 
     __slots__ = (
@@ -116,11 +116,11 @@ class Reader:
         self.position = position
         self.path = path
         self.is_done = len(hold) == 0
-        """Whether it will ask about no time any more."""
+        """True if it will look up no time any more."""
 
     @property
     def hold(self) -> Int64s:
-        """The times of the trace that it may still ask about, an antichain."""
+        """The times of the trace that it may still look up, an antichain."""
         if self._frontiers is not None:
             self._hold, self._frontiers = self._hold_for(self._frontiers), None
         return self._hold
@@ -131,7 +131,8 @@ class Reader:
         if path.delay:
             frontier = frontier - np.minimum(frontier & path.counter, path.delay)
         if self.asks_corners:
-            # In levels of the trace: a step in one that it has not would be none.
+            # In levels of the trace: a step back in a level that the trace does not have would change
+            # nothing.
             frontier = earlier_times(frontier & path.keep, self.trace.guards)
         if path.keep != KEEP_ALL or path.delay or len(frontiers) > 1:
             frontier = minimal_times(frontier & path.keep, self.trace.guards)
@@ -139,42 +140,47 @@ class Reader:
 
     @property
     def table(self) -> Int64s:
-        """Lines of what it sees, times as the trace has them. To be used before anything else happens to
-        the trace; see `pin`.
+        """Lines of the rows that it sees, with times as the trace has them.
+
+        Valid until the trace changes; see `pin`.
         """
         return self.trace.lines_up_to(self.position)
 
     @property
     def exact_from(self) -> int:
-        """The first of these lines from which on all times are those that the rows came with."""
+        """The first of these lines from which on all times are the original times of the rows."""
         return self.trace.exact_from
 
     def words(self) -> Int64s:
-        """All rows of the trace, those not accepted included."""
+        """Return all rows of the trace, those not accepted included."""
         return self.trace.words()
 
     def pin(self) -> View:
-        """What it sees, to be kept."""
+        """Return a copy of what it sees that stays valid."""
         return self.trace.pin(self.position)
 
     def accept(self, sequence: int) -> None:
-        """See all inserts up to `sequence` from now on. Requires: this is no earlier than the position."""
+        """See all inserts up to `sequence` from now on. Requires: `sequence` is not before the position."""
         assert self.position is not None and self.position <= sequence <= self.trace.sequence
         self.position = sequence
         self.trace.on_accepted()
 
     def set_frontier(self, *frontiers: Int64s) -> None:
-        """Ask about no time, of the reader's own scope, that is not ≥ one of those of some frontier."""
+        """Promise to look up no time, of the reader's scope, that is not ≥ an element of some frontier."""
         self._frontiers = frontiers
         self._moved(not any(map(len, frontiers)))
 
     def set_hold(self, hold: Int64s) -> None:
-        """Ask about no time of the trace that is not ≥ one of `hold`, which is ≥ the last."""
+        """Promise to look up no time of the trace that is not ≥ one of `hold`. Requires: `hold` is ≥ the last
+        one.
+        """
         self._hold, self._frontiers = hold, None
         self._moved(len(hold) == 0)
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch, before which it will not ask, wherever its frontier was noted."""
+        """Count words from a later epoch, before which it will not look, whichever way its frontier is
+        stored.
+        """
         self._hold = by.early(self._hold)
         if self._frontiers is not None:
             self._frontiers = tuple(map(by.early, self._frontiers))
@@ -184,13 +190,13 @@ class Reader:
         self.trace.on_hold_moved(ends)
 
     def close(self) -> None:
-        """Read no more."""
+        """End reading."""
         self.set_hold(np.empty(0, np.int64))
         self.trace.forget(self)
 
 
 def delayed(lines: Int64s, delay: int) -> Int64s:
-    """A copy of lines of a run table in which every time is later by `delay`."""
+    """Return a copy of lines of a run table in which every time is later by `delay`."""
     shifted = lines.copy()
     time = HEADER + 3 * ((lines.shape[1] - HEADER) // 3 - 2)
     shifted[:, time + 2] += delay
@@ -200,11 +206,11 @@ def delayed(lines: Int64s, delay: int) -> Int64s:
 
 @dataclass(frozen=True)
 class ReaderReport:
-    """What a reader keeps of a trace.
+    """What one reader makes a trace retain.
 
-    hold         the times that it may still ask about, as words
-    lag          how many inserts it has not accepted; None for readers by time, which accept none
-    holds_back   minimal times of since that it holds: until it moves on, those stay
+    hold         the times that it may still look up, as words
+    lag          number of inserts that it has not accepted; None for readers by time, which accept none
+    holds_back   minimal times of since that it holds: they stay until it moves on
     """
 
     name: str
@@ -215,8 +221,10 @@ class ReaderReport:
 
 @dataclass(frozen=True)
 class TraceReport:
-    """What a trace holds, and for whom. `pinned`: what work that is put off has kept, and the trace has
-    not."""
+    """The memory of a trace, and the readers that hold it.
+
+    `pinned_bytes`: memory that only pinned views of postponed work hold.
+    """
 
     name: str
     rows: int
@@ -229,7 +237,7 @@ class TraceReport:
     readers: tuple[ReaderReport, ...]
 
     def to_plain(self, unpack: Callable[[int], Sequence[int]]) -> dict[str, object]:
-        """The same as plain values; `unpack` makes a time of a word."""
+        """Return the report as plain values; `unpack` makes a time from a word."""
 
         def times(words: Iterable[int]) -> list[list[int]]:
             return [list(unpack(word)) for word in words]
@@ -257,6 +265,6 @@ class TraceReport:
 
     @property
     def bytes(self) -> int:
-        """Memory in all."""
+        """Total memory."""
         parts = (self.run_bytes, self.head_bytes, self.tail_bytes, self.merge_bytes, self.pinned_bytes)
         return sum(parts)

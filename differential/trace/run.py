@@ -2,8 +2,8 @@
 
     rows(run) = { (key, value, time, diff) }, no two of the same key, value and time, no diff of zero
 
-Large runs are *packed*: a column becomes unsigned offsets of 0 to 4 bytes from its smallest value, or eight,
-so that a row of small integers takes about ten bytes instead of 32. Small ones stay words. Kernels read both
+Large runs are *packed*: a column becomes unsigned offsets from its smallest value, of 0 to 4 bytes or eight,
+so that a row of small integers takes about ten bytes instead of 32. Small runs stay words. Kernels read both
 through a line of the run table (`kernels/rows/memory.py`); the run owns the memory that its line points into.
 """
 
@@ -42,12 +42,10 @@ from progress.times.word_order import word_lub
 from timely.dictionaries import Mark
 
 BUCKET_ROWS: Final = 4
-"""Rows in a bucket of a directory, two to four; so a directory costs one or two bytes a row, if keys are
-many.
-"""
+"""Rows in a bucket of a directory, two to four; a directory with many keys costs one or two bytes a row."""
 
 SHOWN_ROWS: Final = 1 << 16
-"""So many rows of a column are unpacked at once to be looked at."""
+"""Number of rows of a column that `symbols` unpacks at once."""
 
 
 class Run:
@@ -64,22 +62,24 @@ class Run:
         self.ranges = ranges
         self.memory = memory
         self.bytes = memory.nbytes
-        self.compacted = compacted  # the `since` that its times were advanced to, b"" for none
+        self.compacted = compacted  # the `since` to which its times were advanced, b"" for none
         self._total: int | None = None
         self.directory = None if self.rows < DIRECTORY_ROWS_MIN else self._build_directory()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Run:
-        """Itself: it never changes."""
+        """Return the run itself: it never changes."""
         return self
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return int(self.line[ROWS])
 
     @classmethod
     def from_words(cls, words: Int64s, guards: int, packed: bool | None = None) -> Run:
-        """A run of sorted consolidated rows, at least one; holds `words` itself unless it packs them."""
+        """Return a run of sorted consolidated rows, at least one; it holds `words` itself unless it packs
+        them.
+        """
         columns, rows = words.shape
         assert rows > 0
         ranges = np.empty((columns, 2), np.int64)
@@ -98,18 +98,19 @@ class Run:
         return cls(line, ranges, memory, b"")
 
     @classmethod
-    def from_sorted(cls, found: PackedRows, guards: int) -> Run:
-        """A packed run of at least PACKED_ROWS_MIN rows that were put in order, which are never all there as
-        words, and not there in the other form any more.
+    def from_sorted(cls, packed: PackedRows, guards: int) -> Run:
+        """Return a packed run of at least PACKED_ROWS_MIN sorted rows.
+
+        The rows are never all in memory as words, and `packed` is emptied on the way.
         """
-        assert found.rows >= PACKED_ROWS_MIN
-        ranges = found.ranges()
-        line, memory = reserve(found.rows, ranges)
-        line[ROWS] = found.rows
+        assert packed.rows >= PACKED_ROWS_MIN
+        ranges = packed.ranges()
+        line, memory = reserve(packed.rows, ranges)
+        line[ROWS] = packed.rows
         lub, is_one_time = int(ranges[-2, 0]), ranges[-2, 0] == ranges[-2, 1]
         table, seen = line.reshape(1, -1), np.empty_like(ranges)
         start = 0
-        for words in found.drained(BLOCK_ROWS):
+        for words in packed.drained(BLOCK_ROWS):
             for column in range(words.shape[0]):
                 encode_column(words, column, words.shape[1], table, 0, start)
             start += words.shape[1]
@@ -125,7 +126,7 @@ class Run:
         return int(low) if low == high else None
 
     def _build_directory(self) -> npt.NDArray[np.uint32]:
-        """Make the directory of `kernels/rows/search.py`, and name it in the line."""
+        """Build the directory of `kernels/rows/search.py`, and enter it in the line."""
         low, high = int(self.ranges[0, 0]), int(self.ranges[0, 1])
         assert self.rows < 1 << 32
         shift, buckets = directory_shape(low, high, self.rows)
@@ -138,7 +139,7 @@ class Run:
 
     @property
     def total(self) -> int:
-        """The sum of all differences, modulo 2⁶⁴. Cost: a pass over these, once."""
+        """The sum of all differences, modulo 2⁶⁴. Cost: one pass over the differences, at the first use."""
         if self._total is None:
             table, last = self.line.reshape(1, -1), self.ranges.shape[0] - 1
             diffs: Int64s = np.empty((1, self.rows), np.int64)
@@ -147,11 +148,11 @@ class Run:
         return self._total
 
     def words(self) -> Int64s:
-        """All rows, as words."""
+        """Return all rows, as words."""
         return decode_words(self.line.reshape(1, -1), 0, self.ranges.shape[0])
 
     def between(self, start: int, stop: int) -> Int64s:
-        """The rows from `start` to `stop`, as words."""
+        """Return the rows from `start` to `stop`, as words."""
         columns, table = self.ranges.shape[0], self.line.reshape(1, -1)
         words = room_for(columns, stop - start)
         for column in range(columns):
@@ -159,17 +160,17 @@ class Run:
         return words
 
     def blocks(self, rows: int) -> Iterator[Int64s]:
-        """All rows as words, `rows` at a time, all in the same memory: a block is gone with the next one."""
+        """Yield all rows as words, `rows` at a time, in one memory: each block overwrites the last one."""
         columns, table = self.ranges.shape[0], self.line.reshape(1, -1)
         block: Int64s = np.empty((columns, min(rows, self.rows)), np.int64)
         for start in range(0, self.rows, rows):
-            found = min(rows, self.rows - start)
+            size = min(rows, self.rows - start)
             for column in range(columns):
-                decode_column(table, 0, column, start, found, block, column)
-            yield block[:, :found] if found == block.shape[1] else np.ascontiguousarray(block[:, :found])
+                decode_column(table, 0, column, start, size, block, column)
+            yield block[:, :size] if size == block.shape[1] else np.ascontiguousarray(block[:, :size])
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of keys and values, but for columns in whose range there is no symbol at all."""
+        """Mark all words of keys and values, except in columns whose range contains no symbol."""
         table = self.line.reshape(1, -1)
         words: Int64s = np.empty((1, min(self.rows, SHOWN_ROWS)), np.int64)
         for column in range(self.ranges.shape[0] - 2):
@@ -186,9 +187,11 @@ class Run:
 
 
 def directory_shape(low: int, high: int, rows: int) -> tuple[int, int]:
-    """(bits by which first words are shifted, how many buckets that makes); at least one is wanted, or words
-    at both ends of their range would be shifted by 64, which no processor does.
+    """Return (number of bits by which first words are shifted, number of buckets).
+
+    It aims at one bucket at least; otherwise words at both ends of their range would be shifted by 64, which
+    no processor does.
     """
-    wanted = max(1, rows // BUCKET_ROWS)
-    shift = max(0, (high - low).bit_length() - wanted.bit_length())
+    bucket_count = max(1, rows // BUCKET_ROWS)
+    shift = max(0, (high - low).bit_length() - bucket_count.bit_length())
     return shift, ((high - low) >> shift) + 1

@@ -1,24 +1,23 @@
 """A trace with one writer and many readers.
 
-The writer numbers its inserts 1, 2, …: `sequence` is the last number. Readers are described in `readers.py`.
-What it holds are the settled runs, the head, and the *tail*: the inserts that some reader has not accepted.
-Their lines, in this order, are such that what a reader at position p sees is the first of them. Once all
+The writer numbers its inserts 1, 2, …: `sequence` is the last number. `readers.py` describes readers. A
+shared trace consists of the settled runs, the head, and the *tail*: the inserts that some reader has not
+accepted. Their lines are in this order, so that a reader at position p sees the first ones of them. Once all
 positions are past a piece of the tail it *settles*: it is inserted as into any trace, and may be merged with
-what was before. Mostly that is so before anybody looks, so lines of the tail are made when they are asked
-for.
+earlier rows. Mostly pieces settle before anybody looks, so the lines of the tail are made on demand.
 
 Laws (`check_invariants`, and property tests):
 
     1. at every time t ≥ some time of a reader's hold, its view accumulates to the sum of the inserts up to
        its position, or, if it reads by time, to that of all inserts
     2. every time of a hold is ≥ one of since, the minimal times of all holds; both only advance
-    3. settled are only inserts that every position is past, and no piece of the tail has a position inside
+    3. only inserts that every position is past are settled, and no piece of the tail has a position inside
        (first - 1 < p < last)
 
-Batches to readers carry the number of their insert and are sent in the activation that inserts them, so a
-reader finds all inserts that it has not accepted in its inbox at once, and goes from its position to the end
-in one step: it stops in no piece, however pieces are merged. Positions of readers that will ask about no time
-do not count. When nobody asks any more, all is dropped.
+Batches to readers carry the number of their insert and are sent in the activation that inserts them. So a
+reader has all inserts that it has not accepted in its inbox at once, and goes from its position to the end in
+one step: it stops inside no piece, however pieces are merged. Positions of readers that will look up no time
+any more do not count. When no reader will look up anything, all rows are dropped.
 """
 
 from __future__ import annotations
@@ -61,17 +60,17 @@ class SharedTrace(Trace):
         self.sequence = 0
         self._readers: list[Reader] = []
         self.tail: list[TailPiece] = []
-        self._all_lines: Int64s | None = None  # with those of the tail; None: not asked for since a change
+        self._all_lines: Int64s | None = None  # with those of the tail; None: to be made on demand
         self._pinned: WeakSet[View] = WeakSet()
         self._holds_moved = False
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """See `Trace`; readers are copied along, pieces of the tail and pinned views are shared."""
-        made = super().__deepcopy__(memo)
-        made._readers = copy.deepcopy(self._readers, memo)
-        made.tail, made._all_lines = self.tail.copy(), None
-        made._pinned = WeakSet(self._pinned)
-        return made
+        copied = super().__deepcopy__(memo)
+        copied._readers = copy.deepcopy(self._readers, memo)
+        copied.tail, copied._all_lines = self.tail.copy(), None
+        copied._pinned = WeakSet(self._pinned)
+        return copied
 
     def compared(self) -> object:
         """See `Trace`."""
@@ -81,7 +80,11 @@ class SharedTrace(Trace):
     # Readers.
 
     def read(self, name: str, *, by_position: bool, path: Path = _HERE, hold: Int64s | None = None) -> Reader:
-        """A new reader; it sees all inserts so far. `hold`: what it will ask about, by default since."""
+        """Return a new reader that sees all inserts so far. `hold`: the times that it will look up, by
+        default since.
+
+        Raises `InternalError` if a time of `hold` is not ≥ one of since.
+        """
         since = self.since
         if hold is None:
             hold = since
@@ -90,7 +93,7 @@ class SharedTrace(Trace):
             any(word_less_equal(bound, time, self.guards) for bound in bounds) for time in hold.tolist()
         ):
             raise InternalError(
-                f"{name!r} wants to read {self.name!r} from {_shown(hold)} on, but what was before "
+                f"{name!r} wants to read {self.name!r} from {_shown(hold)} on, but times before "
                 f"{_shown(since)} may have been forgotten"
             )
         reader = Reader(self, name, hold, self.sequence if by_position else None, path)
@@ -100,26 +103,26 @@ class SharedTrace(Trace):
 
     @property
     def readers(self) -> Sequence[Reader]:
-        """All that read."""
+        """All readers that have not closed."""
         return self._readers
 
     @property
     def is_done(self) -> bool:
-        """Whether all who have read will ask about no time any more: what comes is not kept then."""
+        """True if all readers, at least one, will look up no time any more: new rows are then not stored."""
         return bool(self._readers) and all(reader.is_done for reader in self._readers)
 
     def forget(self, reader: Reader) -> None:
-        """A reader that has closed."""
+        """Remove a reader that has closed."""
         self._readers.remove(reader)
 
     def on_hold_moved(self, ends: bool) -> None:
-        """A reader asks about fewer times, or, if it `ends`, about none any more."""
+        """A reader looks up fewer times, or, if it `ends`, none any more."""
         self._holds_moved = True
         if ends:
             if self.is_done:
                 self._drop()
             else:
-                self._settle_tail()  # its position counts no more
+                self._settle_tail()  # its position does not count any more
 
     def on_accepted(self) -> None:
         """A position has moved on."""
@@ -127,7 +130,7 @@ class SharedTrace(Trace):
 
     @property
     def since(self) -> Int64s:
-        """The minimal times of all holds; as long as nobody has read, the first time of all."""
+        """The minimal times of all holds; before the first reader, the first time of all."""
         if self._holds_moved:
             self._holds_moved = False
             holds = [reader.hold for reader in self._readers if not reader.is_done]
@@ -140,7 +143,7 @@ class SharedTrace(Trace):
         return self._since
 
     def set_since(self, *bounds: Int64s) -> None:
-        """Not for anybody to say: since is what all holds allow."""
+        """Raise `InternalError`: since follows from the holds."""
         raise InternalError(f"since of {self.name!r} follows from the holds of readers, not from {bounds}")
 
     def _look(self) -> None:
@@ -151,11 +154,11 @@ class SharedTrace(Trace):
     # Writing.
 
     def add(self, words: Int64s) -> int:
-        """Add rows, sorted and consolidated, at least one; returns the number of this insert.
+        """Add rows, sorted and consolidated, at least one; return the number of this insert.
 
-        The array is kept. Cost: some µs more than an insert into a trace of one operator.
+        The trace keeps the array. Cost: some µs more than an insert into a trace of one operator.
         """
-        assert words.shape[1] > 0, "nobody would be told of an insert without rows"
+        assert words.shape[1] > 0, "no reader would hear of an insert without rows"
         self.sequence += 1
         for reader in self._readers:
             if reader.position is not None and not reader.is_done:
@@ -171,14 +174,14 @@ class SharedTrace(Trace):
         return self.sequence
 
     def insert(self, words: Int64s) -> None:
-        """`add`, for whoever does not ask for the number."""
+        """Do `add`, for callers that do not need the number; do nothing without rows."""
         if words.shape[1]:
             self.add(words)
 
     def take_back(self, rows: int, inserts: int) -> None:
-        """See `Trace`; all who read by position have accepted these inserts.
+        """See `Trace`; all readers by position have accepted these inserts.
 
-        Requires: they had accepted all that there were before.
+        Requires: they had accepted all earlier inserts.
         """
         assert not self.tail
         self.sequence += inserts
@@ -188,7 +191,7 @@ class SharedTrace(Trace):
         super().take_back(rows, inserts)
 
     def _accepted(self) -> int:
-        """The last insert that every reader has accepted; the very last if nobody reads by position."""
+        """Return the last insert that every reader has accepted; the very last if none reads by position."""
         least = self.sequence
         for reader in self._readers:
             position = reader.position
@@ -197,7 +200,7 @@ class SharedTrace(Trace):
         return least
 
     def _settle_tail(self) -> None:
-        """Insert pieces that every position is past."""
+        """Insert the pieces that every position is past."""
         tail = self.tail
         if not tail:
             return
@@ -220,8 +223,9 @@ class SharedTrace(Trace):
                     raise row_overflow([older.words, newer.words], self.show) from None
 
     def rebase(self, by: Rebase) -> None:
-        """See `Trace`; what readers hold moves along. What is in the tail is on its way to somebody, and no
-        earlier.
+        """See `Trace`; the holds of readers move along.
+
+        Times in the tail are not before the new anchor: their batches are still on their way to readers.
         """
         self.tail = [piece.rebased(by) for piece in self.tail]
         super().rebase(by)
@@ -232,7 +236,7 @@ class SharedTrace(Trace):
             reader.rebase(by)
 
     def _drop(self) -> None:
-        """Nobody will ask about anything."""
+        """Drop all rows: no reader will look up anything."""
         self.tail.clear()
         self._all_lines = None
         super().set_since(np.empty(0, np.int64))
@@ -253,14 +257,14 @@ class SharedTrace(Trace):
         return self._all_lines
 
     def lines_up_to(self, position: int | None) -> Int64s:
-        """The lines of what is seen at a position; None: of everything. No copy: the first lines."""
+        """Return the lines that are visible at a position; None: all lines. No copy: the first lines."""
         if position is None or not self.tail:
             return self.lines
         pieces = self._pieces_up_to(position)
         return self.lines[: len(self.table) + pieces] if pieces else self.table
 
     def pin(self, position: int | None = None) -> View:
-        """The same, to be kept."""
+        """Return a copy of that view that stays valid."""
         lines = self.lines_up_to(position)
         pieces = self.tail[: len(lines) - len(self.table)]
         view = View(lines, self._runs, self._head_words(), pieces)
@@ -272,8 +276,9 @@ class SharedTrace(Trace):
 
     @property
     def exact_from(self) -> int:
-        """The first line from which on no time was ever advanced: those of runs that were never merged, of
-        the head, and of the tail.
+        """The first line from which on no time was ever advanced.
+
+        Those are the lines of runs that were never merged, of the head, and of the tail.
         """
         line = len(self._runs)
         while line > 0 and self._runs[line - 1].compacted == b"":
@@ -281,11 +286,11 @@ class SharedTrace(Trace):
         return line
 
     def _unpacked(self) -> Sequence[Int64s]:
-        """Those of the tail, too."""
+        """Return the rows that are in no run, those of the tail included."""
         return (*super()._unpacked(), *(piece.words for piece in self.tail))
 
     def symbols(self, mark: Mark) -> None:
-        """Those of the tail, too. Who has pinned a view shows what is in it."""
+        """Mark all words, those of the tail included. The holder of a pinned view marks the words in it."""
         super().symbols(mark)
         for piece in self.tail:
             mark.words(piece.words[:-2])
@@ -294,12 +299,12 @@ class SharedTrace(Trace):
 
     @property
     def rows(self) -> int:
-        """Rows held, those of the tail included."""
+        """Number of rows, those of the tail included."""
         return super().rows + sum(piece.rows for piece in self.tail)
 
     @property
     def bytes(self) -> int:
-        """Memory held for rows, also for work that was put off."""
+        """Memory for rows, also for pinned views of postponed work."""
         return super().bytes + self._tail_bytes() + self._pinned_bytes()
 
     def _tail_bytes(self) -> int:
@@ -310,7 +315,7 @@ class SharedTrace(Trace):
         return sum(view.bytes_besides(counted) for view in self._pinned)
 
     def report(self) -> TraceReport:
-        """What it holds, and who is to blame for it."""
+        """Return how much memory the trace holds, and which readers hold it."""
         self._look()
         since = self.since.tolist()
         readers = tuple(
@@ -335,7 +340,7 @@ class SharedTrace(Trace):
         )
 
     def check_invariants(self) -> None:
-        """Laws 2 and 3, and what `Trace` says; reads every row."""
+        """Assert laws 2 and 3, and the invariants of `Trace`; reads every row."""
         super().check_invariants()
         since = self._since.tolist()
         for reader in self._readers:

@@ -1,8 +1,7 @@
-"""What was inserted and not yet accepted by every reader: the pieces behind the head of a shared trace.
+"""The pieces of a tail: inserts that not every reader of a shared trace has accepted.
 
-A piece is what came with the inserts `first` … `last`, sorted and consolidated, at the times that its rows
-had when they came. It holds the array of the batch that is on its way to the readers, so that a tail costs
-little memory of its own.
+A piece has the rows of the inserts `first` … `last`, sorted and consolidated, with their original times. It
+holds the array of the batch that is on its way to the readers, so a tail costs little memory of its own.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ class TailPiece:
         self._line: Int64s | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> TailPiece:
-        """Itself: it never changes."""
+        """Return the piece itself: it never changes."""
         return self
 
     @property
     def rows(self) -> int:
-        """How many rows; none, if all that came has cancelled."""
+        """Number of rows; 0 if all of them have cancelled."""
         return int(self.words.shape[1])
 
     @property
     def line(self) -> Int64s:
-        """What describes the rows to kernels. Made when first asked for: most pieces settle before."""
+        """The description of the rows for kernels, made on demand: most pieces settle without it."""
         if self._line is None:
             columns, rows = self.words.shape
             self._line = np.zeros(HEADER + 3 * columns, np.int64)
@@ -50,10 +49,10 @@ class TailPiece:
         return self._line
 
     def rebased(self, by: Rebase) -> TailPiece:
-        """The same for words that count from a later epoch."""
+        """Return the piece with words that count from a later epoch."""
         return TailPiece(self.first, self.last, by.rows(self.words), self.guards)
 
     def with_newer(self, newer: TailPiece) -> TailPiece:
-        """This piece and the next one as one. Raises OverflowError if a multiplicity leaves 64 bits."""
+        """Return this piece joined with the next. Raises OverflowError if a multiplicity leaves 64 bits."""
         assert newer.first == self.last + 1
         return TailPiece(self.first, newer.last, merge(self.words, newer.words), self.guards)

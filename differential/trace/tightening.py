@@ -1,12 +1,12 @@
-"""A run that merging has made gets columns as narrow as what they have come to hold.
+"""Narrowing the columns of a merged run to the values that they contain.
 
-Memory for the result of a merge is reserved before anybody knows what it will be: for the rows of both
-sources, for every time between the earliest and the latest, for sums of differences. Mostly most of that is
-never there: what cancels leaves no row, times become one, and differences stay what they were. So when all is
-written one looks what it was, and if it is worth it, copies the columns, each of which goes back to the
-system when it has been.
+A merge reserves memory for its result before the result is known: for the rows of both sources, for every
+time between the earliest and the latest, for sums of differences. Mostly most of that stays unused: rows that
+cancel disappear, times become one, and differences stay small. So when all is written, tightening measures
+the columns, and if it is worth it, copies them; the memory of a column goes back to the system when the
+column has been copied.
 
-It is done in pieces, as merging is, since it is part of the same debt.
+It works in pieces, as merging does, since it is part of the same debt.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from progress.compiled.arrays import Int64s
 __all__ = ["SAVED_SHARE", "Tightening"]
 
 SAVED_SHARE: Final = 8
-"""Columns are copied if that saves at least one part of so many of what was reserved."""
+"""Columns are copied if that saves at least one part in this many of the reserved memory."""
 
 _SAVED_BYTES_MIN: Final = 1 << 12
 
 _LOOKS_PER_ROW: Final = 16
 _COPIES_PER_ROW: Final = 8
-"""So many values are looked at, or copied, in the time in which a row is merged."""
+"""Numbers of values that are examined, or copied, in the time in which one row is merged."""
 
 
 class Tightening:
-    """Of the `rows` rows that stand in `memory`, as `line` says, at least one; `ranges`: bounds of their
-    columns. When it is done, these four are what the run is made of.
+    """Narrows the columns of `rows` rows, at least one, in `memory`, as `line` describes them.
 
-    `work(budget)` until `is_done`.
+    `ranges`: bounds of their columns. When it is done, these four make up the run. Call `work(budget)` until
+    `is_done`.
     """
 
     __slots__ = ("_at", "_column", "_copy", "_seen", "line", "memory", "ranges", "rows")
@@ -55,18 +55,18 @@ class Tightening:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to look at, or to copy."""
+        """True if nothing is left to examine or to copy."""
         return self._column == len(self.ranges)
 
     def work(self, budget: int) -> int:
-        """Do what takes about as long as merging `budget` rows; returns how many rows that is."""
+        """Do as much work as merging `budget` rows takes; return how many rows that is."""
         left = budget
         while left > 0 and not self.is_done:
             left -= self._look(left) if self._copy is None else self._copy_some(left)
         return budget - left
 
     def _look(self, budget: int) -> int:
-        """See what time or difference is."""
+        """Find the bounds of the times or differences."""
         column = self._column
         low, high = self.ranges[column]
         if low == high:
@@ -84,7 +84,7 @@ class Tightening:
         return -(-values // _LOOKS_PER_ROW)
 
     def _begin_to_copy(self) -> None:
-        """Reserve what is needed, if it is enough less."""
+        """Reserve the memory that is needed, if that is less by enough."""
         line, memory = reserve(self.rows, self.ranges)
         saved = self.memory.nbytes - memory.nbytes
         if saved < _SAVED_BYTES_MIN or SAVED_SHARE * saved < self.memory.nbytes:
@@ -93,7 +93,7 @@ class Tightening:
         self._copy, self._column = (line, memory), 0
 
     def _copy_some(self, budget: int) -> int:
-        """Copy some of a column, or pass one by in which all are the same."""
+        """Copy some of a column, or skip a column with a single value."""
         assert self._copy is not None
         line, memory = self._copy
         column = self._column
@@ -107,12 +107,12 @@ class Tightening:
             self._column, self._at = column + 1, 0
             if self.is_done:
                 self.line, self.memory, self._copy = line, memory, None
-            else:  # whatever lies before where the next column begins is not read any more
+            else:  # nothing reads the memory before the next column any more
                 end = int(self.line[HEADER + 3 * column + 3]) - self.memory.ctypes.data
                 give_back(self.memory[: end // 8])
         return -(-values // _COPIES_PER_ROW)
 
 
 def _nothing_seen() -> Int64s:
-    """The bounds of no values."""
+    """Return the bounds of no values."""
     return np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min])

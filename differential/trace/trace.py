@@ -1,19 +1,20 @@
-"""What has a collection been, at every time that somebody may still ask about?
+"""A trace: the history of a collection, at every time that a reader may still look up.
 
 A trace holds updates as a few sorted *runs*, oldest first, sizes falling geometrically, and a small mutable
-*head* for what came in last. Inserting some rows merges them into the head (one kernel call, about 2 µs), or
+*head* for the latest rows. An insert of some rows merges them into the head (one kernel call, about 2 µs), or
 appends a run if they are many; merges are paid off gradually, a few rows of merging per row inserted.
 
-    since      antichain of times: nobody will ask about a time that is not ≥ one of them
-    kept       for every t ≥ some time of since, and every (key, value): the sum of diffs at times ≤ t
-    lost       everything else; merges advance times to since, so that what nobody can tell apart is summed
+    since       antichain of times: no lookup will be at a time that is not ≥ one of them
+    preserved   for every t ≥ some time of since, and every (key, value): the sum of diffs at times ≤ t
+    lost        everything else; merges advance times to since, so that updates that no lookup can distinguish
+                are summed up
 
 Invariants (`check_invariants`): runs and head are sorted and consolidated; the table has one line per run and
 one for the head, in this order, and each names memory that the trace holds; every run's lub is ≥ its times.
 
-Who may do what: a trace belongs to one operator. Only it inserts, and reading happens inside its activations,
-between inserts: the head changes in place. A trace that several operators read is a `SharedTrace`
-(`shared.py`): this one, and a tail of what some of them have not accepted yet.
+A trace belongs to one operator. Only this operator inserts, and it reads inside its activations, between
+inserts: the head changes in place. A trace that several operators read is a `SharedTrace` (`shared.py`): this
+one, and a tail of the inserts that some of them have not accepted yet.
 """
 
 from __future__ import annotations
@@ -47,31 +48,31 @@ EFFORT_PER_ROW: Final = 4
 """Rows of merging in each merge under way, paid for each row inserted; two would just do."""
 
 EFFORT_ROWS: Final = 2048
-"""Merging is paid for in pieces of at least so many rows, some 30 µs: less would be spent on calls."""
+"""Merging is paid for in pieces of at least this many rows, some 30 µs: of less, calls would be the most."""
 
 SUMMED_SHARE: Final = 4
-"""Runs of so many times the rows that are to be summed up are mostly of others."""
+"""`sum_up` leaves out a run with more than this many times the rows to sum up: most are other rows."""
 
 GROWTH: Final = 2
 """A run is merged with the next newer one unless it is at least this many times as large."""
 
 LOOK_SHARE: Final = 4
-"""A trace at rest looks whether most of what it keeps cancels after this share of all rows more."""
+"""A trace at rest checks whether most rows cancel when its rows divided by this number have been added."""
 
 SHRINKS_MAX: Final = 8
-"""How often it is tried again what somebody's hold has kept from cancelling."""
+"""Number of further attempts to shrink while a hold has prevented rows from cancelling."""
 
 _MOVED: Final = b"moved"
-"""In place of a since: times were advanced, and perhaps not as far as any since."""
+"""In place of a since: times were advanced, and perhaps not as far as to any since."""
 
 
 def _are_close(older: int, newer: int) -> bool:
-    """Whether runs of so many rows, one behind the other, are to become one."""
+    """Return True if neighbouring runs of these numbers of rows are to become one."""
     return older < GROWTH * newer
 
 
 def _close_in_size(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs, oldest first, as lists of those that are to become one; the sizes of these are far apart."""
+    """Group runs, oldest first, into lists that are to become one run each; their sizes are far apart."""
     groups: list[list[Run]] = []
     newer = 0
     for run in reversed(runs):
@@ -91,7 +92,7 @@ class Trace:
     `guards`.
 
     Adds multiplicities, and raises MultiplicityOverflowError where they leave 64 bits, with the row as `show`
-    says it; then it is of no more use.
+    prints it; after that the trace is unusable.
     """
 
     tail: Sequence[object] = ()
@@ -104,7 +105,7 @@ class Trace:
         self.guards = guards
         self.columns = kw + vw + 2
         self._runs: list[Run] = []
-        self._merges: dict[int, Merging] = {}  # by position of the older of the two runs
+        self._merges: dict[int, Merging] = {}  # by index of the older of the two runs
         self._since: Int64s = np.zeros(1, np.int64)
         self._bounds: tuple[Int64s, ...] = ()
         self._head = np.empty((2 * self.columns, min(HEAD_ROOM_FIRST, HEAD_ROWS_MAX)), np.int64)
@@ -112,40 +113,46 @@ class Trace:
         self._head_room = self._head.shape[1]
         self._head_rows = 0
         self._owed = 0
-        self.inserted = 0  # rows, ever
-        self._unseen = 0  # rows inserted since the last look whether most of them cancel
-        self._seen = LOOK_ROWS_MIN  # of how many more the next look comes
-        self._is_shrinking = False  # all is to become one run, at rest
-        self._is_shrunk = False  # it is one, and a last merge of that has begun
-        self._tried: tuple[int, bytes] = 0, b""  # how often it is to be tried again, behind which since
+        self.inserted = 0  # rows, in total
+        self._unseen = 0  # rows inserted since the last check whether most of them cancel
+        self._seen = LOOK_ROWS_MIN  # number of inserted rows after which the next check comes
+        self._is_shrinking = False  # all runs are to become one, at rest
+        self._is_shrunk = False  # they are one, and a last merge of it has begun
+        self._tried: tuple[int, bytes] = 0, b""  # remaining attempts to shrink, and the since of the last one
         self.show: ShowRow = show_words
         self.asks_corners = False
-        """Whether who asks about a time asks about its corners, too (`kernels/sums/reduce_sums.py`): since is
-        one step before what `set_since` says."""
+        """True if a lookup at a time also looks up its corners (`kernels/sums/reduce_sums.py`).
+
+        Then since is one step before the bounds of `set_since`.
+        """
         self.look: Callable[[], None] | None = None
-        """Called before merges begin: who reads may say then, by `set_since`, what it will still ask about.
-        It must not end its reading there."""
+        """Called before merges begin: the reader may then report, by `set_since`, what it will still look up.
+
+        It must not end its reading there.
+        """
 
     @property
     def lines(self) -> Int64s:
-        """The lines of the run table in which all rows are, for kernels: to be used at once."""
+        """The lines of the run table with all rows, for kernels. Valid until the trace changes."""
         return self.table
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """A trace with the same rows, which goes its own way. Runs are shared, since they never change;
-        merges under way are not taken along: nobody reads them, and they begin again.
+        """Return an independent trace with the same rows.
+
+        Runs are shared, since they never change. Merges under way are not copied: nobody reads them, and they
+        begin anew.
         """
-        made = copy.copy(self)
-        memo[id(self)] = made
-        made._runs, made._merges = self._runs.copy(), {}
-        made._head, made.table = self._head.copy(), self.table.copy()
+        copied = copy.copy(self)
+        memo[id(self)] = copied
+        copied._runs, copied._merges = self._runs.copy(), {}
+        copied._head, copied.table = self._head.copy(), self.table.copy()
         if self._head_rows:
-            made.table[-1, HEADER::3] += made._head.ctypes.data - self._head.ctypes.data
-        made.look = copy.deepcopy(self.look, memo)
-        return made
+            copied.table[-1, HEADER::3] += copied._head.ctypes.data - self._head.ctypes.data
+        copied.look = copy.deepcopy(self.look, memo)
+        return copied
 
     def compared(self) -> object:
-        """All that decides what will be read of it: see `timely/running/checking/comparable.py`."""
+        """Return all that determines later reads: see `timely/running/checking/comparable.py`."""
         try:
             rows = sort_consolidate(self.words())
         except OverflowError:
@@ -154,19 +161,19 @@ class Trace:
 
     @property
     def rows(self) -> int:
-        """Rows held, those not compacted yet included."""
+        """Number of rows, those not compacted yet included."""
         return int(self.table[:, ROWS].sum())
 
     @property
     def bytes(self) -> int:
-        """Memory held for rows, merges under way included."""
+        """Memory for rows, merges under way included."""
         merging = sum(merge.bytes for merge in self._merges.values())
         return sum(run.bytes for run in self._runs) + merging + self._head.nbytes
 
     def insert(self, words: Int64s) -> None:
-        """Add rows; the array may be kept, so nobody may write to it any more.
+        """Add rows; the trace may keep the array, so the caller must not write to it any more.
 
-        Cost: about 3 µs for a few, sorting apart; EFFORT_PER_ROW rows of merging for each.
+        Cost: about 3 µs for a few, without sorting; EFFORT_PER_ROW rows of merging for each.
         """
         rows = words.shape[1]
         assert words.shape[0] == self.columns
@@ -192,7 +199,7 @@ class Trace:
             self._insert_run(Run.from_words(words, self.guards))
 
     def insert_run(self, run: Run) -> None:
-        """As `insert` of the rows of a run that somebody has made, and may read on."""
+        """Insert the rows of a finished run, which its maker may still read."""
         assert run.ranges.shape[0] == self.columns
         self._unseen += run.rows
         self.inserted += run.rows
@@ -205,8 +212,11 @@ class Trace:
         self._pay()
 
     def lend(self) -> tuple[Int64s, Int64s]:
-        """The head, with all the room that it may have, for kernels that insert into it by `table` as
-        `insert` does, and `lines`; `take_back` is told of it before anything else happens here.
+        """Return the head, with all the room that it may have, and `lines`, for kernels that insert into the
+        head.
+
+        They insert by `table`, as `insert` does. The caller calls `take_back` before anything else happens to
+        the trace.
         """
         if self._head_room < HEAD_ROWS_MAX:
             self._grow_head(HEAD_ROWS_MAX // 2)
@@ -218,7 +228,7 @@ class Trace:
         return self._head, self.lines
 
     def take_back(self, rows: int, inserts: int) -> None:
-        """So many rows were inserted into the head by others, in so many inserts."""
+        """Take note of `rows` rows that a kernel has inserted into the lent head, in `inserts` inserts."""
         self._head_rows = self.table.item(-1, ROWS)
         self._unseen += rows
         self.inserted += rows
@@ -245,10 +255,10 @@ class Trace:
         self._append(Run.from_words(self._head_words(rows).copy(), self.guards))
 
     def set_since(self, *bounds: Int64s) -> None:
-        """Nobody will ask about times that are not ≥ one of those of some antichain in `bounds`; if there is
-        none, about no time: all is dropped.
+        """Promise to look up no time that is not ≥ an element of some antichain in `bounds`.
 
-        Requires: each time is ≥ one of the last call. Cost: nothing now; merges do the work.
+        If all of them are empty, no time will be looked up: all rows are dropped. Requires: each time is ≥
+        one of the last call. Cost: nothing now; merges do the work.
         """
         self._since, self._bounds = bounds[0], bounds if len(bounds) > 1 or self.asks_corners else ()
         if not any(map(len, bounds)):
@@ -259,8 +269,9 @@ class Trace:
 
     @property
     def since(self) -> Int64s:
-        """The minimal times that somebody may still ask about; found when it is asked for, since frontiers
-        move at every step and merges begin now and then.
+        """The minimal times that may still be looked up.
+
+        Computed on demand, since frontiers move at every step and merges begin now and then.
         """
         if self._bounds:
             since = minimal_times(np.concatenate(self._bounds), self.guards)
@@ -269,27 +280,29 @@ class Trace:
         return self._since
 
     def settle(self, rows: int) -> bool:
-        """Spend `rows` rows on merges under way; returns whether more is left. None is begun, unless `rest`
-        has said so.
+        """Spend `rows` rows on merges under way; return True if more is left. Begins none, unless `rest`
+        decided so.
 
-        For idle moments: the work in all is that of the rows inserted, however long the trace is idle.
+        For idle moments: the total work is that of the rows inserted, however long the trace is idle.
         """
         if self._is_shrinking:
             more = self.effort(rows)
-            # Once: where `since` moves on faster than all rows are merged, it would never be done.
+            # At most one further merge: where `since` moves on faster than all rows are merged, it would
+            # never end.
             self._is_shrinking = more and not (self._is_shrunk and not self._merges)
             return self._is_shrinking
         self._work(rows)
         return bool(self._merges)
 
     def rest(self) -> None:
-        """Nothing has come for a while: where most of what is kept cancels, as when everything has been
-        removed, all of it becomes one run in idle moments. Merges that inserts begin leave that be, for
-        nothing comes that would begin them.
+        """Decide whether to shrink, when no rows have come for a while.
 
-        The differences of all rows add up to the same before and after merging. Where they say less than half
-        of the rows, the others are there to cancel, perhaps: a look for each quarter more of rows, and a few
-        more as `since` moves on.
+        Where most of the rows cancel, as when everything has been removed, all of them become one run in idle
+        moments. Merges that inserts begin do not reach that, for no inserts come that would begin them.
+
+        The differences of all rows add up to the same before and after merging. Where the sum is less than
+        half the number of rows, the other rows may cancel. A trace checks that for each quarter more of rows,
+        and a few more times as `since` moves on.
         """
         tries, since = self._tried
         if tries:
@@ -309,7 +322,7 @@ class Trace:
             self._is_shrinking, self._is_shrunk = True, False
 
     def effort(self, rows: int) -> bool:
-        """Spend `rows` rows of merging; returns whether there is more to do.
+        """Spend `rows` rows of merging; return True if there is more to do.
 
         Begins merges until one run is left, with times advanced to what is since when the last of them begins
         (one that was under way before may know an earlier one): for a trace that is to be small, not for
@@ -326,7 +339,7 @@ class Trace:
         return bool(self._merges) or len(self._runs) > 1 or self._is_behind()
 
     def _is_behind(self) -> bool:
-        """Whether the only run was made when somebody could still ask about earlier times."""
+        """Return True if the only run was made when earlier times could still be looked up."""
         return len(self._runs) == 1 and self._runs[0].compacted != self.since.tobytes()
 
     def compact(self) -> None:
@@ -339,12 +352,13 @@ class Trace:
             self.effort(1 << 40)
 
     def sum_up(self, rows: int) -> None:
-        """Merge what came last, so many rows or a few times as many, into one run with times advanced to
-        since, whatever merges are under way there; a pause of some 20 ns a row. What has become a part of
-        a run much larger than that stays so.
+        """Merge the latest `rows` rows, or a few times as many, into one run with times advanced to since.
 
-        For whoever has inserted them at many times about which nobody will ask any more: merges have begun
-        before, when that was not known, and who reads a key would meet its rows at each of them.
+        It replaces merges under way there; a pause of some 20 ns a row. Rows that have become a part of a run
+        much larger than that stay in it.
+
+        For callers that have inserted the rows at many times which nobody will look up any more: merges began
+        when that was not known, and a lookup of a key would meet its rows at each of these times.
         """
         self._look()
         since = self.since
@@ -357,32 +371,33 @@ class Trace:
             rows -= self._runs[first].rows
         if first - 1 in self._merges:  # with one that is too large
             first += 1
-        made: Run | None = None
+        merged: Run | None = None
         for run in reversed(self._runs[first:]):
-            merge = Merging(run, made, since, self.guards)
+            merge = Merging(run, merged, since, self.guards)
             try:
                 while not merge.is_done:
                     merge.work(1 << 40)
             except OverflowError:
                 raise row_overflow(merge.sources(), self.show) from None
-            made = merge.result()
-        self._runs[first:] = [] if made is None else [made]
+            merged = merge.result()
+        self._runs[first:] = [] if merged is None else [merged]
         self._merges = {index: merge for index, merge in self._merges.items() if index < first}
         self._begin_merges()
         self._rewrite_table()
 
     def rebase(self, by: Rebase) -> None:
-        """Words count from a later epoch, before which nobody will ask: what was before is of that epoch.
+        """Count words from a later epoch, before which nobody will look: earlier times become times of that
+        epoch.
 
-        Neighbours too close in size become one at once. Merges under way would have to begin again, and where
-        the anchor moves faster than rows come in none would ever be done: a run more for each move.
-        Cost: a sort of all rows.
+        Neighbours too close in size become one at once. Merges under way would have to begin anew, and where
+        the anchor moves faster than rows come in none would ever be done: each move would add a run. Cost: a
+        sort of all rows.
         """
         self._merges.clear()
         self._rebase_holds(by)
         runs, self._runs = self._runs, []
         if self._head_rows:
-            # Not by `freeze_head`, which asks readers what they will still ask about: they, too, are moving.
+            # Not by `freeze_head`, which asks readers what they will still look up: they are moving, too.
             runs.append(Run.from_words(self._head_words().copy(), self.guards))
             self._head_rows = 0
         for neighbours in _close_in_size(runs):
@@ -397,7 +412,7 @@ class Trace:
         self._bounds = tuple(map(by.early, self._bounds))
 
     def _rebased(self, runs: Sequence[Run], by: Rebase) -> Run | None:
-        """Neighbouring runs as one; None if all rows cancel."""
+        """Return neighbouring runs as one; None if all rows cancel."""
         pieces = [run.words() for run in runs]
         words = pieces[0] if len(pieces) == 1 else np.ascontiguousarray(np.concatenate(pieces, axis=1))
         is_early = any(int(run.ranges[-2, 0]) < by.step for run in runs)
@@ -415,7 +430,7 @@ class Trace:
         return moved
 
     def accumulated(self, besides: Sequence[Int64s] = ()) -> Accumulated:
-        """The rows at the end of all time, and those of `besides`, arrays of rows, as they add up.
+        """Return the rows at the end of all time, and those of `besides`, arrays of rows, summed up.
 
         Cost: see `accumulate`.
         """
@@ -433,19 +448,21 @@ class Trace:
             raise row_overflow([self.words(), *besides], self.show) from None
 
     def pin(self) -> View:
-        """What is seen now, to be kept."""
+        """Return a copy of what is visible now that stays valid."""
         return View(self.table, self._runs, self._head_words(), ())
 
     def words(self) -> Int64s:
-        """All rows as they are held, those of each run sorted; the array is nobody else's."""
+        """Return all rows as they are stored, those of each run sorted, in an array of the caller's own."""
         if len(self._runs) == 1 and not any(part.shape[1] for part in self._unpacked()):
             return self._runs[0].words()
         words = np.concatenate([*(run.words() for run in self._runs), *self._unpacked()], axis=1)
-        return np.ascontiguousarray(words)  # columns of one row each come out in the other order
+        # without this, columns of one row each have the other memory order
+        return np.ascontiguousarray(words)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of keys and values, but those of rows that came last and cancel: a few thousand rows
-        are summed up first. What merges have made so far is of the rows of their runs.
+        """Mark all words of keys and values, except those of the latest rows that cancel.
+
+        For that a few thousand rows are summed up first. Unfinished merges have only rows of their runs.
         """
         self.sum_up(HEAD_ROWS_MAX)
         for run in self._runs:
@@ -453,11 +470,11 @@ class Trace:
         mark.words(self._head_words()[:-2])
 
     def _unpacked(self) -> Sequence[Int64s]:
-        """The rows that are in no run."""
+        """Return the rows that are in no run."""
         return (self._head_words(),)
 
     def _head_words(self, rows: int | None = None) -> Int64s:
-        """The rows of the head, in its own memory; `rows`: that many instead of those it has."""
+        """Return the rows of the head, in its own memory; `rows`: that many instead of those it has."""
         start = self.columns * int(self.table[-1, SIDE])
         return self._head[start : start + self.columns, : self._head_rows if rows is None else rows]
 
@@ -486,7 +503,7 @@ class Trace:
         self._merges[index] = Merging(self._runs[index], newer, self.since, self.guards)
 
     def _work(self, budget: int) -> None:
-        """Give every merge under way `budget` rows; put the results of those that are done in place."""
+        """Give every merge under way `budget` rows; put the results of finished ones in place."""
         while budget > 0 and self._merges:
             for merge in self._merges.values():
                 try:
@@ -507,7 +524,7 @@ class Trace:
             self._rewrite_table()
 
     def _rewrite_table(self) -> None:
-        """One line per run and one for the head."""
+        """Write one line per run and one for the head."""
         table = np.zeros((len(self._runs) + 1, HEADER + 3 * self.columns), np.int64)
         for index, run in enumerate(self._runs):
             table[index] = run.line
@@ -516,7 +533,7 @@ class Trace:
         self.table = table
 
     def check_invariants(self) -> None:
-        """Assert what the module says; reads every row."""
+        """Assert the invariants of the module; reads every row."""
         head = self.table[-1]
         assert len(self.table) == len(self._runs) + 1
         assert self._head_rows == head[ROWS] <= self._head.shape[1] <= HEAD_ROWS_MAX

@@ -1,9 +1,9 @@
-"""What a reader saw of a trace at one moment, kept for work that is done later.
+"""A reader's view of a trace at one moment, retained for later work.
 
-A reader's view is the first lines of the trace's table, and costs nothing as long as it is used before
-anything is inserted or merged: in one activation, that is. Whoever is to go on in a later activation *pins*
-the view. The lines are copied then, and so is the head, which changes in place; runs and pieces of the tail
-are immutable, and are held.
+A reader's view is the first lines of the trace's table, and costs nothing as long as it is used before an
+insert or a merge: within one activation. An operator that goes on in a later activation *pins* the view.
+Pinning copies the lines, and the head, which changes in place; runs and pieces of the tail are immutable, and
+are shared.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class View:
             describe_words(self._head, head.shape[1], self.table, len(runs))
 
     def __deepcopy__(self, memo: dict[int, object]) -> View:
-        """Itself: it never changes."""
+        """Return the view itself: it never changes."""
         return self
 
     def rebased(self, by: Rebase, guards: int) -> View:
-        """The same for words that count from a later epoch, as one run. Cost: a sort of all rows.
+        """Return the view with words that count from a later epoch, as one run. Cost: a sort of all rows.
 
         Raises OverflowError if a multiplicity leaves 64 bits.
         """
@@ -57,7 +57,7 @@ class View:
         return View(lines, runs, np.empty((words.shape[0], 0), np.int64), ())
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of keys and values."""
+        """Mark all words of keys and values."""
         for run in self._runs:
             run.symbols(mark)
         mark.words(self._head[:-2])
@@ -65,7 +65,9 @@ class View:
             mark.words(piece.words[:-2])
 
     def bytes_besides(self, counted: set[int]) -> int:
-        """Memory that it holds, without runs and pieces whose `id` is in `counted`, where they are put."""
+        """Return the memory that it holds, without runs and pieces whose `id` is in `counted`; add theirs to
+        it.
+        """
         held = self._head.nbytes
         for part, size in (
             *((run, run.bytes) for run in self._runs),
