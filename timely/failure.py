@@ -32,18 +32,18 @@ from .own_files import OWN_FOLDERS
 
 __all__ = [
     "add_note",
-    "again",
     "as_refused",
-    "as_told",
+    "as_reported",
     "bear_interrupts",
+    "fresh_copy",
+    "full_text_of",
     "is_interrupt",
     "is_raised_by_us",
-    "story_of",
     "text_of",
 ]
 
 
-def as_told(error: BaseException, where: str) -> TimelyError:
+def as_reported(error: BaseException, where: str) -> TimelyError:
     """Return `error` in a form for clients and other workers: as an error of ours, with the user's part of
     the traceback.
 
@@ -53,7 +53,7 @@ def as_told(error: BaseException, where: str) -> TimelyError:
     workers.
     """
     if isinstance(error, TimelyError) and not isinstance(error, PeerError):
-        report = again(error)
+        report = fresh_copy(error)
     else:
         notes = _notes_of(error)
         class_ = VertexError if notes else InternalError
@@ -78,17 +78,17 @@ def as_refused(error: BaseException, what: str) -> TimelyError:
     return report
 
 
-def again(error: TimelyError) -> TimelyError:
+def fresh_copy(error: TimelyError) -> TimelyError:
     """Return a new error of the same class and text, to be raised in place of `error`: an error that is
     raised twice collects the frames of both tracebacks.
     """
-    fresh = revive(class_names(error), story_of(error))
+    fresh = revive(class_names(error), full_text_of(error))
     fresh.ends_dataflow = error.ends_dataflow
     fresh.__cause__ = error.__cause__
     return fresh
 
 
-def story_of(error: BaseException) -> str:
+def full_text_of(error: BaseException) -> str:
     """Return the message of an error with its notes: the text that is sent to clients and workers."""
     return "\n".join([text_of(error), *_notes_of(error)])
 

@@ -285,7 +285,7 @@ HANDSHAKE_SECONDS_MAX: Final = 10.0
 """How long a connection may take to prove its key."""
 
 HANDSHAKE_FAILURES_MAX: Final = 8
-"""Consecutive connections that the other side has ended before a key was proved, after which, and after a time of
+"""Consecutive connections that the other side has ended before a key was proved. After these, and a time of
 doubt, this side gives up."""
 
 AT_DOOR_COUNT_MAX: Final = 256

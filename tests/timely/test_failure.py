@@ -17,13 +17,13 @@ from timely import failure
 from timely.errors import ForgottenError, InternalError, MisuseError, PeerError, VertexError, class_names
 from timely.failure import (
     add_note,
-    again,
     as_refused,
-    as_told,
+    as_reported,
     bear_interrupts,
+    fresh_copy,
+    full_text_of,
     is_interrupt,
     is_raised_by_us,
-    story_of,
 )
 from timely.wire.batch import decode
 
@@ -39,7 +39,7 @@ def raised(error: BaseException, note: str = "") -> BaseException:
 
 def test_told_an_exception_of_a_vertex_is_a_vertex_error_with_its_place_and_its_line() -> None:
     cause = raised(ValueError("cannot bear it"), "while 'count' (stage 2, worker 1 of 2) ran")
-    told = as_told(cause, "nowhere")
+    told = as_reported(cause, "nowhere")
     assert isinstance(told, VertexError) and told.__cause__ is cause
     first, second, *lines = str(told).splitlines()
     assert first == "ValueError: cannot bear it"
@@ -48,21 +48,21 @@ def test_told_an_exception_of_a_vertex_is_a_vertex_error_with_its_place_and_its_
 
 
 def test_told_an_exception_without_a_vertex_is_a_bug_of_ours_with_its_place() -> None:
-    told = as_told(raised(KeyError("x")), "while worker 0 read a request")
+    told = as_reported(raised(KeyError("x")), "while worker 0 read a request")
     assert isinstance(told, InternalError)
     assert str(told).startswith("KeyError: 'x'\n  while worker 0 read a request\n")
 
 
 def test_told_an_error_of_ours_keeps_its_class_its_text_and_its_notes() -> None:
     cause = raised(ForgottenError("too late"), "while 'join' ran")
-    told = as_told(cause, "nowhere")
+    told = as_reported(cause, "nowhere")
     assert type(told) is ForgottenError and str(told) == "too late\nwhile 'join' ran"
     assert told is not cause and told.__cause__ is cause
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()], ids=repr)
 def test_told_what_ends_programs_is_told_like_any_other(error: BaseException) -> None:
-    told = as_told(raised(error, "while 'x' ran"), "")
+    told = as_reported(raised(error, "while 'x' ran"), "")
     assert isinstance(told, VertexError) and str(told).startswith(f"{type(error).__name__}: ")
 
 
@@ -72,7 +72,7 @@ def test_told_an_exception_that_cannot_even_say_its_text(why: type[BaseException
         def __str__(self) -> str:
             raise why
 
-    told = as_told(raised(Mute(), "while 'x' ran"), "")
+    told = as_reported(raised(Mute(), "while 'x' ran"), "")
     assert f"Mute: (its text cannot be told: __str__ raised {why.__name__})" in str(told)
 
 
@@ -83,18 +83,18 @@ def test_told_an_exception_that_lets_nothing_be_assigned() -> None:
 
     error = Rigid("stays as it is")
     add_note(error, "while 'x' ran")
-    assert "Rigid: stays as it is" in str(as_told(raised(error), "in dataflow 0"))
+    assert "Rigid: stays as it is" in str(as_reported(raised(error), "in dataflow 0"))
 
 
 def test_told_a_text_that_is_too_long_or_no_utf_8_travels_all_the_same() -> None:
     error = raised(ValueError("\ud800" + "x" * 1_000_000), "while '\udfff' ran")
-    told = str(as_told(error, ""))
+    told = str(as_reported(error, ""))
     assert told.encode().startswith(b"ValueError: \\ud800xx") and "while '\\udfff' ran" in told
     assert "(1,000,001 characters in all)" in told and len(told) < 30_000
 
 
 def test_told_a_lost_peer_of_the_users_own_is_no_lost_worker() -> None:
-    told = as_told(raised(PeerError("another cluster is gone"), "while 'x' ran"), "")
+    told = as_reported(raised(PeerError("another cluster is gone"), "while 'x' ran"), "")
     assert type(told) is VertexError and str(told).startswith("PeerError: another cluster is gone")
 
 
@@ -103,7 +103,7 @@ def test_told_an_error_that_a_user_derived_from_ours_as_ours() -> None:
         def __init__(self, hour: int, minute: int) -> None:
             super().__init__(f"{hour}:{minute}")
 
-    told = as_told(raised(Late(11, 55)), "")
+    told = as_reported(raised(Late(11, 55)), "")
     assert type(told) is MisuseError and str(told) == "11:55"
 
 
@@ -122,7 +122,7 @@ def test_told_an_exception_that_cannot_be_compared() -> None:
 
     with pytest.raises(Unequal) as caught:
         chained()
-    assert isinstance(as_told(caught.value, "in a test"), InternalError)
+    assert isinstance(as_reported(caught.value, "in a test"), InternalError)
 
 
 def test_told_a_deep_recursion_shows_its_end_and_not_all_of_it() -> None:
@@ -135,7 +135,7 @@ def test_told_a_deep_recursion_shows_its_end_and_not_all_of_it() -> None:
         deeper(400)
     except ValueError as error:
         error.add_note("while 'x' ran")
-        told = str(as_told(error, ""))
+        told = str(as_reported(error, ""))
     assert "at the bottom" in told and 3 < told.count("in deeper") < 20
     assert "in test_told_a_deep" not in told
 
@@ -145,7 +145,7 @@ def test_again_an_error_has_no_traceback_of_those_who_heard_it_before() -> None:
     first.__cause__ = ValueError("why")
     for _ in range(3):
         with pytest.raises(ForgottenError, match="^gone$") as caught:
-            raise again(first)
+            raise fresh_copy(first)
         assert caught.value is not first and caught.value.__cause__ is first.__cause__
     assert first.__traceback__ is None
 
@@ -153,7 +153,7 @@ def test_again_an_error_has_no_traceback_of_those_who_heard_it_before() -> None:
 def test_again_notes_become_text_once() -> None:
     error = MisuseError("bad")
     error.add_note("and more")
-    assert story_of(again(again(error))) == "bad\nand more"
+    assert full_text_of(fresh_copy(fresh_copy(error))) == "bad\nand more"
 
 
 def test_again_a_class_that_is_not_known_here_is_the_nearest_that_is() -> None:
@@ -162,7 +162,7 @@ def test_again_a_class_that_is_not_known_here_is_the_nearest_that_is() -> None:
 
     names = class_names(Special("x"))
     assert names == ["Special", "VertexError", "MisuseError", "TimelyError"]
-    assert type(again(VertexError("x"))) is VertexError and issubclass(VertexError, TimelyError)
+    assert type(fresh_copy(VertexError("x"))) is VertexError and issubclass(VertexError, TimelyError)
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN, signal.SIG_DFL])

@@ -20,7 +20,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 import pyarrow as pa
 
 from ..errors import MisuseError, PeerError, TimelyError
-from ..failure import again
+from ..failure import fresh_copy
 from ..limits import (
     ANSWER_SECONDS_MAX,
     CONNECT_SECONDS_MAX,
@@ -70,7 +70,7 @@ def _until_lost(
         if os.getpid() != self._process.number:
             self._process.check()
         if self._broken is not None:
-            raise again(self._broken)
+            raise fresh_copy(self._broken)
         try:
             return method(self, *args, **kwargs)
         except PeerError as error:
@@ -220,7 +220,7 @@ class RemoteWorkers:
             # A worker that computes takes posts afterwards, unless it ends with this program.
             if any(channel.posts for channel in self._channels):
                 if broken is not None:
-                    raise again(broken)
+                    raise fresh_copy(broken)
                 self._settle(None, CONNECT_SECONDS_MAX if self._launcher is None else ANSWER_SECONDS_MAX)
         except TimelyError as error:
             _log.warning("closing, it is not known whether the last rows have arrived: %s", error)

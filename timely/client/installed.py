@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from ..errors import MisuseError, TimelyError
-from ..failure import add_note, again
+from ..failure import add_note, fresh_copy
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.requests import Deliver, Progress, Reply, Request, Value, waits_for_epoch
 from .awaited import note_awaited
@@ -318,7 +318,7 @@ class Installed:
     def _hear(self, error: TimelyError) -> None:
         """Remember an error that has ended the dataflow."""
         if error.ends_dataflow:
-            self._end = again(error)
+            self._end = fresh_copy(error)
 
     def on_answer(self, reply: Reply) -> None:
         """Note the epoch of a post that was taken."""
@@ -341,7 +341,7 @@ class Installed:
             if refused:
                 raise together(refused)
         if self._end is not None:
-            raise again(self._end)
+            raise fresh_copy(self._end)
 
     def _is_refused(self) -> bool:
         """Return True if a post of this thread is refused, and no call has raised that yet."""
@@ -352,7 +352,7 @@ class Installed:
         refused = self._workers.refusals.take(self.index, thread)
         for error in refused:
             if error.ends_dataflow and self._end is None:
-                self._end = again(error)
+                self._end = fresh_copy(error)
         return refused
 
     def ask_first(self, request: Request) -> Reply:

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import ForgottenError, MisuseError, PeerError, TimelyError, WaitTimeoutError, revive
-from ..failure import again
+from ..failure import fresh_copy
 from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER, check_kept
@@ -172,7 +172,7 @@ class FlowOutput(Offered):
                 without = next((each for each in failed if each.start <= epoch < each.stop), None)
                 if without is not None:
                     last_error = without.since
-                    yield epoch, again(without.error)
+                    yield epoch, fresh_copy(without.error)
                     continue
                 rows = at_epoch(table, epoch)
                 yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
@@ -196,7 +196,7 @@ class FlowOutput(Offered):
                 return last_error
             if empty or last_error != first.since:
                 last_error = first.since
-                yield epoch, again(first.error)
+                yield epoch, fresh_copy(first.error)
             with shortened_traces():
                 if self._wait_for_more(timeout) == FOREVER and self._end() <= self._position:
                     return last_error  # and no epoch follows

@@ -31,7 +31,7 @@ from progress.tracking.broadcast import Broadcaster
 from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
 from ..errors import UninstalledError
-from ..failure import add_note, again, as_told, is_interrupt, is_raised_by_us
+from ..failure import add_note, as_reported, fresh_copy, is_interrupt, is_raised_by_us
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
 from ..wire.batch import Batch, Frame, absorb, decode, frames_of, is_of_user
@@ -156,7 +156,7 @@ class Worker:
         instance = self._instances.get(index)
         if instance is None:
             if index in self._ended:
-                raise again(self._ended[index])
+                raise fresh_copy(self._ended[index])
             raise MisuseError(
                 f"worker {self.index} has no dataflow {index}: installed are "
                 f"{sorted(self._instances) or 'none'}"
@@ -209,7 +209,7 @@ class Worker:
         if number in self._ended:
             return  # later errors are no news
         name = self._instances[number].frozen.name if number in self._instances else ""
-        reported = as_told(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
+        reported = as_reported(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
         reported.add_note(
             f"dataflow {number} ({name}) has ended with this error, which arose on worker {self.index} of "
             f"{self.workers}: nothing of it can be read any more. Other dataflows go on"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from ..errors import MisuseError, TimelyError, UninstalledError, class_names, revive
-from ..failure import story_of
+from ..failure import full_text_of
 from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
 from .instance import Instance
@@ -75,4 +75,4 @@ def lost_owner(importer: Instance, owner: int, error: TimelyError) -> TimelyErro
     who = f"dataflow {importer.index} ({importer.frozen.name}) reads {first.title()}"
     if isinstance(error, UninstalledError):
         return UninstalledError(f"{who}, which was uninstalled")
-    return revive(class_names(error), f"{who}, which has ended: {story_of(error)}")
+    return revive(class_names(error), f"{who}, which has ended: {full_text_of(error)}")

@@ -20,7 +20,7 @@ import msgpack
 from ..building.builders import Builder, build_dataflow, load_builder
 from ..building.freeze import FrozenDataflow
 from ..errors import InternalError, MisuseError, TimelyError, WaitTimeoutError, class_names
-from ..failure import again, as_refused, is_interrupt, story_of
+from ..failure import as_refused, fresh_copy, full_text_of, is_interrupt
 from ..limits import INSTALL_SECONDS_MAX
 from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
@@ -226,7 +226,7 @@ class Installations:
     def outcome(self, dataflow: int) -> Instance | None:
         """Return the running dataflow, or None while it has no verdict; raise the error if it was refused."""
         if dataflow in self._worker.ended:
-            raise again(self._worker.ended[dataflow])
+            raise fresh_copy(self._worker.ended[dataflow])
         return self._worker.instances.get(dataflow)
 
     def _begin(self, dataflow: int, spec: str) -> None:
@@ -236,7 +236,7 @@ class Installations:
         self._reserved = max(self._reserved, dataflow + 1)
 
     def _offer_failure(self, dataflow: int, error: TimelyError) -> None:
-        self._offer(Offer(dataflow, "", (), story_of(error), tuple(class_names(error))))
+        self._offer(Offer(dataflow, "", (), full_text_of(error), tuple(class_names(error))))
 
     def _offer(self, offer: Offer) -> None:
         if self._worker.index == 0:

@@ -36,7 +36,7 @@ from uuid import uuid4
 
 from ..cores import keep_to
 from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
-from ..failure import as_refused, as_told, bear_interrupts, story_of
+from ..failure import as_refused, as_reported, bear_interrupts, full_text_of
 from ..giving_back import GivingBack
 from ..limits import (
     ANSWER_SECONDS_MAX,
@@ -177,7 +177,7 @@ class WorkerProcess:
             return self._fail(error, EXIT_FAILED)
         except Exception as error:
             where = f"in worker {self._settings.index} of {self._settings.workers}"
-            return self._fail(as_told(error, where), EXIT_FAILED)
+            return self._fail(as_reported(error, where), EXIT_FAILED)
         finally:
             self._close()
             end_turn(self)
@@ -239,7 +239,7 @@ class WorkerProcess:
         """Log what has ended dataflows, on the worker on which the error arose."""
         for error in list(self._worker.ended.values())[self._ended_count :]:
             if error.__cause__ is not None:
-                _log.error("worker %d: %s", self._settings.index, story_of(error))
+                _log.error("worker %d: %s", self._settings.index, full_text_of(error))
         self._ended_count = len(self._worker.ended)
 
     def _tell_clients(self, error: TimelyError) -> None:
@@ -330,7 +330,7 @@ class WorkerProcess:
         if isinstance(error, PeerError) or site_of(error).line:
             answer = as_refused(error, f"a codec, or the log of an output, failed {where}")
         else:
-            answer = as_told(error, where)
+            answer = as_reported(error, where)
         _log.error("worker %d: %s", self._settings.index, answer)
         return answer
 
@@ -433,7 +433,7 @@ class WorkerProcess:
 
     def _fail(self, error: TimelyError, status: int) -> int:
         """Tell the launcher, the other workers and clients why this worker ends; return the exit status."""
-        message = story_of(error)
+        message = full_text_of(error)
         # One worker logs the cause as an error; the others have only lost a peer, and would repeat it.
         level = logging.INFO if status == EXIT_PEER_LOST else logging.ERROR
         _log.log(level, "worker %d of %d: %s", self._settings.index, self._settings.workers, message)

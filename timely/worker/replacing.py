@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from ..building.freeze import FrozenDataflow
 from ..errors import GraphError, MisuseError, ReplacedError, class_names, revive
-from ..failure import story_of
+from ..failure import full_text_of
 from ..operators.imported import Exported
 from ..running.core import Worker
 from ..running.importing import importers_of
@@ -196,7 +196,7 @@ class Replacements:
             del self._under_way[one.new]
         elif old is None:
             ended = self._worker.ended[one.old]
-            who = f"dataflow {one.old}, which was to be replaced, has ended: {story_of(ended)}"
+            who = f"dataflow {one.old}, which was to be replaced, has ended: {full_text_of(ended)}"
             self._worker.fail(one.new, revive(class_names(ended), who))
         elif one.epoch < 0:
             happened = _seal_what_is_not_fed(old, new)
@@ -315,7 +315,7 @@ class Replacements:
         if len(one.done) == self._worker.workers:
             error = ReplacedError(f"dataflow {one.old} was replaced by dataflow {one.new}")
             self._worker.end(one.old, error)
-            ended = Ended(one.old, story_of(error), tuple(class_names(error)))
+            ended = Ended(one.old, full_text_of(error), tuple(class_names(error)))
             self._worker.send_control(encode_control(ended))
 
 

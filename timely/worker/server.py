@@ -30,7 +30,7 @@ from ..errors import (
     WaitTimeoutError,
     class_names,
 )
-from ..failure import as_refused, is_interrupt, story_of
+from ..failure import as_refused, full_text_of, is_interrupt
 from ..limits import INSTALL_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..running.core import Worker
 from ..user_code.call_site import site_of
@@ -184,7 +184,9 @@ class Server:
             self._orders.carry_out(order)
 
     def _on_failure(self, dataflow: int, error: TimelyError) -> None:
-        self._worker.send_control(encode_control(Ended(dataflow, story_of(error), tuple(class_names(error)))))
+        self._worker.send_control(
+            encode_control(Ended(dataflow, full_text_of(error), tuple(class_names(error))))
+        )
         peers = {peer for peer in self._addresses if peer != self._worker.index}
         if peers:  # a lone worker has nobody whose answer would take the dataflow away again
             self._ends_unheard[dataflow] = peers

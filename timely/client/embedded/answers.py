@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import TimelyError, VertexError
-from ...failure import again, as_refused, is_interrupt
+from ...failure import as_refused, fresh_copy, is_interrupt
 from ...running.core import Worker
 from ...wire.requests import Reply
 from ...worker.answers.later import Later
@@ -54,4 +54,4 @@ def what_ended(workers: Sequence[Worker], dataflow: int) -> TimelyError | None:
     ended = [worker.ended[dataflow] for worker in workers if dataflow in worker.ended]
     if not ended:
         return None
-    return again(next((error for error in ended if error.__cause__ is not None), ended[0]))
+    return fresh_copy(next((error for error in ended if error.__cause__ is not None), ended[0]))

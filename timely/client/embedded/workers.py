@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from ...building.builders import Builder
 from ...errors import MisuseError, TimelyError
-from ...failure import again, story_of
+from ...failure import fresh_copy, full_text_of
 from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
@@ -353,7 +353,7 @@ class EmbeddedWorkers:
             self._pending.clear()
             self._waiting_threads.wake()
         elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
-            text = story_of(error)
+            text = full_text_of(error)
             self._untold = {one: each for one, each in self._untold.items() if not self._is_in(text, one)}
 
     def _is_in(self, text: str, dataflow: int) -> bool:
@@ -361,7 +361,7 @@ class EmbeddedWorkers:
         arisen on several workers at once: then the text has that of one of them.
         """
         errors = (self._untold[dataflow], self._what_ended(dataflow))
-        return any(each is not None and story_of(each) in text for each in errors)
+        return any(each is not None and full_text_of(each) in text for each in errors)
 
     def _on_failure(
         self, tell: Callable[[int, TimelyError], None] | None, dataflow: int, error: TimelyError
@@ -486,7 +486,7 @@ class EmbeddedWorkers:
             if not is_within:
                 self._end_threads()
             for error in self._untold.values():
-                raise again(error)
+                raise fresh_copy(error)
 
     @_in_turn
     def _end_threads(self) -> None:
@@ -503,7 +503,7 @@ class EmbeddedWorkers:
         if self._broken is None:
             return
         if isinstance(self._broken, TimelyError):
-            raise again(self._broken)  # a fresh copy: each thread has a traceback of its own
+            raise fresh_copy(self._broken)  # a fresh copy: each thread has a traceback of its own
         raise MisuseError(
             f"this cluster was interrupted by {self._broken!r} as it worked, and what it held is lost: "
             "connect again, and feed it anew. Workers in processes, connect(workers=…), bear an interrupt"

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from ...errors import PeerError, RefusedError, TimelyError, WaitTimeoutError
-from ...failure import again
+from ...failure import fresh_copy
 from ...limits import FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, SEALED_WAIT_SECONDS_MAX, VERDICT_SECONDS_MAX
 from ...wire.batch import Frame
 from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_request, head_of
@@ -179,7 +179,7 @@ class Channel:
         """Send a request without waiting for its answer; return its number."""
         with self._in_use:
             if self._over is not None:
-                raise again(self._over)
+                raise fresh_copy(self._over)
             self._number += 1
             frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
             self.sockets.forgive(worker)
@@ -243,7 +243,7 @@ class Channel:
 
     def _check_goes_on(self) -> None:
         if self._over is not None:
-            raise again(self._over)
+            raise fresh_copy(self._over)
 
     def _absent(self) -> list[int]:
         """Return the workers that are not reached, or not any more."""

@@ -25,7 +25,7 @@ from pyspark import SparkContext, cloudpickle
 
 from timely.counted import counted
 from timely.errors import TimelyError
-from timely.failure import again
+from timely.failure import fresh_copy
 from timely.keys import ClusterKeys
 from timely.limits import INSTALL_SECONDS_MAX, START_SECONDS_MAX, STOP_SECONDS_MAX
 from timely.spark.errors import ClusterLostError, ScheduleError, first_line
@@ -174,7 +174,7 @@ class SparkJob:
                     lambda: self._failure is not None or self._is_idle(), _VERDICT_SECONDS_MAX
                 )
             if self._failure is not None:
-                raise again(self._failure)
+                raise fresh_copy(self._failure)
 
     def stop(self) -> None:
         """End the workers and the job. May be called twice."""
@@ -372,7 +372,7 @@ class SparkJob:
         with self._changed:
             while not has():
                 if self._failure is not None:
-                    raise again(self._failure)
+                    raise fresh_copy(self._failure)
                 waited = time.monotonic() - begun
                 if is_late(waited):
                     raise late(waited)

@@ -25,7 +25,7 @@ import msgpack
 import pyarrow as pa
 
 from ...errors import MisuseError, PeerError, RequestError, TimelyError, class_names, revive
-from ...failure import story_of
+from ...failure import full_text_of
 from ...limits import (
     FRAME_BYTES_MAX,
     HEADER_BYTES_MAX,
@@ -190,7 +190,7 @@ def encode_reply(number: int, reply: Reply) -> list[Frame]:
 
 def encode_error(number: int, error: TimelyError) -> list[Frame]:
     """Return the frames of a reply that raises `error` on the client."""
-    message = story_of(error)[:_MESSAGE_CHARS_MAX]  # the user's code may have added any number of notes
+    message = full_text_of(error)[:_MESSAGE_CHARS_MAX]  # the user's code may have added any number of notes
     kind = "ended" if error.ends_dataflow else "error"
     return [msgpack.packb([PROTOCOL_VERSION, number, kind, [class_names(error), message]])]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import TimelyError, WaitTimeoutError, class_names
-from ...failure import story_of
+from ...failure import full_text_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import FOREVER, CaptureVertex
 from ...running.core import Worker
@@ -104,7 +104,13 @@ class Outputs:
         first = request.start if request.start < stop else max(request.start - 1, 0)
         without = [] if capture.failures is None else capture.failures.without(first, stop)
         failed: list[Value] = [
-            [each.start, each.stop, each.since, list[Value](class_names(each.error)), story_of(each.error)]
+            [
+                each.start,
+                each.stop,
+                each.since,
+                list[Value](class_names(each.error)),
+                full_text_of(each.error),
+            ]
             for each in without
         ]
         return Reply({"complete": complete, "failed": failed}, capture.log.changes(request.start, stop))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ...errors import RequestError
-from ...failure import story_of
+from ...failure import full_text_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import CaptureVertex, check_kept
 from ...operators.conditions import columns_of, fulfilling
@@ -59,7 +59,7 @@ def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
             "kept": first_epoch,
             "last": last,
             "without": spans,
-            "why": story_of(failed[-1].error) if failed else "",
+            "why": full_text_of(failed[-1].error) if failed else "",
             "origin": origin,
         }
     )

@@ -156,7 +156,7 @@ def test_who_sleeps_is_told_and_woken_when_the_ring_is_taken_back() -> None:
     pair = Pair()
     pair.lend()
     assert not any_sleeps(pair.lines) and pair.lines[0, L_SLEEPS] == 0
-    pair.inbound.say_asleep(True)
+    pair.inbound.set_asleep(True)
     assert any_sleeps(pair.lines) and pair.lines[0, L_SLEEPS] == 1
     pair.take_back()
     assert os.read(pair.pipe[0], 9) == b"!"

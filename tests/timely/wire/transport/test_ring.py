@@ -163,7 +163,7 @@ def test_who_falls_asleep_while_something_is_written_is_woken(
 
     def falls_asleep() -> None:
         assert pair.inbound.has_more(), "who sleeps from here on has seen it, or is woken"
-        pair.inbound.say_asleep(True)
+        pair.inbound.set_asleep(True)
 
     monkeypatch.setattr("timely.wire.transport.ring.fence", falls_asleep)
     pair.outbound.put(1, [b"x"])
@@ -199,12 +199,12 @@ def test_what_is_read_does_not_change_when_its_place_is_written_again(pair: Pair
 def test_who_sleeps_is_woken_once_and_who_does_not_is_left_alone(pair: Pair) -> None:
     pair.outbound.put(0, [b"x"])
     assert not pair.is_woken()
-    pair.inbound.say_asleep(True)
+    pair.inbound.set_asleep(True)
     for number in range(1, 4):
         pair.outbound.put(number, [b"x"])
     assert os.read(pair.wake, 100) == b"!"
-    pair.inbound.say_asleep(True)
-    pair.inbound.say_asleep(False)
+    pair.inbound.set_asleep(True)
+    pair.inbound.set_asleep(False)
     pair.outbound.put(4, [b"x"])
     assert not pair.is_woken()
 
@@ -215,12 +215,12 @@ def test_a_bell_that_has_been_rung_often_is_rung_by_nobody_else(pair: Pair) -> N
         while True:
             os.write(write, bytes(4096))
     os.close(write)
-    pair.inbound.say_asleep(True)
+    pair.inbound.set_asleep(True)
     assert pair.outbound.put(0, [b"x"]) and pair.is_woken()
 
 
 def test_who_has_ended_is_not_woken(pair: Pair) -> None:
-    pair.inbound.say_asleep(True)
+    pair.inbound.set_asleep(True)
     os.close(pair.wake)
     assert pair.outbound.put(0, [b"x"]), "that it has is told by its connection"
     pair.wake = os.open(os.devnull, os.O_RDONLY)
@@ -346,7 +346,7 @@ def test_another_process_writes_while_this_one_reads_and_sleeps(is_killed: bool)
                     writer.kill()
                     writer.wait()
                 continue
-            ring.say_asleep(True)
+            ring.set_asleep(True)
             fence()
             if not ring.has_more():
                 sleeps += 1
@@ -357,7 +357,7 @@ def test_another_process_writes_while_this_one_reads_and_sleeps(is_killed: bool)
                     break
                 else:
                     assert ring.has_more() or writer.poll() is None, "nobody was woken for what came"
-            ring.say_asleep(False)
+            ring.set_asleep(False)
     assert sleeps > 0
     assert count // 10 <= taken < count if is_killed else taken == count
     assert not ring.has_more(), "what is there is whole"
