@@ -61,6 +61,18 @@ from differential.columns.column_types import (
     timestamp,
 )
 from differential.columns.schema import Column, Schema
+from differential.errors import (
+    ExpressionError,
+    MultiplicityOverflowError,
+    NotEmptyError,
+    RowError,
+    RuleError,
+    SchemaError,
+    SumOverflowError,
+    SymbolCollisionError,
+    UnknownSymbolError,
+    UserFunctionError,
+)
 from differential.expressions.calls.catalogued import (
     add_months,
     array_contains,
@@ -156,9 +168,19 @@ __all__ = [
     "Collection",
     "Column",
     "Expr",
+    "ExpressionError",
     "Grouped",
+    "MultiplicityOverflowError",
+    "NotEmptyError",
     "Routed",
+    "RowError",
+    "RuleError",
     "Schema",
+    "SchemaError",
+    "SumOverflowError",
+    "SymbolCollisionError",
+    "UnknownSymbolError",
+    "UserFunctionError",
     "abs",
     "add_months",
     "all_of",

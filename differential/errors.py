@@ -14,6 +14,8 @@
        ├─ SymbolCollisionError  two different values have the same 64-bit word
        └─ UnknownSymbolError    a word arrived before the value that it stands for
 
+Users import all of them from `differential`, and tracebacks show that name: `differential.SchemaError`.
+
 Every message says which input, column, row or line of the user's program it is about, and how to mend it.
 """
 
@@ -25,7 +27,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from progress.errors import InternalError, MisuseError
+from timely.errors import InternalError, MisuseError, import_from
 
 __all__ = [
     "ONE_COLUMN",
@@ -123,6 +125,23 @@ class SymbolCollisionError(InternalError):
 
 class UnknownSymbolError(InternalError):
     """A word stands for a value that this worker does not have: an entry was lost on its way here."""
+
+
+import_from(
+    "differential",
+    [
+        ExpressionError,
+        MultiplicityOverflowError,
+        NotEmptyError,
+        RowError,
+        RuleError,
+        SchemaError,
+        SumOverflowError,
+        SymbolCollisionError,
+        UnknownSymbolError,
+        UserFunctionError,
+    ],
+)
 
 
 def shown(value: object) -> str:

@@ -71,7 +71,7 @@ def lines_of(page: str) -> list[Line]:
 def named_in(line: Line) -> Iterator[tuple[str, str, str | None]]:
     """(of what, name, parameters) of all that a line is about."""
     for name, cell in zip(line.head, line.cells, strict=True):
-        if name in ("here", "as an object", "class", "method", "function"):
+        if name in ("here", "as an object", "class", "error", "method", "function"):
             for span in re.findall(r"`([^`]+)`", cell):
                 if (form := NAMED.fullmatch(span)) is not None and form[2] != "…":
                     yield form[1], form[2], form[3]

@@ -16,9 +16,12 @@
     │  └─ RefusedError                it does not admit this client: no key, another one, or one taken away
     └─ InternalError               a bug here; carries the state
 
-The root is in `progress.errors`, the lowest layer; import errors from this module. An error that a worker
-reports is raised on the client as the same class (`revive`).
+The root is in `progress.errors`, the lowest layer. Users import all of them from `timely`, and tracebacks
+show that name: `timely.WaitTimeoutError`. An error that a worker reports is raised again on the client, as
+the same class (`revive`).
 """
+
+from collections.abc import Iterable
 
 from progress.errors import (
     GraphError,
@@ -48,6 +51,7 @@ __all__ = [
     "VertexError",
     "WaitTimeoutError",
     "class_names",
+    "import_from",
     "revive",
 ]
 
@@ -86,6 +90,12 @@ class WaitTimeoutError(TimelyError, TimeoutError):
     """The awaited event did not happen within the caller's timeout. The message says how far it has come."""
 
 
+def import_from(module: str, errors: Iterable[type[BaseException]]) -> None:
+    """Let tracebacks, `repr` and pickle call these errors by the module that users import them from."""
+    for error in errors:
+        error.__module__ = module
+
+
 def class_names(error: TimelyError) -> list[str]:
     """Return the names of the classes of `error` up to the root, most special first; the wire form of its
     class.
@@ -111,3 +121,6 @@ def _is_ours(class_: type[TimelyError]) -> bool:
 
 def _tree(root: type[TimelyError]) -> list[type[TimelyError]]:
     return [root, *(below for child in root.__subclasses__() for below in _tree(child))]
+
+
+import_from("timely", [globals()[name] for name in __all__ if name.endswith("Error")])

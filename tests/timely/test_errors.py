@@ -9,7 +9,9 @@ import pytest
 import timely.errors
 from timely.errors import MisuseError, TimelyError, VertexError, class_names, revive
 
-CLASSES = [found for _, found in inspect.getmembers(timely.errors, inspect.isclass)]
+CLASSES = [
+    found for _, found in inspect.getmembers(timely.errors, inspect.isclass) if issubclass(found, TimelyError)
+]
 
 
 @pytest.mark.parametrize("made", CLASSES)

@@ -26,6 +26,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from timely.spark.epochs import DiffError
+    from timely.spark.errors import (
+        ClusterLostError,
+        InputFormatError,
+        OutputError,
+        ScheduleError,
+        SparkLostError,
+        SparkStartError,
+    )
     from timely.spark.jobs.micro_batches import micro_batches
     from timely.spark.jobs.outputs import Epoch, to_callback, to_parquet, to_table
     from timely.spark.jobs.run import run
@@ -33,7 +42,14 @@ if TYPE_CHECKING:
     from timely.spark.scheduled.starting import cluster
 
 __all__ = [
+    "ClusterLostError",
+    "DiffError",
     "Epoch",
+    "InputFormatError",
+    "OutputError",
+    "ScheduleError",
+    "SparkLostError",
+    "SparkStartError",
     "cluster",
     "growing",
     "micro_batches",
@@ -53,7 +69,14 @@ if _missing:
     )
 
 _OFFERED = {
+    "ClusterLostError": "errors",
+    "DiffError": "epochs",
     "Epoch": "jobs.outputs",
+    "InputFormatError": "errors",
+    "OutputError": "errors",
+    "ScheduleError": "errors",
+    "SparkLostError": "errors",
+    "SparkStartError": "errors",
     "cluster": "scheduled.starting",
     "growing": "jobs.spans",
     "micro_batches": "jobs.micro_batches",
@@ -71,3 +94,7 @@ def __getattr__(name: str) -> object:
     if name not in _OFFERED:
         raise AttributeError(f"timely.spark has no {name!r}: there are {', '.join(__all__)}")
     return getattr(import_module(f"timely.spark.{_OFFERED[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

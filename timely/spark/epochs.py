@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from timely.errors import import_from
 from timely.spark.errors import InputFormatError
 from timely.spark.frames import quoted
 from timely.spark.lost import java_watched
@@ -60,6 +61,9 @@ class DiffError(InputFormatError):
     """The diff of a row is null or 0. A class of its own, so that a caller that makes diffs of something else
     can raise a more precise error.
     """
+
+
+import_from("timely.spark", [DiffError])
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ MisuseError
 PeerError                 an executor could not reach a worker, or lost it
 ├─ ClusterLostError       a task that hosted a worker is lost, and the cluster with it
 └─ SparkLostError         the Java process of Spark ended
+
+Users import all of them from `timely.spark`, and tracebacks show that name: `timely.spark.OutputError`.
 """
 
 from __future__ import annotations
 
-from progress.errors import MisuseError, PeerError
+from timely.errors import MisuseError, PeerError, import_from
 
 __all__ = [
     "ClusterLostError",
@@ -54,6 +56,12 @@ class ClusterLostError(PeerError):
 
     The message says which, and by what; `restart` of the cluster starts another.
     """
+
+
+import_from(
+    "timely.spark",
+    [ClusterLostError, InputFormatError, OutputError, ScheduleError, SparkLostError, SparkStartError],
+)
 
 
 def first_line(error: BaseException) -> str:
