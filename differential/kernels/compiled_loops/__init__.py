@@ -1,1 +1,1 @@
-"""A loop that runs compiled: iteration after iteration in one call, over the traces of its operators."""
+"""Loops that run compiled: iteration after iteration in one call, over the traces of their operators."""

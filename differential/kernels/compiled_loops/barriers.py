@@ -1,4 +1,6 @@
-"""A barrier opens: what waits there for one iteration is complete, in all closed epochs, and is answered."""
+"""Opening a barrier: rows that wait there for one iteration are complete, in all closed epochs, and are
+answered.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 @small_kernel
 def least_at(steps: Int64s, step: int, slots: Int64s) -> int:
-    """The least counters that wait at a barrier; FAR: none."""
+    """Return the least counters that wait at a barrier; FAR if nothing waits."""
     least = min(slots[steps[step, P_SLOT], S_NEXT], steps[step, P_NEXT])
     pending = steps[step, P_PENDING]
     return least if pending < 0 else min(least, slots[pending, S_NEXT])
@@ -64,8 +66,9 @@ def least_at(steps: Int64s, step: int, slots: Int64s) -> int:
 
 @small_kernel
 def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int, fields: Int64s) -> bool:
-    """Whether a barrier opens before another: by the outermost loop's counter, then by the place there, and
-    so on inwards.
+    """Return True if a barrier opens before another.
+
+    The order is by the outermost loop's counter, then by the position in that loop, and so on inwards.
 
     time, other_time   time words, whose epochs are left out
     fields             int64[2, levels]: lowest bit and mask of each counter in a word, the epoch's first
@@ -76,10 +79,10 @@ def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int
         others = (other_time >> fields[0, level]) & fields[1, level]
         if mine != others:
             return mine < others
-        place, others_place = steps[step, P_PLACES + level - 1], steps[other, P_PLACES + level - 1]
-        if place != others_place:
-            return place < others_place
-        # In one place both are in one loop, or are one barrier.
+        position, others_position = steps[step, P_PLACES + level - 1], steps[other, P_PLACES + level - 1]
+        if position != others_position:
+            return position < others_position
+        # At one position both are in one inner loop, or are one barrier.
         level += 1
         if level > steps[step, P_LEVELS] or level > steps[other, P_LEVELS]:
             return False
@@ -87,7 +90,9 @@ def comes_first(steps: Int64s, step: int, time: int, other: int, other_time: int
 
 @kernel
 def next_barrier(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) -> int:
-    """The barrier that opens next, and its counters in `state`; -1: nothing is left in closed epochs."""
+    """Return the barrier that opens next, and write its counters to `state`; -1: closed epochs have no rows
+    left.
+    """
     chosen, now = np.int64(-1), np.int64(FAR)
     for step in range(steps.shape[0]):
         if steps[step, P_KIND] < K_BARRIER:
@@ -103,27 +108,31 @@ def next_barrier(steps: Int64s, slots: Int64s, fields: Int64s, state: Int64s) ->
 
 @kernel
 def frontier_behind(levels: int, fields: Int64s, state: Int64s) -> Int64s:
-    """What may still come at a barrier in so many loops once it has opened for the counters in `state`: in
-    the first epoch that is not done one step on in some counter, outer ones as they are; what is not closed.
+    """Return the frontier at a barrier in `levels` loops once it has opened for the counters in `state`.
 
-    If words have no room for what is not closed, the bound is the last of them, and stands for that: without
-    it histories would be summed up as if all that comes had counters as late as these.
+    Times that can still come are those of the first unfinished epoch that are one step on in some counter,
+    with the outer counters as they are, and all times of epochs that are not closed.
+
+    If words have no room for unclosed epochs, the bound is the last word, and stands for these: without it
+    histories would be summed up as if all coming rows had counters as late as these.
     """
     now, start, bound = state[X_NOW], state[X_FROM], state[X_BOUND]
-    found = np.empty(levels + 1, np.int64)
+    frontier = np.empty(levels + 1, np.int64)
     count = np.int64(0)
     for level in range(levels, 0, -1):
         shift, mask = fields[0, level], fields[1, level]
         if (now >> shift) & mask < mask:
-            found[count] = start + (((now >> shift) + 1) << shift)
+            frontier[count] = start + (((now >> shift) + 1) << shift)
             count += 1
-    found[count] = bound
-    return found[: count + 1].copy()
+    frontier[count] = bound
+    return frontier[: count + 1].copy()
 
 
 @kernel
 def find_next(steps: Int64s, slots: Int64s, state: Int64s) -> None:
-    """Epochs have been closed, up to the bound in `state`: which counters wait first at each barrier."""
+    """Find the counters that wait first at each barrier, after epochs have been closed up to the bound in
+    `state`.
+    """
     for step in range(steps.shape[0]):
         if steps[step, P_KIND] < K_BARRIER:
             continue
@@ -135,7 +144,7 @@ def find_next(steps: Int64s, slots: Int64s, state: Int64s) -> None:
 
 @kernel
 def find_next_in(these: Int64s, slots: Int64s, state: Int64s) -> None:
-    """The same for rows that wait in these slots for barriers of other workers."""
+    """Find the counters that wait first in these slots, whose rows are for barriers of other workers."""
     for number in range(these.shape[0]):
         slot = these[number]
         slots[slot, S_NEXT] = next_of(slots, slot, slots[slot, S_COLUMNS] - 2, state)
@@ -143,7 +152,7 @@ def find_next_in(these: Int64s, slots: Int64s, state: Int64s) -> None:
 
 @kernel
 def put_pending(slots: Int64s, slot: int, pended: Int64s, state: Int64s) -> None:
-    """Take out the pending times of which it is the turn, put in others. Requires: there is room."""
+    """Remove the pending times that are due, and add others. Requires: there is room."""
     columns = slots[slot, S_COLUMNS]
     drop_rows_at(slots, slot, columns - 1, state)
     if pended.shape[1] == 0:
@@ -169,12 +178,12 @@ def put_pending(slots: Int64s, slot: int, pended: Int64s, state: Int64s) -> None
 def answers_of(
     step: int, steps: Int64s, ready: Int64s, pending: Int64s, traces: Int64s, frontier: Int64s
 ) -> tuple[Int64s, Int64s]:
-    """What a reduce says about rows and pending times that are complete: corrections, what stays pending."""
+    """Return a reduce's corrections for complete rows and pending times, and the times that stay pending."""
     shape = table_at(steps[step, P_SHAPE], 1, steps[step, P_SHAPE_WORDS])[0]
     lines = lines_of(traces, steps[step, P_TRACE], np.int64(0))
     if steps[step, P_KIND] == K_LEAST:
-        said = lines_of(traces, steps[step, P_ANSWERS], np.int64(0))
-        return reduce_least(ready, pending, lines, said, frontier, shape)
+        answers = lines_of(traces, steps[step, P_ANSWERS], np.int64(0))
+        return reduce_least(ready, pending, lines, answers, frontier, shape)
     parts = table_at(steps[step, P_PARTS], steps[step, P_PARTS_LINES], steps[step, P_PARTS_COLUMNS])
     return reduce_few(ready, pending, lines, frontier, shape, parts)
 
@@ -183,7 +192,10 @@ def answers_of(
 def keep_all(
     step: int, steps: Int64s, ready: Int64s, corrections: Int64s, traces: Int64s, state: Int64s
 ) -> int:
-    """Rows into their trace, answers into theirs, as far as a barrier keeps them: 0, or why not."""
+    """Put rows into their trace, and answers into theirs, as far as a barrier stores them.
+
+    Return 0, or a reason of `layout.py`.
+    """
     keeps = steps[step, P_KEEPS]
     puts_rows = keeps & KEEPS_ROWS != 0 and ready.shape[1] > 0
     puts_answers = keeps & KEEPS_ANSWERS != 0 and corrections.shape[1] > 0
@@ -209,7 +221,7 @@ def open_barrier(
     state: Int64s,
     round_counts: Int64s,
 ) -> int:
-    """Answer what waits at a barrier for the counters in `state`: 0, or why not."""
+    """Answer what waits at a barrier for the counters in `state`; return 0, or a reason of `layout.py`."""
     slot, pending = steps[step, P_SLOT], steps[step, P_PENDING]
     if steps[step, P_KIND] == K_BARRIER or steps[step, P_NEXT] <= state[X_NOW]:
         return TOO_MUCH
@@ -233,7 +245,7 @@ def open_barrier(
     if why != 0:
         return why
     if steps[step, P_KIND] != K_SUM:
-        # What cannot be undone comes last: first whether there is room, then all of it.
+        # Changes that cannot be undone come last: first check that there is room, then make all of them.
         if slots[pending, S_ROWS] + pended.shape[1] > slots[pending, S_ROOM]:
             state[X_SLOT] = pending
             state[X_ROWS] = slots[pending, S_ROWS] + pended.shape[1]

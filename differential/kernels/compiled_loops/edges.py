@@ -1,4 +1,4 @@
-"""From what a step makes to the slots where others find it: what a connector does, row by row."""
+"""Edges: they bring the rows that a step makes to the slots of later steps, as connectors do, row by row."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NOT_EQUAL, AT_LEAST, GREATER = 3, 4, 5
 
 @small_kernel
 def passes(words: Int64s, row: int, tests: Int64s) -> bool:
-    """Whether a row passes all tests; see `layout.py`."""
+    """Return True if a row passes all tests; see `layout.py`."""
     for test in range(tests.shape[0]):
         left = words[tests[test, 1], row]
         right = tests[test, 3] if tests[test, 2] < 0 else words[tests[test, 2], row]
@@ -77,7 +77,7 @@ def passes(words: Int64s, row: int, tests: Int64s) -> bool:
 
 @small_kernel
 def count_passing(words: Int64s, number: int, edges: Int64s) -> int:
-    """How many rows an edge lets through."""
+    """Return how many rows an edge lets through."""
     tests = table_at(edges[number, E_TESTS], edges[number, E_TESTS_COUNT], 4)
     count = 0
     for row in range(words.shape[1]):
@@ -88,7 +88,7 @@ def count_passing(words: Int64s, number: int, edges: Int64s) -> int:
 
 @small_kernel
 def put_row(words: Int64s, row: int, edge: Int64s, number: int, target: Int64s, at: int) -> None:
-    """Write one row as it comes out of an edge; its time is written by whoever calls."""
+    """Write one row as it comes out of an edge; the caller writes its time."""
     columns = words.shape[0]
     count = edge[number, E_WORDS]
     if edge[number, E_PROJECTION] == 0:
@@ -115,8 +115,9 @@ def put_row(words: Int64s, row: int, edge: Int64s, number: int, target: Int64s, 
 
 @kernel
 def carry_rows(words: Int64s, number: int, edges: Int64s, target: Int64s, start: int) -> int:
-    """Write the rows that an edge lets through, as they arrive, from column `start` on: the column behind the
-    last one; -1: one is of an iteration that is left to Python.
+    """Write the rows that an edge lets through, as they arrive, from column `start` on.
+
+    Return the column behind the last one; -1 if a row is of an iteration that is left to Python.
     """
     columns, rows = words.shape
     tests = table_at(edges[number, E_TESTS], edges[number, E_TESTS_COUNT], 4)
@@ -137,7 +138,7 @@ def carry_rows(words: Int64s, number: int, edges: Int64s, target: Int64s, start:
 
 @small_kernel
 def note_rows(slots: Int64s, slot: int, target: Int64s, start: int, stop: int, state: Int64s) -> int:
-    """Rows have been written to columns start … stop - 1 of a slot: the least of their times."""
+    """Update a slot after writing rows to its columns start … stop - 1; return the least of their times."""
     bound, counters = state[X_BOUND], state[X_COUNTERS]
     least, following = np.int64(FAR), np.int64(FAR)
     times = target.shape[0] - 2
@@ -154,7 +155,7 @@ def note_rows(slots: Int64s, slot: int, target: Int64s, start: int, stop: int, s
 
 @kernel
 def divide(words: Int64s, number: int, edges: Int64s, slots: Int64s, state: Int64s) -> int:
-    """Put rows as they arrive by an edge into the slots of the workers that they belong to: 0, or why not."""
+    """Put rows as they arrive by an edge into the slots of their workers; return 0, or a reason."""
     columns, rows = words.shape
     owners = table_at(edges[number, E_OWNERS], 1, edges[number, E_BUCKETS])
     workers = edges[number, E_WORKERS]
@@ -192,8 +193,9 @@ def divide(words: Int64s, number: int, edges: Int64s, slots: Int64s, state: Int6
 def pass_on(
     words: Int64s, first: int, last: int, edges: Int64s, slots: Int64s, state: Int64s, round_counts: Int64s
 ) -> int:
-    """Put rows into the slots of the edges first … last - 1: 0, or why not. Of what was put in then, `slots`
-    and `state` have to be told.
+    """Put rows into the slots of the edges first … last - 1; return 0, or a reason.
+
+    After a reason the caller has to undo in `slots` and `state` what was put in before.
     """
     rows = words.shape[1]
     for number in range(first, last):
@@ -212,13 +214,14 @@ def pass_on(
         else:
             start = slots[slot, S_ROWS]
             if start + rows > slots[slot, S_ROOM]:
-                # Where few pass, as by an edge for rows that fail, their slot stays as small as they are.
-                wanted = start + rows
+                # For an edge that lets few rows through, such as one for rows that fail, the slot stays
+                # small.
+                needed = start + rows
                 if edges[number, E_TESTS_COUNT] > 0:
-                    wanted = start + count_passing(words, number, edges)
-                if wanted > slots[slot, S_ROOM]:
+                    needed = start + count_passing(words, number, edges)
+                if needed > slots[slot, S_ROOM]:
                     state[X_SLOT] = slot
-                    state[X_ROWS] = wanted
+                    state[X_ROWS] = needed
                     return NO_ROOM
             target = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
             stop = carry_rows(words, number, edges, target, start)
@@ -234,7 +237,7 @@ def pass_on(
 
 @kernel
 def count_round(round_counts: Int64s, state: Int64s, number: int, time: int, rows: int) -> None:
-    """Note how many rows have gone round. Requires: there is room, which `run_loop` sees to."""
+    """Note how many rows have gone round. Requires: there is room, which `run_loop` ensures."""
     at = state[X_COUNTED]
     round_counts[0, at] = number
     round_counts[1, at] = time
@@ -246,7 +249,7 @@ def count_round(round_counts: Int64s, state: Int64s, number: int, time: int, row
 def shifted_by(
     words: Int64s, edges: Int64s, number: int, state: Int64s, round_counts: Int64s
 ) -> tuple[Int64s, int]:
-    """Rows at the times at which an edge brings them to who looks: (rows, 0), or why not."""
+    """Return (rows at the times at which an edge brings them to a lookup, 0), or a reason instead of 0."""
     columns, rows = words.shape
     keep, add = edges[number, E_KEEP], edges[number, E_ADD]
     shift, mask, final = edges[number, E_SHIFT], edges[number, E_MASK], edges[number, E_LAST]

@@ -1,4 +1,4 @@
-"""Rows that come in are matched with what is known of the other side, and become known themselves."""
+"""Joins in compiled loops: match arriving rows with the other side's trace, and put them into their own."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from progress.compiled.kernel import Int64s, kernel, large_kernel
 
 @kernel
 def has_room(traces: Int64s, trace: int, rows: int, state: Int64s) -> bool:
-    """Whether the head of a trace takes so many rows more; if not, `state` says so."""
+    """Return True if the head of a trace has room for `rows` more rows; if not, note that in `state`."""
     if trace < 0:
         return True
     table = table_at(traces[trace, T_TABLE], traces[trace, T_LINES], traces[trace, T_WIDTH])
@@ -74,7 +74,7 @@ def put_into(traces: Int64s, trace: int, words: Int64s) -> None:
 
 @kernel
 def lines_of(traces: Int64s, trace: int, delay: int) -> Int64s:
-    """The run table of a trace; a copy with later times, if there is a delay."""
+    """Return the run table of a trace; a copy with later times, if there is a delay."""
     table = table_at(traces[trace, T_TABLE], traces[trace, T_LINES], traces[trace, T_WIDTH])
     if delay == 0:
         return table
@@ -99,7 +99,7 @@ def look_up(
     state: Int64s,
     round_counts: Int64s,
 ) -> int:
-    """Match rows with one trace and pass the pairs on: 0, or why not."""
+    """Match rows with one trace and pass the pairs on; return 0, or a reason."""
     via = matches[number, M_VIA]
     if via >= 0:
         delta, why = shifted_by(delta, edges, via, state, round_counts)
@@ -127,7 +127,7 @@ def take_in(
     state: Int64s,
     round_counts: Int64s,
 ) -> int:
-    """The rows in the slot of a join's port, or of an arrangement, are matched and kept: 0, or why not."""
+    """Match and store the rows in the slot of a join's port, or of an arrangement; return 0, or a reason."""
     slot, trace = steps[step, P_SLOT], steps[step, P_TRACE]
     rows = slots[slot, S_ROWS]
     if rows > ROWS_MAX:

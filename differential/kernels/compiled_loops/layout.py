@@ -1,13 +1,14 @@
-"""How does one kernel know any loop? By tables of integers, one line for each thing in it.
+"""The tables of integers by which one kernel runs any loop, with one line for each thing in it.
 
-    slots     rows that wait at some place: what a step is to take up, in the order in which it came steps
-    what is done with the rows of a slot: a join of one port, an arrangement and its readers, a barrier
-    matches   for a step, where its rows look for partners, and what becomes of the pairs edges     how the
-    rows that a step makes come to the next slot: a connector as a table traces    the run tables and heads
-    that steps look rows up in, and put them into
+    slots     rows that wait for a step, in the order of their arrival
+    steps     what happens to the rows of a slot: a join of one port, an arrangement and its readers,
+              a barrier
+    matches   for a step, where its rows are looked up, and where the pairs go
+    edges     how the rows that a step makes come to the next slot: a connector as a table
+    traces    the run tables and heads in which steps look rows up, and into which they put them
 
 A *barrier* is a step that waits for its times to be complete: a reduce, a consolidation. All other steps pass
-rows on as soon as they have them. Every cycle has a barrier on it.
+rows on at once. Every cycle has a barrier on it.
 
 A table of words that a line names by its address is int64[lines, columns], C-contiguous, and belongs to the
 loop that made the line.
@@ -18,7 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 FAR: Final = (1 << 63) - 1
-"""In place of the least time of no rows."""
+"""Stands for the least time where there are no rows."""
 
 # slots
 S_AT: Final = 0
@@ -27,9 +28,9 @@ S_COLUMNS: Final = 1
 S_ROOM: Final = 2
 S_ROWS: Final = 3
 S_LEAST: Final = 4
-"""The least of the time words of its rows, FAR without any. Kept where rows wait between calls."""
+"""The least of the time words of its rows, FAR without any. Up to date where rows wait between calls."""
 S_NEXT: Final = 5
-"""The least counters of its rows of epochs that are closed, FAR without any. Kept for slots of barriers."""
+"""The least counters of its rows of closed epochs, FAR without any. Up to date for slots of barriers."""
 S_COMPONENTS: Final = 6
 """Number of components. If not 0, the last value word of each row is a component index below it."""
 SLOT: Final = 7
@@ -38,31 +39,31 @@ SLOT: Final = 7
 P_KIND: Final = 0
 P_SLOT: Final = 1
 P_EDGE: Final = 2
-"""The edges of what it makes are those from here …"""
+"""The first of the edges of its results …"""
 P_EDGES: Final = 3
-"""… up to here, without this one."""
+"""… and the one behind the last."""
 P_MATCH: Final = 4
 P_MATCHES: Final = 5
 P_TRACE: Final = 6
-"""Into which its rows are put, or, of a barrier, which has what came before; -1: none."""
+"""The trace into which its rows are put, or, of a barrier, the trace of earlier rows; -1: none."""
 P_ANSWERS: Final = 7
-"""Of a barrier: the trace with what it has said; -1: none."""
+"""Of a barrier: the trace of its earlier answers; -1: none."""
 P_KEEPS: Final = 8
-"""Of a barrier: bit 0: rows are put into its trace; bit 1: answers are put into theirs."""
+"""Of a barrier: bit 0: it puts rows into its trace; bit 1: it puts answers into theirs."""
 P_PENDING: Final = 9
 """Of a barrier: the slot of its pending times; -1: it has none."""
 P_SHAPE: Final = 10
-"""Of a barrier: address and length of what its kernel takes as `shape`, then address, lines and columns of
-what it takes as the aggregates.
+"""Of a barrier: address and length of the argument `shape` of its kernel, then address, lines and columns of
+the aggregates.
 """
 P_SHAPE_WORDS: Final = 11
 P_PARTS: Final = 12
 P_PARTS_LINES: Final = 13
 P_PARTS_COLUMNS: Final = 14
 P_NEXT: Final = 15
-"""The least counters in closed epochs of what is kept for a barrier outside of slots; FAR: nothing is."""
+"""Least counters in closed epochs of the rows that wait for a barrier outside of slots; FAR: none wait."""
 P_LEVELS: Final = 16
-"""How many loops a barrier is in, and where in each: its place, or that of the inner loop that it is in."""
+"""Number of loops around a barrier, then its position in each, or that of the inner loop around it."""
 P_PLACES: Final = 17
 STEP: Final = P_PLACES + 8
 
@@ -71,13 +72,13 @@ K_OTHER: Final = 0
 K_JOIN: Final = 1
 K_ARRANGE: Final = 2
 K_BARRIER: Final = 4
-"""A barrier that is left to Python; what is larger is a barrier, too."""
+"""A barrier that is left to Python; larger kinds are barriers, too."""
 K_SUM: Final = 5
-"""Rows of one time, summed."""
+"""Rows of one time, summed up."""
 K_LEAST: Final = 6
 """The least or greatest value of a group."""
 K_TOTALS: Final = 7
-"""What follows from sums over a group: numbers of rows, distinct rows."""
+"""Aggregates from sums over a group: numbers of rows, distinct rows."""
 
 KEEPS_ROWS: Final = 1
 KEEPS_ANSWERS: Final = 2
@@ -85,7 +86,7 @@ KEEPS_ANSWERS: Final = 2
 # matches
 M_TRACE: Final = 0
 M_DELAY: Final = 1
-"""By how much times of the trace are later for who looks."""
+"""By how much times of the trace are later for the lookup."""
 M_KW: Final = 2
 M_PROJECTION: Final = 3
 M_WORDS: Final = 4
@@ -105,26 +106,27 @@ E_PROJECTION: Final = 3
 E_WORDS: Final = 4
 E_SIGN: Final = 5
 E_TESTS: Final = 6
-"""Address of int64[tests, 4], all of which must hold: comparison, word, other word or -1, constant."""
+"""Address of int64[tests, 4]: comparison, word, other word or -1, constant. A row must pass all of them."""
 E_TESTS_COUNT: Final = 7
 E_SHIFT: Final = 8
 E_MASK: Final = 9
 E_LAST: Final = 10
-"""The last iteration that is left to kernels, of the counter that shift and mask say; FAR: any."""
+"""The last iteration for kernels, by the counter that shift and mask select; FAR: all iterations."""
 E_IS_ROUND: Final = 11
-"""Whether the rows that it carries are counted by time: it goes round."""
+"""1 if it goes round: the rows that it carries are counted by time."""
 E_ROWS: Final = 12
-"""Rows that it has carried."""
+"""Number of rows that it has carried."""
 E_ROUTE: Final = 13
-"""0: rows stay with this worker. 1: a row goes to the worker that has the bucket of its key. 2: … the bucket
-that a word of it says."""
+"""0: rows stay with this worker. 1: a row goes to the worker of the bucket of its key. 2: … of the bucket in
+one of its words.
+"""
 E_ROUTED_BY: Final = 14
-"""How many words the key has, or which word says the bucket."""
+"""Number of words of the key, or the word that has the bucket."""
 E_OWNERS: Final = 15
 """Address of int64[1, buckets]: the worker of each bucket."""
 E_BUCKETS: Final = 16
 E_OUTS: Final = 17
-"""Address of int64[1, workers]: the slot for rows of each worker; the edge's own slot for this one."""
+"""Address of int64[1, workers]: the slot for rows of each worker; for this worker the edge's own slot."""
 E_WORKERS: Final = 18
 EDGE: Final = 19
 
@@ -143,48 +145,48 @@ T_HEAD: Final = 3
 T_COLUMNS: Final = 4
 T_ROOM: Final = 5
 T_INSERTED: Final = 6
-"""Rows put in since somebody looked."""
+"""Rows put in since Python last read this."""
 T_INSERTS: Final = 7
 T_GUARDS: Final = 8
 TRACE: Final = 9
 
 # state
 X_STEP: Final = 0
-"""At which step the call has ended, if not by itself."""
+"""The step at which the call ended, if not by itself."""
 X_SLOT: Final = 1
-"""Which slot, or trace, has no room."""
+"""The slot, or trace, that has no room …"""
 X_ROWS: Final = 2
-"""For how many rows."""
+"""… and the number of rows that it would need room for."""
 X_NOW: Final = 3
 """The counters for which the last barrier was opened: a time word without its epoch."""
 X_FROM: Final = 4
-"""All is done before the epoch of this time …"""
+"""Everything before the epoch of this time is done …"""
 X_BOUND: Final = 5
 """… and the epochs before this one are closed."""
 X_TURNS: Final = 6
 """Barriers that may be opened before the call ends."""
 X_COUNTED: Final = 7
-"""Number of round counts that are noted."""
+"""Number of entries in the table of round counts."""
 X_COUNTS_MAX: Final = 8
-"""The most round counts that one step may note."""
+"""The most round counts that one step may add."""
 X_COUNTERS: Final = 9
 """The bits of a time word that are not its epoch's."""
 STATE: Final = 10
 
 COUNTS_ROOM: Final = 1024
 
-# why a call has ended
+# reasons why a call has ended
 DONE: Final = 0
 NO_TURNS: Final = 1
 NO_ROOM: Final = 2
-"""In a slot."""
+"""A slot is full."""
 HEAD_IS_FULL: Final = 3
-"""Of a trace."""
+"""The head of a trace is full."""
 TOO_MUCH: Final = 4
-"""For a kernel, nothing for kernels, or close to the last iteration: the step is Python's."""
+"""Too many rows for a kernel, a step without one, or close to the last iteration: Python does the step."""
 COUNTS_ARE_FULL: Final = 5
 
 ROWS_MAX: Final = 512
-"""Rows that a step takes up here; with more, what a call costs does not matter."""
+"""Most rows that a step takes here; with more, the cost of a call in Python does not matter."""
 
 PAIRS_MAX: Final = 1 << 16

@@ -1,9 +1,9 @@
-"""Records in memory that two processes share: how does a kernel read and write them?
+"""Reading and writing records in memory that two processes share, in kernels.
 
-As `timely/wire/transport/ring.py` does, which says what is where and why it is right. A line of a table says
-how far a worker has read and written the rings of each other one. Nothing is believed of what is there: a
-record is copied as a whole, then looked at, and taken only if it is what is expected; all else is left for
-`ring.py`, which finds the same record, and says what is wrong with it.
+It does the same as `timely/wire/transport/ring.py`, which describes the memory and proves it right. A line of
+a table says how far a worker has read and written its rings with one other worker. The kernel trusts nothing
+in the memory: it copies a record as a whole, then checks it, and takes it only if it is as expected;
+everything else is left for `ring.py`, which reads the same record, and reports its fault.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ from timely.wire.transport.ring import (
 )
 
 RECORD_WORDS: Final = 3
-"""Before the sizes of its frames: its bytes, its number, how many frames."""
+"""Words in front of the sizes of a record's frames: its bytes, its number, the number of frames."""
 
 NOTHING: Final = 0
 ANOTHER: Final = -1
-"""In place of the bytes of a record: none is there, or one that is left to others."""
+"""Instead of the bytes of a record: there is none, or one that is left to `ring.py`."""
 
 
 @small_kernel
 def padded(size: int) -> int:
-    """Bytes that a frame takes in a record."""
+    """Return the bytes that a frame takes in a record."""
     return (size + 7) & -8
 
 
 @kernel
 def next_record(lines: Int64s, line: int, records: Int64s) -> int:
-    """Copy the record whose turn it is to records[line]: the bytes to be read with it, `NOTHING` or
-    `ANOTHER`. It is not read by that: see `take_record`.
+    """Copy the next record to records[line]; return the bytes to be read with it, `NOTHING` or `ANOTHER`.
+
+    That does not mark it as read: see `take_record`.
     """
     words, size, read = lines[line, L_IN], lines[line, L_IN_SIZE], lines[line, L_READ]
     written = load_acquire(words + 8 * TAIL) - read
@@ -79,7 +80,7 @@ def next_record(lines: Int64s, line: int, records: Int64s) -> int:
 
 @small_kernel
 def take_record(lines: Int64s, line: int, count: int) -> None:
-    """The record of so many bytes has been read: its memory is free."""
+    """Mark a record of `count` bytes as read: its memory is free."""
     lines[line, L_READ] += count
     lines[line, L_TAKEN] += 1
     store_release(lines[line, L_IN] + 8 * HEAD, lines[line, L_READ])
@@ -87,7 +88,7 @@ def take_record(lines: Int64s, line: int, count: int) -> None:
 
 @small_kernel
 def start_of(lines: Int64s, line: int, length: int) -> int:
-    """Where a record of so many bytes would begin, as bytes that have been written; -1: there is no room."""
+    """Return where a record of `length` bytes would begin, in bytes written so far; -1: there is no room."""
     size, written = lines[line, L_OUT_SIZE], lines[line, L_WRITTEN]
     if length > size // RECORD_PARTS:
         return -1
@@ -102,7 +103,7 @@ def start_of(lines: Int64s, line: int, length: int) -> int:
 
 @small_kernel
 def begin_record(lines: Int64s, line: int, start: int, length: int, frames: int) -> int:
-    """Write what a record begins with; returns the address of what comes behind: sizes, then frames."""
+    """Write the beginning of a record; return the address behind it, where sizes, then frames follow."""
     words, size, written = lines[line, L_OUT], lines[line, L_OUT_SIZE], lines[line, L_WRITTEN]
     if start != written:
         store(words, 8, DATA + (written & (size - 1)) // 8, written - start)
@@ -115,7 +116,7 @@ def begin_record(lines: Int64s, line: int, start: int, length: int, frames: int)
 
 @small_kernel
 def end_record(lines: Int64s, line: int, end: int) -> None:
-    """It is there, up to so many bytes."""
+    """Publish a record that ends at `end`, in bytes written so far."""
     lines[line, L_WRITTEN] = end
     lines[line, L_SENT] += 1
     store_release(lines[line, L_OUT] + 8 * TAIL, end)
@@ -123,11 +124,11 @@ def end_record(lines: Int64s, line: int, end: int) -> None:
 
 @kernel
 def any_sleeps(lines: Int64s) -> bool:
-    """Whether any who reads what was written has to be woken for it."""
+    """Return True if a reader of the written records has to be woken, and mark its line."""
     fence()
-    found = False
+    must_wake = False
     for line in range(lines.shape[0]):
         if load_acquire(lines[line, L_OUT] + 8 * ASLEEP) != 0:
             lines[line, L_SLEEPS] = 1
-            found = True
-    return found
+            must_wake = True
+    return must_wake

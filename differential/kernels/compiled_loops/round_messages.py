@@ -1,9 +1,9 @@
-"""Round messages as records: what `differential/compiled_loops/round_messages.py` puts into frames and takes
-out of them.
+"""Round messages as records, with the same content as in `differential/compiled_loops/round_messages.py`.
 
-A record with a message that a kernel takes up has three frames: the header of a data message, which is the
-same for all of a call but for its time word; the header of a round message; rows. A record with symbols has a
-fourth, and is Python's; so is one with packed rows, whose header gives their columns as a number below zero.
+A record with a message for kernels has three frames: the header of a data message, which is the same for all
+of a call except for its time word; the header of a round message; rows. A record with symbols has a fourth
+frame, and is left to Python; so is one with packed rows, whose header has the number of their columns as a
+negative number.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ from progress.compiled.kernel import Int64s, kernel, small_kernel
 FRAMES: Final = 3
 HEADER_BYTES: Final = 30
 """Of a data message: magic, version, kind and dataflow in the first 8, connector, time word, batch kind,
-anchor."""
+anchor.
+"""
 _CONNECTOR: Final = 8
 _WORD: Final = 12
 _KIND: Final = 20
@@ -61,21 +62,21 @@ _ANCHOR: Final = 22
 _SIZES: Final = 8 * RECORD_WORDS
 _HEADER: Final = _SIZES + 8 * FRAMES
 _MESSAGE: Final = _HEADER + 32
-"""Where the header of a round message begins, in bytes of its record."""
+"""Start of the header of a round message, in bytes of its record."""
 
 VOTE_BYTES: Final = 58
-"""Size of a vote in that header, in front of the parts: 7 words, two flags."""
+"""Size of a vote in that header, before the parts: 7 words, two flags."""
 _PASSES: Final = 56
 _IS_EMPTY: Final = 57
 PART_BYTES: Final = 24
-"""Slot, columns and rows."""
+"""Size of a part: slot, columns and rows."""
 ROWS_MAX: Final = 1 << 20
-"""More rows are in no record."""
+"""Most rows of a part."""
 
 
 @small_kernel
 def is_message(record: int, header: Int64s) -> bool:
-    """Whether the data message at an address has a header like `header`, at whichever time."""
+    """Return True if the data message at an address has a header like `header`, at whichever time."""
     start = np.int64(header.ctypes.data)
     return (
         load(record, 8, 0, 2) == FRAMES
@@ -90,7 +91,7 @@ def is_message(record: int, header: Int64s) -> bool:
 
 @kernel
 def read_vote(record: int, length: int, vote: Int64s) -> bool:
-    """Read the vote in a record of so many bytes, in the order of `R_VOTE`; False: it is malformed."""
+    """Read the vote in a record of `length` bytes, in the order of `R_VOTE`; return False if malformed."""
     size, rows = load(record + _SIZES, 8, 0, 1), load(record + _SIZES, 8, 0, 2)
     if size < VOTE_BYTES or rows < 0 or size > length or rows > length:
         return False
@@ -109,7 +110,7 @@ def read_vote(record: int, length: int, vote: Int64s) -> bool:
 
 @kernel
 def is_next(vote: Int64s, round_state: Int64s, peer: int, steps: Int64s) -> bool:
-    """Whether a vote answers the last one of this worker, with its bound, and names a barrier or none."""
+    """Return True if a vote answers this worker's last one, with its bound, and names a barrier or none."""
     barrier = vote[V_BARRIER]
     return (
         vote[V_WORKER] == peer
@@ -121,23 +122,24 @@ def is_next(vote: Int64s, round_state: Int64s, peer: int, steps: Int64s) -> bool
 
 @small_kernel
 def part_word(record: int, part: int, word: int) -> int:
-    """Slot, columns or rows of a part."""
+    """Return the slot, the columns or the rows of a part."""
     return load(record + _MESSAGE + VOTE_BYTES + PART_BYTES * part, 8, 0, word)
 
 
 @kernel
 def have_room(record: int, vote: Int64s, outs: Int64s, slots: Int64s, coming: Int64s, state: Int64s) -> int:
-    """Whether the rows of a message can be put where they belong, in addition to `coming` (by slot), which
-    counts them then: 0, or why not.
+    """Return 0 if the rows of a message fit their slots, or a reason.
+
+    `coming` has the rows, by slot, of messages that are to be taken together; the rows are added to it.
     """
     size = np.int64(0)
     for part in range(vote[V_PARTS]):
         slot, columns = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(1))
         rows = part_word(record, part, np.int64(2))
-        is_known = False
+        is_target = False
         for out in range(outs.shape[0]):
-            is_known = is_known or outs[out, O_TARGET] == slot
-        if not is_known or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > ROWS_MAX:
+            is_target = is_target or outs[out, O_TARGET] == slot
+        if not is_target or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > ROWS_MAX:
             return HEARS_ELSEWHERE
         size += 8 * columns * rows
         coming[slot] += rows
@@ -152,9 +154,7 @@ def have_room(record: int, vote: Int64s, outs: Int64s, slots: Int64s, coming: In
 
 @kernel
 def are_of_components(record: int, vote: Int64s, slots: Int64s) -> bool:
-    """Whether all rows that name a component name one that there is. Requires: all else that `have_room`
-    checks.
-    """
+    """Return True if the rows' component indices are valid. Requires: all else that `have_room` checks."""
     rows_at = record + _MESSAGE + padded(load(record + _SIZES, 8, 0, 1))
     for part in range(vote[V_PARTS]):
         slot, rows = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(2))
@@ -168,7 +168,7 @@ def are_of_components(record: int, vote: Int64s, slots: Int64s) -> bool:
 
 @kernel
 def hear(record: int, vote: Int64s, slots: Int64s, state: Int64s) -> None:
-    """Put the rows of a message where they belong. Requires: `have_room`."""
+    """Put the rows of a message into their slots. Requires: `have_room`."""
     rows_at = record + _MESSAGE + padded(load(record + _SIZES, 8, 0, 1))
     for part in range(vote[V_PARTS]):
         slot, rows = part_word(record, part, np.int64(0)), part_word(record, part, np.int64(2))
@@ -184,7 +184,7 @@ def hear(record: int, vote: Int64s, slots: Int64s, state: Int64s) -> None:
 
 @kernel
 def ended_alike(record: int, vote: Int64s, round_state: Int64s, ended: Int64s) -> bool:
-    """Whether a vote says as this worker's last one that nothing is kept, and what has ended."""
+    """Return True if a vote, like this worker's last one, has no waiting rows and the same ended ports."""
     count = round_state[R_VOTE + V_ENDED]
     if vote[V_IS_EMPTY] == 0 or round_state[R_VOTE + V_IS_EMPTY] == 0 or vote[V_ENDED] != count:
         return False
@@ -197,8 +197,9 @@ def ended_alike(record: int, vote: Int64s, round_state: Int64s, ended: Int64s) -
 
 @kernel
 def sizes_for(line: int, round_state: Int64s, outs: Int64s, slots: Int64s, sizes: Int64s) -> int:
-    """How many parts and bytes of rows there are for another worker, in `sizes`; returns the bytes of the
-    record with all of it.
+    """Write the numbers of parts, of header bytes and of row bytes for another worker to `sizes`.
+
+    Return the bytes of the record with all of it.
     """
     parts, rows = np.int64(0), np.int64(0)
     for out in range(outs.shape[0]):
@@ -224,8 +225,9 @@ def write_message(
     slots: Int64s,
     sizes: Int64s,
 ) -> None:
-    """Write the vote in `R_VOTE` to another worker, with all rows for it. Requires: `sizes_for`, and that
-    there is room.
+    """Write the vote in `R_VOTE` to another worker, with all rows for it.
+
+    Requires: `sizes_for`, and that there is room.
     """
     parts, size, rows = sizes[line, 0], sizes[line, 1], sizes[line, 2]
     length = _MESSAGE + padded(size) + rows

@@ -1,18 +1,19 @@
-"""A loop that several workers run: one call votes and hears round after round, and opens barriers in between.
+"""Running a loop with several workers: one call exchanges votes round after round, and opens barriers in
+between.
 
-The same as `timely/running/stages/compiled_loop.py` does with `differential/compiled_loops/loop.py`, for
-workers that share memory, as long as nothing comes but the round messages that are expected. Three phases
-follow one another:
+It does the same as `timely/running/stages/compiled_loop.py` with `differential/compiled_loops/loop.py`, for
+workers that share memory, as long as nothing but the expected round messages comes. Three phases follow one
+another:
 
-    listens   for the message of each other worker that answers the last vote; takes up all of them or none
+    listens   for the message of each other worker that answers the last vote; takes all of them or none
     works     opens the barrier that all have chosen, or passes rows on
     votes     sends the next message to all others, or to none
 
-A span begins with the second: the call passes on what has come in, and sends the first vote.
+A span begins with the second: the call passes on the rows that have come in, and sends the first vote.
 
-Whatever is not done here ends the call in front of it, with nothing of it done: another message, a vote with
+The call ends before anything that a kernel cannot do, with nothing of it done: another message, a vote with
 another bound or with symbols, a step that is Python's, more rows than a kernel takes, no room. Python does
-it, or as much as it likes, and calls again.
+it, and more if it likes, and calls again.
 """
 
 from __future__ import annotations
@@ -86,10 +87,10 @@ from progress.compiled.kernel import Int64s, kernel
 from timely.wire.transport.ring import L_PEER
 
 T_STEPS, T_MATCHES, T_EDGES, T_TRACES, T_SLOTS, T_FIELDS, T_STATE, T_COUNTS = range(8)
-"""The tables of `run_loop`, in `tables`: of each its address, lines and columns."""
+"""The tables of `run_loop`, in `tables`: address, lines and columns of each."""
 T_OUTS, T_LINES, T_RECORDS, T_HEADER, T_ENDED = range(8, 13)
-"""What goes to others; the lines of rings; room for a record of each; the header of round
-messages; what the last vote says has ended, and what a vote would say now.
+"""Slots for other workers; lines of rings; room for one record of each; the header of round messages; the
+ended ports in the last vote, and as of now.
 """
 TABLES = 13
 
@@ -102,7 +103,7 @@ def table_of(tables: Int64s, number: int) -> Int64s:
 
 @kernel
 def await_messages(lines: Int64s, round_state: Int64s, records: Int64s, header: Int64s, ends: Int64s) -> int:
-    """Copy the next round message of each other worker to `records`; return 0, or why not."""
+    """Copy the next round message of each other worker to `records`; return 0, or a reason."""
     for line in range(lines.shape[0]):
         looks = np.int64(0)
         while True:
@@ -120,7 +121,7 @@ def await_messages(lines: Int64s, round_state: Int64s, records: Int64s, header: 
 
 @kernel
 def listen(tables: Int64s, round_state: Int64s) -> int:
-    """Take up the round messages of all others; return 0, or why not."""
+    """Take the round messages of all others; return 0, or a reason."""
     steps, slots = table_of(tables, np.int64(T_STEPS)), table_of(tables, np.int64(T_SLOTS))
     outs, lines = table_of(tables, np.int64(T_OUTS)), table_of(tables, np.int64(T_LINES))
     records, ended = table_of(tables, np.int64(T_RECORDS)), table_of(tables, np.int64(T_ENDED))
@@ -153,9 +154,9 @@ def listen(tables: Int64s, round_state: Int64s) -> int:
         hear(record, vote, slots, state)
         take_record(lines, line, ends[line])
         first, passes = min(first, vote[V_FIRST]), passes | vote[V_PASSES]
-        its, times = vote[V_BARRIER], vote[V_COUNTERS]
-        if its >= 0 and (barrier < 0 or comes_first(steps, its, times, barrier, counters, fields)):
-            barrier, counters = its, times
+        voted, times = vote[V_BARRIER], vote[V_COUNTERS]
+        if voted >= 0 and (barrier < 0 or comes_first(steps, voted, times, barrier, counters, fields)):
+            barrier, counters = voted, times
     round_state[R_FIRST_OF_ALL], round_state[R_ARE_ALIKE] = first, are_alike
     round_state[R_TURNS] -= 1
     state[X_TURNS] = 0
@@ -169,21 +170,21 @@ def listen(tables: Int64s, round_state: Int64s) -> int:
 
 @kernel
 def prepare(tables: Int64s, round_state: Int64s) -> None:
-    """Write the next vote to `round_state`, as what waits here is now."""
+    """Write the next vote to `round_state`, by the rows that wait now."""
     steps, slots = table_of(tables, np.int64(T_STEPS)), table_of(tables, np.int64(T_SLOTS))
     outs, fields = table_of(tables, np.int64(T_OUTS)), table_of(tables, np.int64(T_FIELDS))
     state = table_of(tables, np.int64(T_STATE))[0]
     barrier = next_barrier(steps, slots, fields, state)
     counters, passes, least = state[X_NOW], False, round_state[R_KEPT]
     for out in range(outs.shape[0]):
-        slot, its = outs[out, O_SLOT], outs[out, O_BARRIER]
+        slot, remote = outs[out, O_SLOT], outs[out, O_BARRIER]
         times = slots[slot, S_NEXT]
         if times == FAR:
             continue
-        if its < 0:
+        if remote < 0:
             passes = True
-        elif barrier < 0 or comes_first(steps, its, times, barrier, counters, fields):
-            barrier, counters = its, times
+        elif barrier < 0 or comes_first(steps, remote, times, barrier, counters, fields):
+            barrier, counters = remote, times
     for slot in range(slots.shape[0]):
         least = min(least, slots[slot, S_LEAST])
     vote = round_state[R_VOTE:]
@@ -198,13 +199,13 @@ def prepare(tables: Int64s, round_state: Int64s) -> None:
 
 @kernel
 def send_votes(tables: Int64s, round_state: Int64s) -> int:
-    """Send the next vote to all others; return 0, or why not."""
+    """Send the next vote to all others; return 0, or a reason."""
     slots, lines = table_of(tables, np.int64(T_SLOTS)), table_of(tables, np.int64(T_LINES))
     outs, header = table_of(tables, np.int64(T_OUTS)), table_of(tables, np.int64(T_HEADER))
     ended = table_of(tables, np.int64(T_ENDED))
     for out in range(outs.shape[0]):
         rows = slots[outs[out, O_SLOT], S_ROWS]
-        # Where more than these wait as words, others may be packed (`differential/compiled_loops/slots.py`).
+        # If more wait as words, further rows may be packed (`differential/compiled_loops/slots.py`).
         if rows > ROWS_MAX or (outs[out, O_SYMBOLS] != 0 and rows > 0):
             return VOTES_ELSEWHERE
     before = round_state.copy()
@@ -224,8 +225,8 @@ def send_votes(tables: Int64s, round_state: Int64s) -> int:
 
 @kernel
 def run_rounds(tables: Int64s, round_state: Int64s) -> int:
-    """Go on from the phase in `round_state`, for at most round_state[R_TURNS] rounds; return why it has
-    ended.
+    """Go on from the phase in `round_state`, for at most round_state[R_TURNS] rounds; return the reason to
+    end.
     """
     steps, matches = table_of(tables, np.int64(T_STEPS)), table_of(tables, np.int64(T_MATCHES))
     edges, traces = table_of(tables, np.int64(T_EDGES)), table_of(tables, np.int64(T_TRACES))

@@ -1,12 +1,13 @@
-"""A loop runs: barrier after barrier is opened, and what comes out is passed on, until nothing is left.
+"""Running a loop: open barrier after barrier, and pass the results on, until no rows are left.
 
 The barrier that opens next is the one whose earliest waiting counters come first: by the counter of the
-outermost loop, then by the place of the barrier (or of the loop around it) in that loop, and so on inwards.
-It opens for all epochs that are closed at once. Whatever an opened barrier leads to comes later in this
-order, for what goes round has a larger counter, and what does not goes to a later place. So when a barrier
-opens, what waits there for its counters is all that will ever come for them in these epochs.
+outermost loop, then by the position of the barrier (or of the loop around it) in that loop, and so on
+inwards. It opens for all closed epochs at once. All rows that an opened barrier leads to come later in this
+order: rows that go round have a larger counter, and the others go to a later position. So when a barrier
+opens, the rows that wait there for its counters are all that will ever come for them in these epochs.
 
-A step is done whole or not at all. What cannot be done here is Python's: the call ends and says which step.
+A step is done whole or not at all. If a kernel cannot do a step, Python does it: the call ends and names the
+step.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from progress.compiled.kernel import Int64s, kernel, large_kernel
 
 @kernel
 def remember(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
-    """Note in `before` int64[4, room] what a step may change before it is sure to be done."""
+    """Note in `before` int64[4, room] all that a step may change before it is certain to succeed."""
     for slot in range(slots.shape[0]):
         before[0, slot], before[1, slot] = slots[slot, S_ROWS], slots[slot, S_LEAST]
         before[3, slot] = slots[slot, S_NEXT]
@@ -49,7 +50,7 @@ def remember(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> Non
 
 @kernel
 def undo(slots: Int64s, edges: Int64s, state: Int64s, before: Int64s) -> None:
-    """As it was when it was noted."""
+    """Restore what `remember` noted."""
     for slot in range(slots.shape[0]):
         slots[slot, S_ROWS], slots[slot, S_LEAST] = before[0, slot], before[1, slot]
         slots[slot, S_NEXT] = before[3, slot]
@@ -69,13 +70,14 @@ def run_loop(
     state: Int64s,
     round_counts: Int64s,
 ) -> int:
-    """Do all that is to be done in closed epochs, at most state[X_TURNS] barriers: why it has ended. What the
-    tables are: `layout.py`.
+    """Do all work in closed epochs, with at most state[X_TURNS] barriers; return the reason to end.
+
+    The tables are described in `layout.py`.
     """
     before = np.empty((4, max(slots.shape[0], edges.shape[0] + 1)), np.int64)
     while True:
         goes_on = True
-        while goes_on:  # what is passed on from one to the next, in whichever order they stand
+        while goes_on:  # rows pass from step to step, in whichever order the steps stand
             goes_on = False
             for step in range(steps.shape[0]):
                 kind = steps[step, P_KIND]

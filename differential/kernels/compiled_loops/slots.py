@@ -1,4 +1,7 @@
-"""Rows that wait in a slot, and tables that are known by their address."""
+"""Rows that wait in slots, whose tables are given by their addresses.
+
+Rows are *due* if their epochs are closed and their counters are those in `state`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from progress.compiled.kernel import Int64s, kernel
 
 @kernel
 def rows_of(slots: Int64s, slot: int) -> Int64s:
-    """A copy of all rows of a slot."""
+    """Return a copy of all rows of a slot."""
     columns, rows, room = slots[slot, S_COLUMNS], slots[slot, S_ROWS], slots[slot, S_ROOM]
     source = table_at(slots[slot, S_AT], columns, room)
     out = np.empty((columns, rows), np.int64)
@@ -35,7 +38,9 @@ def rows_of(slots: Int64s, slot: int) -> Int64s:
 
 @kernel
 def next_of(slots: Int64s, slot: int, column: int, state: Int64s) -> int:
-    """The least counters of the rows of epochs that are closed, whose times are in `column`; FAR: none is."""
+    """Return the least counters of the rows of closed epochs, whose times are in `column`; FAR if there is
+    none.
+    """
     source = table_at(slots[slot, S_AT], slots[slot, S_COLUMNS], slots[slot, S_ROOM])
     least = np.int64(FAR)
     for row in range(slots[slot, S_ROWS]):
@@ -46,8 +51,9 @@ def next_of(slots: Int64s, slot: int, column: int, state: Int64s) -> int:
 
 @kernel
 def least_in(times: Int64s, bound: int, counters: int) -> tuple[int, int]:
-    """Of times the least one, and the least `counters` of those before the bound, FAR if none is. Without a
-    branch on what they are.
+    """Return the least time, and the least `counters` of the times before the bound, FAR if there is none.
+
+    It has no branch that depends on the times.
     """
     least, following = np.int64(FAR), np.int64(FAR)
     for row in range(times.shape[0]):
@@ -59,9 +65,7 @@ def least_in(times: Int64s, bound: int, counters: int) -> tuple[int, int]:
 
 @kernel
 def rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> Int64s:
-    """A copy of the rows of a slot of which it is the turn: of all closed epochs, with the counters in
-    `state`. Times are in `column`.
-    """
+    """Return a copy of the due rows of a slot. Times are in `column`."""
     bound, mask, now = state[X_BOUND], state[X_COUNTERS], state[X_NOW]
     columns, rows, room = slots[slot, S_COLUMNS], slots[slot, S_ROWS], slots[slot, S_ROOM]
     source = table_at(slots[slot, S_AT], columns, room)
@@ -80,11 +84,11 @@ def rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> Int64s:
 
 @kernel
 def drop_rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> None:
-    """Take out the rows of which it is the turn; the others keep their order."""
+    """Remove the due rows; the others keep their order."""
     bound, mask, now = state[X_BOUND], state[X_COUNTERS], state[X_NOW]
     columns, rows, room = slots[slot, S_COLUMNS], slots[slot, S_ROWS], slots[slot, S_ROOM]
     table = table_at(slots[slot, S_AT], columns, room)
-    kept = np.int64(0)
+    remaining = np.int64(0)
     least, following = np.int64(FAR), np.int64(FAR)
     for row in range(rows):
         word = table[column, row]
@@ -93,19 +97,21 @@ def drop_rows_at(slots: Int64s, slot: int, column: int, state: Int64s) -> None:
                 continue
             following = min(following, word & mask)
         least = min(least, word)
-        if kept < row:
+        if remaining < row:
             for each in range(columns):
-                table[each, kept] = table[each, row]
-        kept += 1
-    slots[slot, S_ROWS] = kept
+                table[each, remaining] = table[each, row]
+        remaining += 1
+    slots[slot, S_ROWS] = remaining
     slots[slot, S_LEAST] = least
     slots[slot, S_NEXT] = following
 
 
 @kernel
 def moved_in_order(array: Int64s, rows: int, keep: int, add: int) -> tuple[Int64s, int]:
-    """The first rows of an array with every time `t` at `(t & keep) + add`, sorted and summed; the least of
-    these times, FAR if nothing is left. Raises OverflowError if a multiplicity leaves 64 bits.
+    """Return the first rows of an array with every time `t` at `(t & keep) + add`, sorted and summed up.
+
+    Also return the least of these times, FAR if no row is left. Raises OverflowError if a multiplicity leaves
+    64 bits.
     """
     columns = array.shape[0]
     words = np.empty((columns, rows), np.int64)
@@ -114,16 +120,18 @@ def moved_in_order(array: Int64s, rows: int, keep: int, add: int) -> tuple[Int64
             words[column, row] = array[column, row]
     for row in range(rows):
         words[columns - 2, row] = (words[columns - 2, row] & keep) + add
-    found = sort_words(words)
+    sorted_rows = sort_words(words)
     least = np.int64(FAR)
-    for row in range(found.shape[1]):
-        least = min(least, found[columns - 2, row])
-    return found, least
+    for row in range(sorted_rows.shape[1]):
+        least = min(least, sorted_rows[columns - 2, row])
+    return sorted_rows, least
 
 
 @kernel
 def put_rows(slots: Int64s, slot: int, words: Int64s, time: int, bound: int, counters: int) -> bool:
-    """Put rows, whose times are in a column, behind those of a slot, if there is room: whether there was."""
+    """Append rows, whose times are in column `time`, to those of a slot if there is room; return True if
+    there was.
+    """
     columns, rows = words.shape
     held = slots[slot, S_ROWS]
     if held + rows > slots[slot, S_ROOM]:
@@ -141,7 +149,7 @@ def put_rows(slots: Int64s, slot: int, words: Int64s, time: int, bound: int, cou
 
 @kernel
 def least_of(slots: Int64s) -> int:
-    """The least time of all that waits in slots, FAR if nothing does."""
+    """Return the least time of all rows in slots, FAR if there are none."""
     least = np.int64(FAR)
     for slot in range(slots.shape[0]):
         least = min(least, slots[slot, S_LEAST])
