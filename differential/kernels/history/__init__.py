@@ -1,1 +1,1 @@
-"""Kernels for histories of keys: which times matter, reduce, match, what is complete."""
+"""Kernels for histories of keys: interesting times, reduce, match, and which rows are complete."""

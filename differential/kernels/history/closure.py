@@ -1,17 +1,17 @@
 """The interesting times of a key: where its answer may have to change.
 
-Seeds are the times of new rows and of what was left pending. Interesting are the seeds, and the lub of an
+Seeds are the times of new rows and the ready pending times. Interesting are the seeds, and the lub of an
 interesting time with any time of the history of the key or of its answer. So for every t ≥ a seed there is a
 latest interesting time ≤ t, and the history up to it is the history up to t: an answer that is right there is
 right at t.
 
-    times   int64[3, room]: the times found so far, ascending as words (which extends their order), and for
+    times   int64[3, room]: the times so far, ascending as words (which extends their order), and for
             each a mark ≥ -1 and a value for the caller, inherited from the latest earlier time when a lub is
             added
-    state   int64[≥ 4]: how many times there are; their floor, the glb of all seeds; more for the caller
+    state   int64[≥ 4]: number of times; their floor, the glb of all seeds; more for the caller
 
-Times beyond the frontier are found but not extended: the minimal ones stay pending and become seeds in their
-turn. That is enough: a seed's own closure finds what is later than it. With an empty frontier nothing is
+Times beyond the frontier are added but not extended: the minimal ones stay pending and become seeds when they
+are ready. That suffices: a seed's own closure contains the later times. With an empty frontier nothing is
 beyond.
 """
 
@@ -31,7 +31,7 @@ ADDED: Final = -2
 
 @kernel
 def more_room(times: Int64s, count: int) -> Int64s:
-    """A copy with room for more than twice as many times, which is what one more base time may need."""
+    """Return a copy with room for more than twice as many times, which one more base time may need."""
     larger = np.empty((3, 4 * count + 4), np.int64)
     copy_rows(times, count, larger)
     return larger
@@ -39,7 +39,7 @@ def more_room(times: Int64s, count: int) -> Int64s:
 
 @kernel
 def add_time(times: Int64s, count: int, time: int) -> int:
-    """Put a time in its place unless it is there; returns how many there are. Requires: room for one more."""
+    """Insert a time in order unless it is there; return the number of times. Requires: room for one more."""
     low = np.int64(0)
     high = count
     while low < high:
@@ -60,9 +60,10 @@ def add_time(times: Int64s, count: int, time: int) -> int:
 
 @kernel
 def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: int) -> int:
-    """Add the lubs of all times that are ready with `base`; returns how many times there are.
+    """Add the lubs of all times that are ready with `base`; return the number of times.
 
-    Requires: room for 2·count + 1 times. What is added needs no second look: it has `base` before it already.
+    Requires: room for 2·count + 1 times. An added time need not be extended itself: `base` is before it
+    already.
     """
     before = count
     at = np.int64(0)
@@ -73,8 +74,7 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
             count = add_time(times, count, lub)
         at += 1
     if count > before:
-        # Those ready that were there before are closed under lub, so the last one before a time is the
-        # latest.
+        # The earlier ready times are closed under lub, so the last one before a time is the latest.
         for at in range(count - 1, -1, -1):
             if times[1, at] == ADDED:
                 times[1, at] = -1
@@ -90,7 +90,9 @@ def close_with(times: Int64s, count: int, base: int, frontier: Int64s, guards: i
 
 @small_kernel
 def key_end(words: Int64s, start: int, kw: int, column: int) -> tuple[int, bool]:
-    """(row after the last one with the key of row `start`, whether their times, in `column`, are one)."""
+    """Return (row after the last one with the key of row `start`, True if the times in `column` are all the
+    same).
+    """
     row = start + 1
     one_time = True
     while row < words.shape[1] and same_key(words, row, start, kw):
@@ -110,7 +112,7 @@ def with_seeds(
     frontier: Int64s,
     guards: int,
 ) -> Int64s:
-    """Add the times of the rows [start, stop), in `column`, as seeds; returns `times`, or a larger copy."""
+    """Add the times of the rows [start, stop), in `column`, as seeds; return `times`, or a larger copy."""
     for row in range(start, stop):
         time = words[column, row]
         count = state[0]
@@ -131,7 +133,7 @@ def with_seeds(
 def closed_with(
     rows: Int64s, count: int, column: int, times: Int64s, state: Int64s, frontier: Int64s, guards: int
 ) -> Int64s:
-    """Close the times with those of the first `count` rows, in `column`; returns `times`, or a larger copy.
+    """Close the times with those of the first `count` rows, in `column`; return `times`, or a larger copy.
 
     Requires: these are ≥ the floor.
     """
@@ -148,7 +150,7 @@ def closed_with(
 
 @kernel
 def is_minimal(times: Int64s, index: int, frontier: Int64s, guards: int) -> bool:
-    """Whether no earlier time beyond the frontier comes before times[0, index], which is beyond it."""
+    """Return True if no earlier time beyond the frontier comes before times[0, index], which is beyond it."""
     for earlier in range(index):
         if word_less_equal(times[0, earlier], times[0, index], guards) and word_is_beyond(
             times[0, earlier], frontier, guards

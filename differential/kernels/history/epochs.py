@@ -1,8 +1,7 @@
-"""What an input makes of what its clients say, epoch by epoch: the last value of each key; removals of
-what is there.
+"""Changes of an input, epoch by epoch: the last value of each key, and removals of existing rows.
 
-For times that are totally ordered, such as epochs. What is kept is what was put out before, one row for
-each key (`latest_changes`) or row (`possible_changes`), so that a change costs a search for its key.
+For times that are totally ordered, such as epochs. The trace has the rows that were put out before, one for
+each key (`latest_changes`) or row (`possible_changes`), so a change costs one search for its key.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from progress.compiled.kernel import Int64s, kernel
 
 @kernel
 def key_stop(words: Int64s, start: int, columns: int) -> int:
-    """The row after the last that has the first `columns` columns of row `start`."""
+    """Return the row after the last one whose first `columns` columns are those of row `start`."""
     stop = start + 1
     while stop < words.shape[1] and same_key(words, start, stop, columns):
         stop += 1
@@ -27,96 +26,98 @@ def key_stop(words: Int64s, start: int, columns: int) -> int:
 
 @kernel
 def put_change(
-    out: Int64s, made: int, said: Int64s, row: int, kw: int, rows: Int64s, place: tuple[int, int, int]
+    out: Int64s, at: int, upserts: Int64s, row: int, kw: int, rows: Int64s, change: tuple[int, int, int]
 ) -> Int64s:
-    """Write (key, value, time, diff) into column `made` of `out`; returns it, or a larger copy.
+    """Write (key, value, time, diff) into column `at` of `out`; return it, or a larger copy.
 
-    The key is that of row `row` of what was said, the value that of row 0 of `rows`.
-    place   (time, diff, whether the value is rather that of `said`, from word kw + 4 on)
+    The key is that of row `row` of `upserts`. The value is that of the same row, from word kw + 4 on, if the
+    last element of `change` is 1, else that of row 0 of `rows`.
+    change   (time, diff, 1 for the value of `upserts`)
     """
-    if made == out.shape[1]:
-        out = more_rows(out, made)
-    time, diff, new = place
+    if at == out.shape[1]:
+        out = more_rows(out, at)
+    time, diff, new = change
     vw = rows.shape[0] - 2
     for column in range(kw):
-        out[column, made] = said[column, row]
+        out[column, at] = upserts[column, row]
     for word in range(vw):
-        out[kw + word, made] = said[kw + 4 + word, row] if new else rows[word, 0]
-    out[kw + vw, made], out[kw + vw + 1, made] = time, diff
+        out[kw + word, at] = upserts[kw + 4 + word, row] if new else rows[word, 0]
+    out[kw + vw, at], out[kw + vw + 1, at] = time, diff
     return out
 
 
 @kernel
-def latest_changes(said: Int64s, table: Int64s, shape: Int64s) -> Int64s:
-    """Changes of the current values, in order of keys and times: int64[kw + vw + 2, ·].
+def latest_changes(upserts: Int64s, table: Int64s, shape: Int64s) -> Int64s:
+    """Return the changes of the current values, in order of keys and times: int64[kw + vw + 2, ·].
 
-    said    int64[kw + 4 + vw + 2, n]: key, epoch, order (2 words), whether there is a value, value, time,
-            diff; sorted. The last that was said of a key in an epoch counts.
-    table   the lines of the trace of current values, at epochs before those of `said`
-    shape   kw, vw, guards
+    upserts   int64[kw + 4 + vw + 2, n]: key, epoch, order (2 words), whether there is a value, value, time,
+              diff; sorted. The last one of a key in an epoch counts.
+    table     the lines of the trace of current values, at epochs before those of `upserts`
+    shape     kw, vw, guards
     """
     kw, vw, guards = shape[0], shape[1], shape[2]
     cursors, state = cursors_of(table), np.zeros(5, np.int64)
     rows = np.empty((vw + 2, 16), np.int64)
-    out = np.empty((kw + vw + 2, said.shape[1] + 16), np.int64)
-    made, start = np.int64(0), np.int64(0)
-    while start < said.shape[1]:
-        stop = key_stop(said, start, kw)
-        state[1] = said[kw, stop - 1]  # all of before falls together there
-        rows = gathered(table, cursors, said, start, kw, state, guards, rows)
+    out = np.empty((kw + vw + 2, upserts.shape[1] + 16), np.int64)
+    out_rows, start = np.int64(0), np.int64(0)
+    while start < upserts.shape[1]:
+        stop = key_stop(upserts, start, kw)
+        state[1] = upserts[kw, stop - 1]  # the floor: all earlier epochs count at it
+        rows = gathered(table, cursors, upserts, start, kw, state, guards, rows)
         present = consolidate_key(rows, state) > 0
         while start < stop:
-            start = key_stop(said, start, kw + 1)
+            start = key_stop(upserts, start, kw + 1)
             last = start - 1
-            epoch, wanted = said[kw, last], said[kw + 3, last] != 0
-            same = present == wanted
-            if present and wanted:
+            epoch, has_value = upserts[kw, last], upserts[kw + 3, last] != 0
+            same = present == has_value
+            if present and has_value:
                 for word in range(vw):
-                    same = same and rows[word, 0] == said[kw + 4 + word, last]
+                    same = same and rows[word, 0] == upserts[kw + 4 + word, last]
             if same:
                 continue
             if present:
-                out = put_change(out, made, said, last, kw, rows, (epoch, np.int64(-1), np.int64(0)))
-                made += 1
-            if wanted:
-                out = put_change(out, made, said, last, kw, rows, (epoch, np.int64(1), np.int64(1)))
-                made += 1
+                out = put_change(out, out_rows, upserts, last, kw, rows, (epoch, np.int64(-1), np.int64(0)))
+                out_rows += 1
+            if has_value:
+                out = put_change(out, out_rows, upserts, last, kw, rows, (epoch, np.int64(1), np.int64(1)))
+                out_rows += 1
                 for word in range(vw):
-                    rows[word, 0] = said[kw + 4 + word, last]
-            present = wanted
-    return first_rows(out, made)
+                    rows[word, 0] = upserts[kw + 4 + word, last]
+            present = has_value
+    return first_rows(out, out_rows)
 
 
 @kernel
-def possible_changes(said: Int64s, table: Int64s, guards: int) -> Int64s:
-    """Changes that leave no row there less than 0 times, and what was asked for beyond, once each.
+def possible_changes(changes: Int64s, table: Int64s, guards: int) -> Int64s:
+    """Return the changes that leave no row with a negative multiplicity, and the removals that are refused
+    for that.
 
-    said     int64[width + 2, n]: rows, time, diff; sorted, consolidated
-    table    the lines of the trace of the rows that are there, at epochs before those of `said`
-    result   int64[width + 3, ·]: row, 0 for a change that is made or 1 for removals that are refused
-             (diff: how many), time, diff
+    changes   int64[width + 2, n]: rows, time, diff; sorted, consolidated
+    table     the lines of the trace of existing rows, at epochs before those of `changes`
+    result    int64[width + 3, ·]: row, 0 for a change that is made or 1 for removals that are refused
+              (diff: how many), time, diff
     """
-    width = said.shape[0] - 2
+    width = changes.shape[0] - 2
     cursors, state = cursors_of(table), np.zeros(5, np.int64)
     rows = np.empty((2, 16), np.int64)
-    out = np.empty((width + 3, 2 * said.shape[1]), np.int64)
-    made, start = np.int64(0), np.int64(0)
-    while start < said.shape[1]:
-        stop = key_stop(said, start, width)
-        state[1] = said[width, stop - 1]
-        rows = gathered(table, cursors, said, start, width, state, guards, rows)
+    out = np.empty((width + 3, 2 * changes.shape[1]), np.int64)
+    out_rows, start = np.int64(0), np.int64(0)
+    while start < changes.shape[1]:
+        stop = key_stop(changes, start, width)
+        state[1] = changes[width, stop - 1]
+        rows = gathered(table, cursors, changes, start, width, state, guards, rows)
         held = rows[1, 0] if consolidate_key(rows, state) > 0 else np.int64(0)
         for row in range(start, stop):
-            after = checked_add(held, said[width + 1, row])
-            kept = after if after > 0 else np.int64(0)
+            after = checked_add(held, changes[width + 1, row])
+            possible = after if after > 0 else np.int64(0)
             for refused in range(2):
-                diff = kept - after if refused else kept - held
+                diff = possible - after if refused else possible - held
                 if diff != 0:
                     for column in range(width):
-                        out[column, made] = said[column, row]
-                    out[width, made], out[width + 1, made] = refused, said[width, row]
-                    out[width + 2, made] = diff
-                    made += 1
-            held = kept
+                        out[column, out_rows] = changes[column, row]
+                    out[width, out_rows], out[width + 1, out_rows] = refused, changes[width, row]
+                    out[width + 2, out_rows] = diff
+                    out_rows += 1
+            held = possible
         start = stop
-    return first_rows(out, made)
+    return first_rows(out, out_rows)

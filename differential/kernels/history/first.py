@@ -1,8 +1,8 @@
 """Reduce by the first rows of a group in order, reading no more of its history than they need.
 
 The answer of a key at a time: its rows of positive multiplicity in the order of their words (symbols by rank,
-see `in_order.py`), of which the first `offset` are left out and the next `limit` are taken; a row of
-multiplicity 3 is three rows. Each may be given its rank in the group.
+see `in_order.py`), without the first `offset`, and of the rest the first `limit`; a row of multiplicity 3 is
+three rows. Each row may get its rank in the group.
 
 For each key with new rows or ready pending times, as in `least.py`, of which this is the general form:
 
@@ -12,9 +12,9 @@ For each key with new rows or ready pending times, as in `least.py`, of which th
            needs, further values cannot matter at any later time either, nor can their times.
 
 Why stopping is right: let t be ≥ a seed, and no pending time ≤ t. The latest interesting time w ≤ t is ready
-and has everything up to t that was walked, so the rows that are first at w are first at t.
+and has all walked rows up to t, so the rows that are first at w are first at t.
 
-What is walked is kept, and when the times are known, the answer at each of them is read off.
+The walked rows are stored, and when the times are known, the answer at each of them follows from these rows.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ DENSE_RANK: Final = 3
 
 WALKED: Final = 5
 READ: Final = 6
-"""Where `state` says how many rows of a key were walked, and how many of all keys together."""
+"""Where `state` has the number of rows walked for a key, and that for all keys together."""
 
 
 @kernel
 def with_ready(table: Int64s, ready: Int64s, guards: int) -> Int64s:
-    """The lines of a table and one more, for rows that are not in it yet."""
+    """Return the lines of a table and one more, for rows that are not in it yet."""
     runs = table.shape[0]
     lines = np.zeros((runs + 1, table.shape[1]), np.int64)
     for line in range(runs):
@@ -80,11 +80,11 @@ def answers_stay(
     cut: int,
     shape: Int64s,
 ) -> bool:
-    """Whether at each of the times there are as many answers as there may be, none behind the new rows.
+    """Return True if at each of the times there are `limit` answers, none behind the new rows.
 
     group     first and last row of the key in `ready`
     answers   int64[≥ vw + 2, ≥ held]: the history of the answers, consolidated
-    cut       how many words decide which is first: those up to the first symbol, where that is not the order
+    cut       how many words decide which is first: those up to the first symbol, whose word is not its order
     """
     first, last = group
     kw, vw, guards, limit = shape[0], shape[1], shape[2], shape[4]
@@ -123,10 +123,10 @@ def answers_stay(
 def take_value(
     lines: Int64s, blocks: Int64s, value: Int64s, shape: Int64s, state: Int64s, rows: Int64s
 ) -> Int64s:
-    """Append the rows of a value, times advanced to the floor, to the state[WALKED] rows of `rows`; returns
-    that, or a larger copy.
+    """Append the rows of a value, times advanced to the floor, to the state[WALKED] rows of `rows`.
 
-    blocks   int64[2, runs]: where they are
+    Return `rows`, or a larger copy.
+    blocks   int64[2, runs]: the bounds of these rows in each run
     """
     kw, vw, guards, floor = shape[0], shape[1], shape[2], state[1]
     count = state[WALKED]
@@ -148,7 +148,7 @@ def take_value(
 
 @kernel
 def total_at(rows: Int64s, start: int, stop: int, time: int, guards: int, most: int) -> int:
-    """The sum of the diffs of the rows [start, stop) at times ≤ `time`, at least 0 and at most `most`."""
+    """Return the sum of the diffs of the rows [start, stop) at times ≤ `time`, from 0 up to `most`."""
     words = rows.shape[0] - 2
     high, low = np.int64(0), np.int64(0)
     for row in range(start, stop):
@@ -163,7 +163,9 @@ def total_at(rows: Int64s, start: int, stop: int, time: int, guards: int, most: 
 def cover(
     times: Int64s, state: Int64s, rows: Int64s, start: int, frontier: Int64s, guards: int, needed: int
 ) -> int:
-    """Count the rows [start, state[WALKED]) of a value at all times; how many ready ones still lack some."""
+    """Add the rows [start, state[WALKED]) of a value to all times; return how many ready ones still lack
+    rows.
+    """
     missing = np.int64(0)
     for index in range(state[0]):
         left = needed - times[1, index]
@@ -176,7 +178,7 @@ def cover(
 
 @kernel
 def walk(
-    place: tuple[Int64s, Int64s, Int64s, int],
+    source: tuple[Int64s, Int64s, Int64s, int],
     cursors: Int64s,
     waiting: Int64s,
     marks: Int64s,
@@ -185,27 +187,27 @@ def walk(
     state: Int64s,
     both: tuple[Int64s, Int64s],
 ) -> tuple[Int64s, Int64s, Int64s]:
-    """Go through the values until every ready time has the rows that it needs: (times, rows, waiting).
+    """Go through the values until every ready time has the rows that it needs; return (times, rows, waiting).
 
-    both   `times`, and `rows` int64[vw + 2, room] for what is walked; larger copies are returned
+    both   `times`, and `rows` int64[vw + 2, room] for the walked rows; larger copies are returned
     """
     times, rows = both
     vw, guards, needed = shape[1], shape[2], shape[3] + shape[4]
     blocks = np.empty((2, cursors.shape[1]), np.int64)
     value = np.empty(vw, np.int64)
-    last = 4 * (place[1].shape[1] - 1)
+    last = 4 * (source[1].shape[1] - 1)
     for index in range(state[0]):
         times[1, index] = 0
     state[WALKED] = 0
     missing = np.int64(1)
     while missing > 0:
-        found, waiting = next_value(place, cursors, waiting, marks, value)
-        if not found:
+        has_value, waiting = next_value(source, cursors, waiting, marks, value)
+        if not has_value:
             break
         for run in range(cursors.shape[1]):
             blocks[0, run], blocks[1, run] = cursors[last + 2, run], cursors[last + 3, run]
         start = state[WALKED]
-        rows = take_value(place[0], blocks, value, shape, state, rows)
+        rows = take_value(source[0], blocks, value, shape, state, rows)
         for row in range(start, state[WALKED]):
             if rows[vw, row] != state[1]:
                 if times.shape[1] <= 2 * state[0] + 2:
@@ -217,7 +219,7 @@ def walk(
 
 @kernel
 def value_end(rows: Int64s, start: int, stop: int, words: int) -> int:
-    """The row behind the last one that has the first `words` words of row `start`."""
+    """Return the row behind the last one whose first `words` words are those of row `start`."""
     row = start + 1
     while row < stop:
         for word in range(words):
@@ -229,8 +231,9 @@ def value_end(rows: Int64s, start: int, stop: int, words: int) -> int:
 
 @kernel
 def put_answer(chosen: Int64s, count: int, rows: Int64s, row: int, rank: int, diff: int) -> Int64s:
-    """Write a value, with its rank if there is room for one, as row `count` of `chosen`; returns it, or a
-    larger copy.
+    """Write a value as row `count` of `chosen`, with its rank if there is a word for it.
+
+    Return `chosen`, or a larger copy.
     """
     vw = rows.shape[0] - 2
     if count + 1 >= chosen.shape[1]:
@@ -247,7 +250,9 @@ def put_answer(chosen: Int64s, count: int, rows: Int64s, row: int, rank: int, di
 def choose(
     rows: Int64s, walked: int, time: int, shape: Int64s, chosen: Int64s, start: int
 ) -> tuple[Int64s, int]:
-    """Append the answers at a time to the first `start` rows of `chosen`: (it or a larger copy, its end)."""
+    """Append the answers at a time to the first `start` rows of `chosen`; return (it or a larger copy, its
+    end).
+    """
     guards, offset, needed, kind, ordered = shape[2], shape[3], shape[3] + shape[4], shape[5], shape[6]
     words = rows.shape[0] - 2
     count, before, number, dense = start, np.int64(0), np.int64(0), np.int64(0)
@@ -276,7 +281,7 @@ def choose(
 
 @kernel
 def summed(rows: Int64s, count: int, limit: int) -> int:
-    """Sort and sum the first `count` rows, of multiplicities ≤ `limit`, in place; returns rows left."""
+    """Sort and sum the first `count` rows, of multiplicities ≤ `limit`, in place; return their number."""
     return consolidate_many(rows, count) if limit >> SMALL_BITS else consolidate_rows(rows, count)
 
 
@@ -290,12 +295,13 @@ def corrections_of(
     answers: Int64s,
     both: tuple[Int64s, Int64s],
 ) -> tuple[Int64s, Int64s]:
-    """Correct the state[2] rows of `answers` at every ready time, in order.
+    """Correct the state[2] rows of `answers` at every ready time, in order; return both arrays, or larger
+    copies.
 
-    both   int64[words + 2, room] each: for the answers at one time, and for all corrections, which are the
-           first state[2] rows of it then, sorted and consolidated. Returned, or larger copies.
+    both   int64[words + 2, room] each: for the answers at one time, and for all corrections, which are its
+           first state[2] rows afterwards, sorted and consolidated
     """
-    chosen, made = both
+    chosen, all_corrections = both
     guards, limit, held = shape[2], shape[4], state[2]
     columns = answers.shape[0]
     corrections, corrected = np.int64(0), np.int64(0)
@@ -318,18 +324,18 @@ def corrections_of(
         for row in range(count):
             chosen[columns - 2, row] = time
         count = summed(chosen, count, limit)
-        if corrections + count + 1 > made.shape[1]:
-            made = more_rows(made, corrections + count + 1)
-        put_behind(chosen, count, made, corrections)
+        if corrections + count + 1 > all_corrections.shape[1]:
+            all_corrections = more_rows(all_corrections, corrections + count + 1)
+        put_behind(chosen, count, all_corrections, corrections)
         corrections += count
         corrected += count > 0
-        if count > 0 and index + 1 < state[0]:  # later times have to know
+        if count > 0 and index + 1 < state[0]:  # later times depend on it
             if held + count + 1 > answers.shape[1]:
                 answers = more_rows(answers, held + count + 1)
             put_behind(chosen, count, answers, held)
             held = summed(answers, held + count, limit)
-    state[2] = corrections if corrected < 2 else summed(made, corrections, limit)
-    return chosen, made
+    state[2] = corrections if corrected < 2 else summed(all_corrections, corrections, limit)
+    return chosen, all_corrections
 
 
 @kernel
@@ -351,7 +357,7 @@ def reduce_first(
     levels: Int64s,
     ranks: Int64s,
 ) -> tuple[Int64s, Int64s, Int64s, int]:
-    """Corrections of the output, what stays pending, symbols without a rank, rows walked.
+    """Return corrections of the output, pending times, symbols without a rank, and the number of rows walked.
 
     ready           int64[kw + vw + 2, n] sorted consolidated rows, none beyond the frontier
     pending         int64[kw + 1, q] sorted (key, time), none beyond the frontier
@@ -360,12 +366,12 @@ def reduce_first(
                     and how many words decide whether two rows have one rank
     levels, ranks   as in `in_order.py`
     Ensures: corrections and pending times are sorted. If symbols are without a rank, corrections are wrong.
-    Cost: for each key a search in every run, and what `next_value` says for offset + limit values, unless
+    Cost: for each key a search in every run, and the cost of `next_value` for offset + limit values, unless
     skipped; more values where multiplicities are not positive.
     """
     kw, vw, guards, aw = shape[0], shape[1], shape[2], shape[1] + (shape[5] != NO_RANK)
     lines = with_ready(table, ready, guards)
-    place = (lines, levels, ranks, kw)
+    source = (lines, levels, ranks, kw)
     located, answer_cursors = cursors_of(lines), cursors_of(answers_table)
     cursors = np.zeros((4 * levels.shape[1], lines.shape[0]), np.int64)
     waiting, marks = np.empty((2, 16), np.int64), np.zeros(levels.shape[1] + 3, np.int64)
@@ -390,7 +396,8 @@ def reduce_first(
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_key(answers, state)
-        if order < 0 and shape[4] >> SMALL_BITS == 0:  # nothing is beyond: there would be no second look
+        # nothing is beyond the frontier: the key would not be visited again
+        if order < 0 and shape[4] >> SMALL_BITS == 0:
             reached[0] = 0
             reach = with_seeds(ready, first, last_seed, kw + vw, reach, reached, nothing, guards)
             reach = closed_with(answers, held, aw, reach, reached, nothing, guards)
@@ -400,7 +407,7 @@ def reduce_first(
         times = closed_with(answers, held, aw, times, state, frontier, guards)
         locate(lines, located, keys, key, kw)
         begin(cursors, located, marks)
-        times, rows, waiting = walk(place, cursors, waiting, marks, shape, frontier, state, (times, rows))
+        times, rows, waiting = walk(source, cursors, waiting, marks, shape, frontier, state, (times, rows))
         state[2] = held
         both = corrections_of(times, state, frontier, shape, rows, answers, both)
         if state[2] > 0:

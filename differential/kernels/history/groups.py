@@ -44,12 +44,12 @@ GREATEST: Final = 2
 
 
 @kernel
-def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64s, wanted: Int64s) -> bool:
-    """Write the aggregates of the rows at a time into `wanted`; False if the group is absent there.
+def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64s, answer: Int64s) -> bool:
+    """Write the aggregates of the rows at a time into `answer`; return False if the group is absent there.
 
     aggregates   int64[2, m]: kind and value word of each
-    wanted       int64[m + 2]: gets the aggregates
-    Raises if a count leaves 64 bits.
+    answer       int64[m + 2]: gets the aggregates
+    Raises OverflowError if a count leaves 64 bits.
     """
     parts = aggregates.shape[1]
     present = False
@@ -68,10 +68,10 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
                 value = rows[aggregates[1, part], row]
                 if total > 0 and (
                     not positive
-                    or (kind == LEAST and value < wanted[part])
-                    or (kind == GREATEST and value > wanted[part])
+                    or (kind == LEAST and value < answer[part])
+                    or (kind == GREATEST and value > answer[part])
                 ):
-                    wanted[part] = value
+                    answer[part] = value
             positive = positive or total > 0
         row = after
     if parts == 0:
@@ -79,7 +79,7 @@ def evaluate(rows: Int64s, count: int, time: int, guards: int, aggregates: Int64
     for part in range(parts):
         if aggregates[0, part] == COUNT:
             refuse(excess(high, low))
-            wanted[part] = low
+            answer[part] = low
     for part in range(parts):
         if aggregates[0, part] >= LEAST:
             return positive
@@ -96,19 +96,19 @@ def reduce_groups(
     shape: Int64s,
     aggregates: Int64s,
 ) -> tuple[Int64s, Int64s]:
-    """Corrections of the output, and what stays pending: int64[kw + m + 2, ·] and int64[kw + 1, ·], sorted.
+    """Return corrections of the output, and pending times: int64[kw + m + 2, ·] and int64[kw + 1, ·], sorted.
 
     ready, pending   int64[kw + vw + 2, n] consolidated rows, int64[kw + 1, q] (key, time): sorted, complete
     tables           history of the input, without `ready` if shape[4] is -1, and of the output
     shape            int64[5]: kw, vw, guards, the answer's value words, and `exact` of `gathered_complete`
     aggregates       int64[2, m]: kind and value word of each
-    Cost: for each key O(history · ready times), where what is earlier than all of these counts once a value.
+    Cost: for each key O(history · ready times), where times before all of these count once per value.
     """
     kw, vw, guards, parts = shape[0], shape[1], shape[2], aggregates.shape[1]
     cursors, answer_cursors, state = cursors_of(table), cursors_of(answers_table), np.zeros(5, np.int64)
     times, rows = np.empty((3, 32), np.int64), np.empty((vw + 2, 64), np.int64)
     answers = np.empty((parts + 2, 64), np.int64)
-    made, wanted = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
+    changes, answer = np.empty((parts + 2, 64), np.int64), np.zeros(parts + 2, np.int64)
     out, pended = np.empty((kw + parts + 2, 64), np.int64), np.empty((kw + 1, 64), np.int64)
     emitted, i, p = np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
@@ -138,28 +138,29 @@ def reduce_groups(
         for index in range(state[0]):
             if word_is_beyond(times[0, index], frontier, guards):
                 continue
-            wanted[parts] = times[0, index]
-            present = evaluate(rows, size, times[0, index], guards, aggregates, wanted)
-            if corrections + held + 4 > made.shape[1]:
-                made = more_rows(made, corrections + held + 4)
+            answer[parts] = times[0, index]
+            present = evaluate(rows, size, times[0, index], guards, aggregates, answer)
+            if corrections + held + 4 > changes.shape[1]:
+                changes = more_rows(changes, corrections + held + 4)
             before, corrections = (
                 corrections,
-                correct(answers, held, wanted, present, guards, made, corrections),
+                correct(answers, held, answer, present, guards, changes, corrections),
             )
             if 2 * held + 4 > answers.shape[1]:
                 answers = more_rows(answers, 2 * held + 4)
-            if index + 1 < state[0]:  # later times have to know
-                held = put_rows(answers, held, made, before, corrections)
-        corrections = consolidate_rows(made, corrections)
-        out = appended(out, emitted, keys, key, kw, made, corrections)
+            if index + 1 < state[0]:  # later times depend on it
+                held = put_rows(answers, held, changes, before, corrections)
+        corrections = consolidate_rows(changes, corrections)
+        out = appended(out, emitted, keys, key, kw, changes, corrections)
         emitted += corrections
     return first_rows(out, emitted), first_rows(pended, state[3])
 
 
 @kernel
 def with_group(rows: Int64s, size: int, time: int, guards: int, all_rows: Int64s, used: Int64s) -> Int64s:
-    """Append (values, multiplicity) at a time, none zero, to the used[0] rows of `all_rows`; it, or a larger
-    copy.
+    """Append (values, multiplicity) at a time, none zero, to the used[0] rows of `all_rows`.
+
+    Return `all_rows`, or a larger copy.
     """
     vw = rows.shape[0] - 2
     row = np.int64(0)
@@ -180,7 +181,7 @@ def with_group(rows: Int64s, size: int, time: int, guards: int, all_rows: Int64s
 def collect_groups(
     ready: Int64s, pending: Int64s, table: Int64s, answers_table: Int64s, frontier: Int64s, shape: Int64s
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """What a Python function has to look at: (groups, their rows, answers so far, what stays pending).
+    """Return the input of a Python function: (groups, their rows, earlier answers, pending times).
 
     Arguments as in `reduce_groups`.
     groups    int64[kw + 5, g]: key, time, bounds of its rows, bounds of its key's answers; times ascend
@@ -195,7 +196,7 @@ def collect_groups(
     used = np.zeros(1, np.int64)
     groups = np.empty((kw + 5, 64), np.int64)
     pended = np.empty((kw + 1, pending.shape[1] + 16), np.int64)
-    found, answered, i, p = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    group_count, answered, i, p = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     while i < ready.shape[1] or p < pending.shape[1]:
         order = whose_turn(ready, i, pending, p, kw)
         keys, key = (ready, i) if order <= 0 else (pending, p)
@@ -223,15 +224,15 @@ def collect_groups(
         for index in range(state[0]):
             if word_is_beyond(times[0, index], frontier, guards):
                 continue
-            if found == groups.shape[1]:
-                groups = more_rows(groups, found)
+            if group_count == groups.shape[1]:
+                groups = more_rows(groups, group_count)
             for column in range(kw):
-                groups[column, found] = keys[column, key]
-            groups[kw, found], groups[kw + 1, found] = times[0, index], used[0]
+                groups[column, group_count] = keys[column, key]
+            groups[kw, group_count], groups[kw + 1, group_count] = times[0, index], used[0]
             all_rows = with_group(rows, size, times[0, index], guards, all_rows, used)
-            groups[kw + 2, found] = used[0]
-            groups[kw + 3, found], groups[kw + 4, found] = answered, answered + held
-            found += 1
+            groups[kw + 2, group_count] = used[0]
+            groups[kw + 3, group_count], groups[kw + 4, group_count] = answered, answered + held
+            group_count += 1
         answered += held
     members, history = first_rows(all_rows, used[0]), first_rows(all_answers, answered)
-    return first_rows(groups, found), members, history, first_rows(pended, state[3])
+    return first_rows(groups, group_count), members, history, first_rows(pended, state[3])

@@ -2,8 +2,9 @@
 
     rows   int64[words + 2, room]: value words, time, diff; sorted by value, then time, once consolidated
 
-Times are advanced to a `floor`, a time that is ≤ every time asked about: for those it changes nothing, and
-most of a long history falls together. A run whose lub is ≤ `floor` is all at `floor`; its times are not read.
+Times are advanced to a `floor`, a time that is ≤ every time of interest: for those it changes nothing, and
+most times of a long history become equal. A run whose lub is ≤ `floor` is all at `floor`; its times are not
+read.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from progress.compiled.kernel import Int64s, kernel
 from progress.times.word_order import word_is_beyond, word_less_equal, word_lub
 
 LARGEST: Final = 4
-"""Where `state` keeps the or-ed magnitudes of all diffs that were read for a key."""
+"""Where `state` has the or-ed magnitudes of all diffs that were read for a key."""
 
 
 @kernel
 def more_rows(rows: Int64s, count: int) -> Int64s:
-    """A copy with room for more than twice as many rows as `count`."""
+    """Return a copy with room for more than twice as many rows as `count`."""
     larger = np.empty((rows.shape[0], 2 * count + 8), np.int64)
     copy_rows(rows, rows.shape[1], larger)
     return larger
@@ -44,11 +45,12 @@ def read_run(
     rows: Int64s,
     count: int,
 ) -> int:
-    """Read the rows of `span` (the first, and the one after the last) of a run behind `count` rows, times
-    advanced to the floor; returns the or-ed magnitudes of their diffs. Requires: room.
+    """Read the rows of `span` (the first, and the one after the last) of a run behind `count` rows.
 
-    `gathered` has the same loop in itself: with calls instead, and what comes behind them here, counts and
-    sums of rows that nobody shares were 5 to 7 % slower.
+    Times are advanced to the floor. Return the or-ed magnitudes of the diffs. Requires: room.
+
+    `gathered` contains the same loop: with calls of this function, and of the one behind them there, counts
+    and sums of rows in unshared traces were 5 to 7 % slower.
     """
     words = rows.shape[0] - 2
     floor, guards = floor_guards
@@ -67,7 +69,7 @@ def read_run(
             for row in range(size):
                 rows[word, count + row] = word_lub(load(address, width, base, first + row), floor, guards)
     if width < 4:
-        return magnitude(base)  # no more than 2²⁴ from it, which does not matter
+        return magnitude(base)  # a diff differs from it by at most 2²⁴, which does not matter
     largest = np.int64(0)
     for row in range(count, count + size):
         largest |= magnitude(rows[words + 1, row])
@@ -78,12 +80,11 @@ def read_run(
 def gathered(
     table: Int64s, cursors: Int64s, keys: Int64s, key: int, kw: int, state: Int64s, guards: int, rows: Int64s
 ) -> Int64s:
-    """Read all rows of a key, times advanced to the floor state[1], how many into state[2]: `rows`, or a
-    larger one. The magnitudes of their diffs go to state[LARGEST].
+    """Read all rows of a key, times advanced to the floor state[1]; return `rows`, or a larger one.
 
-    Neighbours that have become equal are summed on the way, which for an early run leaves one row per value;
-    not if a diff is so large that the sum might wrap.
-    Ensures: room for twice as many and four; nothing about order.
+    The number of rows goes to state[2], the or-ed magnitudes of their diffs to state[LARGEST]. Neighbours
+    that have become equal are summed on the way, which for an early run leaves one row per value; not if a
+    diff is so large that the sum might wrap. Ensures: room for twice as many and four; nothing about order.
     """
     words = rows.shape[0] - 2
     floor = state[1]
@@ -115,7 +116,7 @@ def gathered(
             for row in range(count, count + size):
                 largest |= magnitude(rows[words + 1, row])
         else:
-            largest |= magnitude(base)  # no more than 2²⁴ from it, which does not matter
+            largest |= magnitude(base)  # a diff differs from it by at most 2²⁴, which does not matter
         if largest >> SMALL_BITS == 0:
             count = sum_neighbours(rows, count, count + size)
         else:
@@ -130,20 +131,20 @@ def gathered_complete(
     table: Int64s,
     cursors: Int64s,
     keys: Int64s,
-    place: tuple[int, int, int],
+    where: tuple[int, int, int],
     state: Int64s,
     frontier: Int64s,
     exact: int,
     rows: Int64s,
 ) -> Int64s:
-    """`gathered`, without rows beyond the frontier as far as that can be told; place: key, kw, guards.
+    """Do `gathered`, without rows beyond the frontier where they can be told; where: key, kw, guards.
 
     exact   the first line from which on no time was ever advanced; -1: no row of the table is beyond
-    In the lines before it a row may be beyond the frontier because it was advanced. Such a row is complete,
-    and its lub with a ready time has to stay pending. Those that are not complete do no harm: they count at
-    no ready time, and what they leave pending is looked at in vain.
+    In earlier lines a row may be beyond the frontier because it was advanced. Such a row is complete, and its
+    lub with a ready time has to stay pending. Rows that are not complete do no harm: they count at no ready
+    time, and the pending times that they add are processed in vain.
     """
-    key, kw, guards = place
+    key, kw, guards = where
     size = locate(table, cursors, keys, key, kw)
     if 2 * size + 4 > rows.shape[1]:
         rows = more_rows(rows, 2 * size + 4)
@@ -167,47 +168,49 @@ def gathered_complete(
 def without_beyond(
     table: Int64s, run: int, first: int, frontier: Int64s, guards: int, rows: Int64s, start: int, stop: int
 ) -> int:
-    """Drop those of the rows [start, stop), read from row `first` of a run on, that are beyond the frontier
-    at the times that they have there; returns where they end now.
+    """Drop those of the rows [start, stop), read from row `first` of a run on, that are beyond the frontier.
+
+    Their times in the run count. Return the new end.
     """
     at = table.shape[1] - 6
     address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
-    kept = start
+    end = start
     for row in range(start, stop):
         if not word_is_beyond(load(address, width, base, first + row - start), frontier, guards):
-            if kept != row:
+            if end != row:
                 for column in range(rows.shape[0]):
-                    rows[column, kept] = rows[column, row]
-            kept += 1
-    return kept
+                    rows[column, end] = rows[column, row]
+            end += 1
+    return end
 
 
 @kernel
 def sum_neighbours(rows: Int64s, start: int, stop: int) -> int:
-    """Sum neighbours among the rows [start, stop) that are equal but for the diff; returns where they end
-    now. Requires: small diffs.
+    """Sum neighbours among the rows [start, stop) that are equal but for the diff; return the new end.
+
+    Requires: small diffs.
     """
     columns = rows.shape[0]
-    kept = start
+    end = start
     for row in range(start, stop):
-        same = kept > start
+        same = end > start
         for column in range(columns - 1):
-            same = same and rows[column, row] == rows[column, kept - 1]
+            same = same and rows[column, row] == rows[column, end - 1]
         if same:
-            rows[columns - 1, kept - 1] += rows[columns - 1, row]
-            kept -= rows[columns - 1, kept - 1] == 0
+            rows[columns - 1, end - 1] += rows[columns - 1, row]
+            end -= rows[columns - 1, end - 1] == 0
         else:
             for column in range(columns):
-                rows[column, kept] = rows[column, row]
-            kept += 1
-    return kept
+                rows[column, end] = rows[column, row]
+            end += 1
+    return end
 
 
 @kernel
 def with_new(
     ready: Int64s, start: int, stop: int, kw: int, state: Int64s, guards: int, rows: Int64s
 ) -> Int64s:
-    """Append the rows [start, stop) of the new ones to those that `gathered` left, their magnitudes too."""
+    """Append the new rows [start, stop) to those that `gathered` left, and their magnitudes to its own."""
     words = rows.shape[0] - 2
     count = state[2]
     if 2 * (count + stop - start) + 4 > rows.shape[1]:
@@ -225,7 +228,7 @@ def with_new(
 
 @kernel
 def compare_with(rows: Int64s, at: int, row: Int64s, columns: int) -> int:
-    """-1, 0 or 1: how row `at` compares with `row` in the first `columns` columns."""
+    """Return -1, 0 or 1: how row `at` compares with `row` in the first `columns` columns."""
     for column in range(columns):
         if rows[column, at] != row[column]:
             return -1 if rows[column, at] < row[column] else 1
@@ -234,7 +237,9 @@ def compare_with(rows: Int64s, at: int, row: Int64s, columns: int) -> int:
 
 @kernel
 def consolidate_key(rows: Int64s, state: Int64s) -> int:
-    """`consolidate_rows` of the state[2] rows of a key; raises if a row at a time leaves 64 bits."""
+    """Do `consolidate_rows` for the state[2] rows of a key; raise OverflowError if a row at a time leaves 64
+    bits.
+    """
     if state[LARGEST] >> SMALL_BITS == 0:
         return consolidate_rows(rows, state[2])
     return consolidate_many(rows, state[2])
@@ -242,17 +247,17 @@ def consolidate_key(rows: Int64s, state: Int64s) -> int:
 
 @kernel
 def consolidate_many(rows: Int64s, count: int) -> int:
-    """`consolidate_rows` for many rows, or large diffs."""
+    """Do `consolidate_rows` for many rows, or large diffs."""
     some = np.empty((rows.shape[0], count), np.int64)
     copy_rows(rows, count, some)
-    done = sort_words(some)
-    copy_rows(done, done.shape[1], rows)
-    return done.shape[1]
+    consolidated = sort_words(some)
+    copy_rows(consolidated, consolidated.shape[1], rows)
+    return consolidated.shape[1]
 
 
 @kernel
 def check_key(rows: Int64s, count: int, times: Int64s, state: Int64s, guards: int) -> None:
-    """Raise if at one of the state[0] times a value has a multiplicity that leaves 64 bits.
+    """Raise OverflowError if at one of the state[0] times a value has a multiplicity that leaves 64 bits.
 
     Cost: nothing unless a diff is large. After it `multiplicity` is right although it adds in one word.
     """
@@ -274,24 +279,24 @@ def check_key(rows: Int64s, count: int, times: Int64s, state: Int64s, guards: in
 
 @kernel
 def consolidate_rows(rows: Int64s, count: int) -> int:
-    """Sort the first `count` rows and sum equal ones, in place; returns rows left. Cost: O(count) if many.
+    """Sort the first `count` rows and sum equal ones, in place; return how many are left.
 
-    Requires: small diffs; one column of room behind them, which is overwritten.
+    Cost: O(count) if many. Requires: small diffs; one column of room behind them, which is overwritten.
     """
     columns = rows.shape[0]
     if count > INSERTED_ROWS_MAX:
         return consolidate_many(rows, count)
-    kept = min(count, np.int64(1))
+    size = min(count, np.int64(1))
     for new in range(1, count):
-        kept = put_row(rows, kept, rows, new)
-    if kept == 1 and rows[columns - 1, 0] == 0:
-        kept = np.int64(0)
-    return kept
+        size = put_row(rows, size, rows, new)
+    if size == 1 and rows[columns - 1, 0] == 0:
+        size = np.int64(0)
+    return size
 
 
 @kernel
 def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
-    """Add row `index` of `source` to sorted consolidated rows; returns how many there are then.
+    """Add row `index` of `source` to sorted consolidated rows; return their new number.
 
     Requires: small diffs; room for two more rows, which is overwritten. `source` may be the same array.
     """
@@ -313,7 +318,7 @@ def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
             return count - 1
         return count
     for column in range(columns):
-        rows[column, spare] = source[column, index]  # it may be overwritten by the rows that move
+        rows[column, spare] = source[column, index]  # the moving rows may overwrite it
         for later in range(count, at, -1):
             rows[column, later] = rows[column, later - 1]
         rows[column, at] = rows[column, spare]
@@ -322,7 +327,7 @@ def put_row(rows: Int64s, count: int, source: Int64s, index: int) -> int:
 
 @kernel
 def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> tuple[int, int]:
-    """(sum of the diffs at times ≤ `time`, next row) of the value that begins at row `at`.
+    """Return (sum of the diffs at times ≤ `time`, next row) of the value that begins at row `at`.
 
     Requires: the sum fits 64 bits (small diffs, or `check_key`).
     """
@@ -341,61 +346,59 @@ def multiplicity(rows: Int64s, count: int, at: int, time: int, guards: int) -> t
 
 @kernel
 def correct(
-    rows: Int64s, count: int, wanted: Int64s, present: bool, guards: int, out: Int64s, made: int
+    rows: Int64s, count: int, answer: Int64s, present: bool, guards: int, out: Int64s, end: int
 ) -> int:
-    """Append to `out` what makes the rows accumulate to `wanted` once (`present`), or to nothing, at its
-    time.
+    """Append to `out` the corrections after which the rows accumulate to the answer at its time.
 
-    wanted   int64[words + 2]: value words and time; the last is free for use
-    out      int64[words + 2, room]: the corrections are appended from `made` on; returns where they end
+    That is `answer` once if `present`, else no row.
+    answer   int64[words + 2]: value words and time; the last is free for use
+    out      int64[words + 2, room]: the corrections are appended from row `end` on; return their end
     Requires: room for as many more rows as there are different values, and one more.
     """
     words = rows.shape[0] - 2
-    time = wanted[words]
+    time = answer[words]
     at = np.int64(0)
-    found = False
+    is_there = False
     while at < count:
         total, after = multiplicity(rows, count, at, time, guards)
-        if present and not found and compare_with(rows, at, wanted, words) == 0:
-            found = True
+        if present and not is_there and compare_with(rows, at, answer, words) == 0:
+            is_there = True
             total -= 1
         if total != 0:
             for word in range(words):
-                out[word, made] = rows[word, at]
-            out[words, made] = time
-            out[words + 1, made] = -total
-            made += 1
+                out[word, end] = rows[word, at]
+            out[words, end] = time
+            out[words + 1, end] = -total
+            end += 1
         at = after
-    if present and not found:
+    if present and not is_there:
         for word in range(words):
-            out[word, made] = wanted[word]
-        out[words, made] = time
-        out[words + 1, made] = 1
-        made += 1
-    return made
+            out[word, end] = answer[word]
+        out[words, end] = time
+        out[words + 1, end] = 1
+        end += 1
+    return end
 
 
 @kernel
 def put_rows(rows: Int64s, count: int, source: Int64s, start: int, stop: int) -> int:
-    """`put_row` for the rows [start, stop) of `source`; returns how many there are then."""
+    """Do `put_row` for the rows [start, stop) of `source`; return the new number of rows."""
     for index in range(start, stop):
         count = put_row(rows, count, source, index)
     return count
 
 
 @kernel
-def appended(out: Int64s, made: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
-    """Write (key, row) for the first `count` rows into `out`, from row `made` on; returns it, or a larger
-    copy.
-    """
-    if made + count > out.shape[1]:
-        out = more_rows(out, made + count)
+def appended(out: Int64s, end: int, keys: Int64s, key: int, kw: int, rows: Int64s, count: int) -> Int64s:
+    """Write (key, row) for the first `count` rows to `out`, from row `end` on; return it or a larger copy."""
+    if end + count > out.shape[1]:
+        out = more_rows(out, end + count)
     for column in range(kw):
         for row in range(count):
-            out[column, made + row] = keys[column, key]
+            out[column, end + row] = keys[column, key]
     for column in range(rows.shape[0]):
         for row in range(count):
-            out[kw + column, made + row] = rows[column, row]
+            out[kw + column, end + row] = rows[column, row]
     return out
 
 
@@ -413,11 +416,11 @@ def pended_times(
     """Append (key, time) for the minimal times beyond the frontier to the state[3] rows of `pended`."""
     for index in range(state[0]):
         if word_is_beyond(times[0, index], frontier, guards) and is_minimal(times, index, frontier, guards):
-            kept = state[3]
-            if kept == pended.shape[1]:
-                pended = more_rows(pended, kept)
+            at = state[3]
+            if at == pended.shape[1]:
+                pended = more_rows(pended, at)
             for column in range(kw):
-                pended[column, kept] = keys[column, key]
-            pended[kw, kept] = times[0, index]
-            state[3] = kept + 1
+                pended[column, at] = keys[column, key]
+            pended[kw, at] = times[0, index]
+            state[3] = at + 1
     return pended

@@ -1,25 +1,25 @@
-"""Going through the values of a key in order, across all runs at once, and no further than is asked.
+"""Going through the values of a key in order, across all runs at once, and no further than necessary.
 
-Runs are sorted by the words of rows, and the order that is wanted is that of the words, but for *symbols*,
+Runs are sorted by the words of rows, and the order of values is that of the words, except for *symbols*,
 whose words are hashes. A symbol that takes part in the order stands behind words that are its first bytes
-(`operators/ordered/layout.py`), so that its own place matters only among values that are equal up to there:
+(`operators/ordered/layout.py`), so its own rank matters only among values that are equal up to there:
 
     level d   the words from the symbol of level d - 1 (not included) up to that of level d; the last level
               ends with the value
-    block     the rows, in every run, that are equal in all words of a level; their symbols are gone through
-              by *rank*, which is the order of what they stand for. One symbol alone needs none.
+    block     the rows, in every run, that are equal in all words of a level. Their symbols are visited by
+              *rank*, which is the order of the values that they stand for. A single symbol needs no rank.
 
-Rows are never read to find what comes behind them: blocks and symbols are left by galloping. So going through
-n values costs n searches in each run, and in a block as many as it has different symbols.
+Rows are never read to find the end of a block or symbol: galloping skips them. So going through n values
+costs n searches in each run, and in a block as many as it has different symbols.
 
     cursors   int64[4·levels, runs]: for each level the first row left of a run and the row after the last,
               and the first of the block and the row after its last
-    levels    int64[2, levels]: the word of the level's symbol, and 1, or -1 if its order is turned round; in
-              the last column how many words a value has
+    levels    int64[2, levels]: the word of the level's symbol, and 1, or -1 if its order is reversed; in
+              the last column the number of words of a value
     ranks     int64[2, m]: symbols, ascending, and the rank of each
-    waiting   int64[2, room]: a stack of symbols that are still to be gone through, level by level; and
-              symbols whose rank was needed and is not known
-    marks     int64[levels + 3]: the level, how many symbols wait, how many ranks are missing, and for each
+    waiting   int64[2, room]: a stack of symbols that are still to be visited, level by level; and the
+              symbols whose rank was needed and is missing
+    marks     int64[levels + 3]: the level, number of waiting symbols, number of missing ranks, and for each
               level where the stack began
 """
 
@@ -36,7 +36,7 @@ from progress.compiled.kernel import Int64s, kernel
 
 @kernel
 def begin(cursors: Int64s, located: Int64s, marks: Int64s) -> None:
-    """Begin with all rows of a key, which are where `located` int64[2, runs] says."""
+    """Begin with all rows of a key, whose bounds are in `located` int64[2, runs]."""
     for run in range(located.shape[1]):
         cursors[0, run] = located[0, run]
         cursors[1, run] = located[1, run]
@@ -47,15 +47,16 @@ def begin(cursors: Int64s, located: Int64s, marks: Int64s) -> None:
 def least_head(
     lines: Int64s, cursors: Int64s, level: int, kw: int, span: tuple[int, int], value: Int64s
 ) -> bool:
-    """Write the least words [span[0], span[1]) among the cursors of a level into `value`; False if no row is
-    left.
+    """Write the least words [span[0], span[1]) among the cursors of a level into `value`.
+
+    Return False if no row is left.
     """
-    found = False
+    has_row = False
     for run in range(lines.shape[0]):
         row = cursors[4 * level, run]
         if row == cursors[4 * level + 1, run]:
             continue
-        smaller = not found
+        smaller = not has_row
         for word in range(span[0], span[1]):
             mine = read(lines, run, kw + word, row)
             if smaller:
@@ -65,8 +66,8 @@ def least_head(
                     break
                 smaller = True
                 value[word] = mine
-        found = True
-    return found
+        has_row = True
+    return has_row
 
 
 @kernel
@@ -97,28 +98,28 @@ def enter_symbol(lines: Int64s, cursors: Int64s, level: int, column: int, symbol
 
 @kernel
 def symbols_of(lines: Int64s, cursors: Int64s, level: int, column: int) -> Int64s:
-    """The different symbols of a block: int64[3, n], in the second line, ascending."""
-    found = np.empty((3, 8), np.int64)
+    """Return the different symbols of a block: int64[3, n], in the second line, ascending."""
+    symbols = np.empty((3, 8), np.int64)
     count = np.int64(0)
     for run in range(lines.shape[0]):
         row, last = cursors[4 * level + 2, run], cursors[4 * level + 3, run]
         while row < last:
             symbol = read(lines, run, column, row)
-            if count == found.shape[1]:
-                found = more_rows(found, count)
-            found[0, count], found[1, count], found[2, count] = 0, symbol, 1
+            if count == symbols.shape[1]:
+                symbols = more_rows(symbols, count)
+            symbols[0, count], symbols[1, count], symbols[2, count] = 0, symbol, 1
             count += 1
             row = first_from(lines, run, column, row, last, symbol, np.int64(1))
     few = np.empty((3, count), np.int64)
     for line in range(3):
         for index in range(count):
-            few[line, index] = found[line, index]
+            few[line, index] = symbols[line, index]
     return few if count == 1 else sort_words(few)
 
 
 @kernel
 def rank_of(ranks: Int64s, symbol: int) -> int:
-    """The rank of a symbol, ≥ 0; -1 if it is not known."""
+    """Return the rank of a symbol, ≥ 0; -1 if it is not in `ranks`."""
     low, high = np.int64(0), ranks.shape[1]
     while low < high:
         middle = (low + high) >> 1
@@ -131,7 +132,7 @@ def rank_of(ranks: Int64s, symbol: int) -> int:
 
 @kernel
 def with_symbols(symbols: Int64s, turn: int, ranks: Int64s, waiting: Int64s, marks: Int64s) -> Int64s:
-    """Put the symbols of a block on the stack, the first in order on top; returns it, or a larger copy."""
+    """Put the symbols of a block on the stack, the first in order on top; return it, or a larger copy."""
     count = symbols.shape[1]
     if count > 1:
         for index in range(count):
@@ -153,19 +154,19 @@ def with_symbols(symbols: Int64s, turn: int, ranks: Int64s, waiting: Int64s, mar
 
 @kernel
 def next_value(
-    place: tuple[Int64s, Int64s, Int64s, int],
+    source: tuple[Int64s, Int64s, Int64s, int],
     cursors: Int64s,
     waiting: Int64s,
     marks: Int64s,
     value: Int64s,
 ) -> tuple[bool, Int64s]:
-    """Find the next value in order, whose rows are then the block of the last level; False behind the last
-    one. Also `waiting`, or a larger copy.
+    """Find the next value in order; its rows are then the block of the last level.
 
-    place   lines, levels, ranks, and how many key words a row has
-    value   int64[words]: gets the value
+    Return (False behind the last value, `waiting` or a larger copy).
+    source   lines, levels, ranks, and the number of key words of a row
+    value    int64[words]: gets the value
     """
-    lines, levels, ranks, kw = place
+    lines, levels, ranks, kw = source
     last = levels.shape[1] - 1
     while marks[0] >= 0:
         level = marks[0]

@@ -1,10 +1,11 @@
-"""Matching rows with what was there before them: the work of a half-join.
+"""Matching rows with the rows that came before them: the work of a half-join.
 
 As `match.py`, but each row of `delta` has a bound, `until`, and meets only rows of the trace whose time, as
-an integer, is less. The order of the integers is one order of all times (`time_words.py`), for everybody.
+an integer, is less. The order of the integers is one total order of all times (`time_words.py`), the same on
+all workers.
 
-The key may be longer than that of the trace: rows of a run are sorted by all their words, so any number of
-the first may be searched for.
+The key may be longer than that of the trace: rows of a run are sorted by all their words, so a search may use
+any number of the first words.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from differential.kernels.rows.search import cursors_of, locate, same_key
 from progress.compiled.kernel import Int64s, kernel
 
 _LOOKS_PER_PAIR = 8
-"""So many rows that are looked at and not seen count as a pair, so that a piece has an end."""
+"""This many rows that are read and not matched count as one pair, so that a piece has an end."""
 
 
 @kernel
 def seen(table: Int64s, run: int, first: int, stop: int, until: int) -> int:
-    """How many rows of [first, stop) of a run have a time before `until`.
+    """Return how many rows of [first, stop) of a run have a time before `until`.
 
-    Cost: nothing for a run that is before it as a whole, or not at all, as far as its line says that.
+    Cost: nothing for a run whose line shows that all of its rows are before it, or none.
     """
     if first >= stop:
         return 0
@@ -46,8 +47,9 @@ def seen(table: Int64s, run: int, first: int, stop: int, until: int) -> int:
 def count_before(
     delta: Int64s, until: Int64s, start: int, table: Int64s, kw: int, rows_max: int
 ) -> tuple[int, int]:
-    """How many pairs the rows [start, stop) of `delta` make, and stop, which is about as small as it may be
-    with `rows_max` of them: (pairs, stop).
+    """Return (number of pairs of the rows [start, stop) of `delta`, stop).
+
+    stop is about as small as possible with `rows_max` pairs.
     """
     cursors = cursors_of(table)
     pairs = np.int64(0)
@@ -68,7 +70,7 @@ def count_before(
 
 @kernel
 def next_stretch(table: Int64s, run: int, first: int, stop: int, until: int) -> tuple[int, int]:
-    """The first stretch of rows of [first, stop) whose times are before `until`: (first row, how many)."""
+    """Return (first row, number of rows) of the first stretch in [first, stop) with times before `until`."""
     if table[run, LUB] < until:
         return first, stop - first
     at = table.shape[1] - 6
@@ -94,7 +96,7 @@ def fill_before(
 ) -> None:
     """Write all pairs of the rows span[0] … span[1] - 1 of `delta` into `out`, which has just the room."""
     cursors = cursors_of(table)
-    made = np.int64(0)
+    out_rows = np.int64(0)
     excesses = np.int64(0)
     each = np.int64(0)
     for row in range(span[0], span[1]):
@@ -109,9 +111,9 @@ def fill_before(
             while first < cursors[1, run]:
                 first, count = next_stretch(table, run, first, cursors[1, run], until[row])
                 if count > 0:
-                    place = (first, count, made)
-                    excesses |= write_matches(delta, row, table, run, place, projection, guards, out)
-                    made += count
+                    block = (first, count, out_rows)
+                    excesses |= write_matches(delta, row, table, run, block, projection, guards, out)
+                    out_rows += count
                 first += count
     refuse(excesses)
 
@@ -126,11 +128,11 @@ def match_before(
     guards: int,
     rows_max: int,
 ) -> tuple[Int64s, int]:
-    """Pairs of the rows [start, stop) of `delta` with the rows of a trace before them: (words, stop).
+    """Return pairs of the rows [start, stop) of `delta` with the rows of a trace before them: (words, stop).
 
     delta        int64[kw + other words + 2, n], sorted
     until        int64[n]: row i meets rows of the trace whose time is less than until[i]
-    kw           how many first words of both are equal in a pair
+    kw           number of first words that are equal in a pair
     projection   int64[2, out words]: FROM_DELTA and column, FROM_TRACE and column, or CONSTANT and value
     Ensures: stop is n, or not much later than where `rows_max` pairs are made. Not consolidated. Raises
     OverflowError for a product of multiplicities that leaves 64 bits.
@@ -144,11 +146,11 @@ def match_before(
 
 @kernel
 def note_fewest(rows: Int64s, table: Int64s, kw: int, column: int, number: int) -> None:
-    """Note where a trace has fewer rows for the key of a row than what is noted.
+    """Note this trace for the rows for whose key it has fewer rows than the trace noted before.
 
     rows     int64[·, n], sorted but for the two noted columns, which begin at `column` ≥ kw: the fewest rows
-             that some trace has, less than 0 if none was asked, and the number of that trace
-    number   that of this trace
+             that a trace has, less than 0 if none was searched, and the number of that trace
+    number   the number of this trace
     Cost: a search for each key. Rows of all times count, and removals as well.
     """
     cursors = cursors_of(table)

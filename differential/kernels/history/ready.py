@@ -1,6 +1,6 @@
 """Which rows are complete, and which earlier times do the others hold open?
 
-A time is *ready* when no time of the frontier is ≤ it. Rows wait in the order in which they came.
+A time is *ready* when no time of the frontier is ≤ it. Rows wait in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from progress.times.word_order import word_less_equal
 
 @kernel
 def count_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> int:
-    """How many rows are ready. Of one time, as most frontiers are, no row needs a branch, and so none is
-    mistaken where times alternate.
+    """Return how many rows are ready.
+
+    Fast path: most frontiers have one time, and then no row needs a branch, which would be mispredicted where
+    times alternate.
     """
     ready = np.int64(0)
     if frontier.shape[0] == 1:
@@ -45,7 +47,9 @@ def count_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
 
 @kernel
 def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) -> tuple[Int64s, Int64s]:
-    """(ready rows, later rows), each in their order. If all are of one kind, that one is `words` itself."""
+    """Return (ready rows, later rows), each in their order. If all are of one kind, that one is `words`
+    itself.
+    """
     columns, rows = words.shape
     ready = count_ready(words, time_column, frontier, guards)
     if ready == rows:
@@ -76,8 +80,10 @@ def split_ready(words: Int64s, time_column: int, frontier: Int64s, guards: int) 
 
 @kernel
 def work_at_once(words: Int64s, key_words: int, time_column: int) -> int:
-    """Σ over the keys of rows that are sorted: how many rows, times how many times, where a time that comes
-    again behind another counts again. As much is looked at where all of a key's rows meet all its times.
+    """Return the sum over the keys of sorted rows of (number of rows) · (number of times).
+
+    A time that comes again behind another counts again. That is the work if all of a key's rows meet all its
+    times.
     """
     work, begin, times = np.int64(0), np.int64(0), np.int64(1)
     for row in range(1, words.shape[1]):
@@ -94,7 +100,7 @@ def work_at_once(words: Int64s, key_words: int, time_column: int) -> int:
 
 @kernel
 def part_of(values: Int64s, count: int, length: int) -> Int64s:
-    """An array of `length` whose first `count` values are those of `values`."""
+    """Return an array of `length` whose first `count` values are those of `values`."""
     part = np.empty(length, np.int64)
     for index in range(count):
         part[index] = values[index]
@@ -103,26 +109,27 @@ def part_of(values: Int64s, count: int, length: int) -> Int64s:
 
 @kernel
 def first_of_all(words: Int64s, time_column: int, guards: int) -> int:
-    """The time of a row that is before those of all rows, or is theirs; -1 if there is none. Requires: rows.
+    """Return the time of a row that is before, or equal to, those of all rows; -1 if there is none.
 
-    Only the least word can be it. Without a branch on what a row is: times of a loop's rounds alternate.
+    Requires: rows. Only the least word can be it. It has no branch on a row's time: times of a loop's rounds
+    alternate.
     """
     first = words[time_column, 0]
     for row in range(words.shape[1]):
         first = min(first, words[time_column, row])
-    found = guards
+    guards_left = guards
     for row in range(words.shape[1]):
-        found &= (words[time_column, row] | guards) - first
-    return first if found & guards == guards else np.int64(-1)
+        guards_left &= (words[time_column, row] | guards) - first
+    return first if guards_left & guards == guards else np.int64(-1)
 
 
 @kernel
 def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
-    """The minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending.
+    """Return the minimal antichain of `bounds` (an antichain itself) and the times of a table, ascending.
 
     Cost: two passes where one time is before all others, else O(changes in the column of times · log
-    antichain) in scopes of one and two chains. From `SORTED_TIMES_MIN` elements on times are sorted first: to
-    insert each in its place would move a part of the antichain every time.
+    antichain) in scopes of one and two chains. From `SORTED_TIMES_MIN` elements on times are sorted first:
+    inserting each in its place would move a part of the antichain every time.
     """
     count = bounds.shape[0]
     if count == 0 and words.shape[1] > 0:
@@ -147,7 +154,7 @@ def lower_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -
 
 @kernel
 def sorted_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
-    """What `lower_bounds` says, by sorting. Cost: O(n) passes, and that of `minimal_words`."""
+    """Return the result of `lower_bounds`, by sorting. Cost: O(n) passes, and that of `minimal_words`."""
     times = np.empty(words.shape[1] + bounds.shape[0], np.int64)
     count = np.int64(0)
     for index in range(bounds.shape[0]):
@@ -164,13 +171,13 @@ def sorted_bounds(words: Int64s, time_column: int, bounds: Int64s, guards: int) 
 
 @kernel
 def minimal_times(times: Int64s, guards: int) -> Int64s:
-    """The minimal antichain of a column of times, ascending. Cost: as `lower_bounds`."""
+    """Return the minimal antichain of a column of times, ascending. Cost: as `lower_bounds`."""
     return lower_bounds(times.reshape(1, times.shape[0]), np.int64(0), np.empty(0, np.int64), guards)
 
 
 @kernel
 def bound_of_rows(words: Int64s, time_column: int, bounds: Int64s, guards: int) -> Int64s:
-    """For each row the number of a bound that is ≤ its time. Requires: there is one for each.
+    """Return for each row the number of a bound that is ≤ its time. Requires: there is one for each.
 
     Cost: O(changes in the column of times · log bounds) in scopes of one and two chains, else O(… · bounds).
     """
@@ -193,13 +200,13 @@ def bound_of_rows(words: Int64s, time_column: int, bounds: Int64s, guards: int) 
 
 @kernel
 def merge_pending(a: Int64s, b: Int64s) -> Int64s:
-    """Two sorted sets of rows, (key words, time), as one, without doubles."""
+    """Return two sorted sets of rows, (key words, time), as one, without duplicates."""
     columns, rows_a = a.shape
     rows_b = b.shape[1]
     out = np.empty((columns, rows_a + rows_b), np.int64)
     i = np.int64(0)
     j = np.int64(0)
-    kept = np.int64(0)
+    end = np.int64(0)
     while i < rows_a or j < rows_b:
         order = -1 if j == rows_b else 1 if i == rows_a else 0
         column = np.int64(0)
@@ -208,8 +215,8 @@ def merge_pending(a: Int64s, b: Int64s) -> Int64s:
                 order = -1 if a[column, i] < b[column, j] else 1
             column += 1
         for column in range(columns):
-            out[column, kept] = a[column, i] if order <= 0 else b[column, j]
-        kept += 1
+            out[column, end] = a[column, i] if order <= 0 else b[column, j]
+        end += 1
         i += order <= 0
         j += order >= 0
-    return first_rows(out, kept)
+    return first_rows(out, end)

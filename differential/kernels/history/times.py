@@ -1,6 +1,6 @@
 """Columns of times: their minimal elements, and moving them along a path.
 
-Orders and lubs of single words are in `progress/times/word_order.py`; which rows are complete, in `ready.py`.
+Orders and lubs of single words are in `progress/times/word_order.py`; `ready.py` finds the complete rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = [
 
 @small_kernel
 def steps_of(guards: int) -> int:
-    """One step in each chain: a word with the lowest bit of each field between guards."""
+    """Return one step in each chain: a word with the lowest bit of each field between guards."""
     steps, rest = np.int64(1), guards
-    while rest & (rest - 1) != 0:  # above all guards but the highest there is one more chain
+    while rest & (rest - 1) != 0:  # each guard but the highest has one more chain above it
         steps |= (rest & -rest) << 1
         rest &= rest - 1
     return steps
@@ -33,7 +33,10 @@ def steps_of(guards: int) -> int:
 
 @small_kernel
 def earlier_time(time: int, guards: int) -> int:
-    """One step earlier in each chain that has begun: no corner of the time (`reduce_sums.py`) is earlier."""
+    """Return the time one step earlier in each chain that has begun.
+
+    No corner of the time (`reduce_sums.py`) is earlier.
+    """
     low, rest = np.int64(1), guards
     while rest != 0:
         guard = rest & -rest
@@ -45,7 +48,7 @@ def earlier_time(time: int, guards: int) -> int:
 
 @kernel
 def earlier_times(frontier: Int64s, guards: int) -> Int64s:
-    """The minimal ones of the times that are one step earlier than those of an antichain."""
+    """Return the minimal ones of the times that are one step earlier than those of an antichain."""
     earlier = np.empty(frontier.shape[0], np.int64)
     for index in range(frontier.shape[0]):
         earlier[index] = earlier_time(frontier[index], guards)
@@ -54,7 +57,7 @@ def earlier_times(frontier: Int64s, guards: int) -> Int64s:
 
 @kernel
 def shift_times(words: Int64s, keep: int, add: int) -> Int64s:
-    """The same rows at times (t & keep) + add, in a new array."""
+    """Return the same rows at times (t & keep) + add, in a new array."""
     columns, rows = words.shape
     out = np.empty((columns, rows), np.int64)
     for column in range(columns):
@@ -67,9 +70,7 @@ def shift_times(words: Int64s, keep: int, add: int) -> Int64s:
 
 @kernel
 def latest_counter(words: Int64s, shift: int, mask: int) -> int:
-    """The largest value that the counter at `shift` and `mask` has among the times of the rows; 0 without
-    rows.
-    """
+    """Return the largest counter at `shift` and `mask` among the times of the rows; 0 without rows."""
     latest = np.int64(0)
     column = words.shape[0] - 2
     for row in range(words.shape[1]):
@@ -81,12 +82,12 @@ def latest_counter(words: Int64s, shift: int, mask: int) -> int:
 
 @kernel
 def take_turns(words: Int64s, shift: int, spacing: int, latest: int) -> Int64s:
-    """Rows, without their first word, at the iterations that it says; `shift` is where the counter stands.
+    """Return rows without their first word, a priority, at the iterations that the priority selects.
 
         words   int64[w + 3, n]   priority, w words, time, diff; a priority below 0 counts as 0
 
-    No iteration is later than `latest`. Requires: no row is in a later iteration than it begins with, 0.
-    Cost: one pass, O(n · w).
+    `shift` is the position of the counter. No iteration is later than `latest`. Requires: the counter of each
+    row is 0 before. Cost: one pass, O(n · w).
     """
     columns, rows = words.shape
     out = np.empty((columns - 1, rows), np.int64)

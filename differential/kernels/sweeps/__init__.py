@@ -1,1 +1,1 @@
-"""Groups gone through in order of a time: what they give, and what part of one has to be gone through."""
+"""Kernels for answers along a time within groups, and for the parts of groups that a change can affect."""
