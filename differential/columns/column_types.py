@@ -92,8 +92,8 @@ class ColumnType:
     def __post_init__(self) -> None:
         if self.kind == "decimal" and not 0 <= self.scale <= self.precision <= DECIMAL_DIGITS_MAX:
             raise SchemaError(
-                f"decimal({self.precision}, {self.scale}): at most {DECIMAL_DIGITS_MAX} digits, of which no "
-                "more behind the point than there are. Use fewer, float, or store it as a string"
+                f"decimal({self.precision}, {self.scale}): at most {DECIMAL_DIGITS_MAX} digits are possible, "
+                "and at most all of them behind the point. Use fewer, float, or store it as a string"
             )
         assert (self.kind == "decimal") == (self.precision > 0), self.kind
 

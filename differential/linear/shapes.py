@@ -112,8 +112,8 @@ def sliding(size: Length | str, every: Length | str, *, origin: Moment | None = 
     """Return windows of `size`, one beginning every `every`.
 
     `sliding(timedelta(hours=1), timedelta(minutes=5))`, for instance. A row is in ⌈size / every⌉ windows and
-    becomes as many rows. Raises SchemaError for lengths that are not positive, or windows of which a row
-    would be in more than 100,000.
+    becomes as many rows. Raises SchemaError for lengths that are not positive, or if a row would be in
+    more than 100,000 windows.
     """
     return Sliding(_length("sliding", size, {}), _length("sliding", every, {}), origin)
 
@@ -231,8 +231,7 @@ def lengths_of(shape: Tumbling | Sliding, type_: ColumnType) -> tuple[int, int, 
     every = words_of_length(shape.every, type_, "window") if isinstance(shape, Sliding) else size
     if -(-size // every) > _WINDOWS_MAX:
         raise SchemaError(
-            f"window ({call_site()}): each row would be in {-(-size // every):,} windows, of which each is "
-            f"a row; up "
-            f"to {_WINDOWS_MAX:,} may be. Aggregate by a tumbling window of {shape.size} first"
+            f"window ({call_site()}): each row would be in {-(-size // every):,} windows, and become as "
+            f"many rows; at most {_WINDOWS_MAX:,} are allowed. Aggregate by a tumbling window of {shape.size} first"
         )
     return size, every, words_of_moment(shape.origin, type_, "window")

@@ -213,8 +213,8 @@ def check_kept(start: int, forgotten_before: int) -> None:
     """
     if start < 0:
         raise MisuseError(
-            f"epochs begin at 0, and changes from {start} on are asked for. Write changes(0) for all that "
-            "there are, or changes() for those that this client was not given yet"
+            f"epochs begin at 0, so there are no changes from {start} on. Write changes(0) for all changes, "
+            "or changes() for those that this client has not read yet"
         )
     if start < forgotten_before:
         raise ForgottenError(

@@ -50,7 +50,7 @@ def fulfilling(table: pa.Table, conditions: Sequence[object]) -> pa.Table:
         try:
             is_true = _is_true(table.column(name), what, value)
         except (pa.ArrowException, KeyError, TypeError, ValueError, OverflowError) as error:
-            raise RequestError(f"the condition {shown(condition)} cannot be asked: {error}") from error
+            raise RequestError(f"the condition {shown(condition)} cannot be evaluated: {error}") from error
         mask = is_true if mask is None else pc.and_kleene(mask, is_true)
     return table if mask is None else table.filter(mask)
 

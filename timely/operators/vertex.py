@@ -286,8 +286,8 @@ class Vertex:
         past, if any, count as of that epoch: `by.early`.
 
         Called between activations, when epochs have gone on for as long as words last: a hundred thousand of
-        them, or more than there are, depending on how deeply loops nest. Nothing may be sent; `resume` may be
-        asked for. Times as tuples do not change.
+        them, or more than there are, depending on how deeply loops nest. Do not send here; calling `resume`
+        is allowed. Times as tuples do not change.
 
         A class that does not override this keeps its words as they are, for ever: what it holds and asks for
         is translated (`lasting_words.py`), and words of late epochs are Python integers of more than 63 bits.

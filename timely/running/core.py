@@ -209,7 +209,9 @@ class Worker:
         if number in self._ended:
             return  # later errors are no news
         name = self._instances[number].frozen.name if number in self._instances else ""
-        reported = as_reported(error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}")
+        reported = as_reported(
+            error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}"
+        )
         reported.add_note(
             f"dataflow {number} ({name}) has ended with this error, which arose on worker {self.index} of "
             f"{self.workers}: nothing of it can be read any more. Other dataflows go on"

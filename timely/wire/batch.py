@@ -207,7 +207,7 @@ def frames_of(batch: Batch, peer: int) -> Sequence[Frame]:
         return [bytes_of(frame) for frame in frames]
     except TypeError as error:
         raise MisuseError(
-            f"{kind.__qualname__}.to_frames returns a list of bytes, of which one message is made: {error}"
+            f"{kind.__qualname__}.to_frames must return a list of bytes, the frames of one message: {error}"
         ) from error
 
 

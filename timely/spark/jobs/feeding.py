@@ -147,8 +147,8 @@ def _how_often(name: str, frame: DataFrame, diff: str) -> Column:
     whole = f"when(col({diff!r}), 1).otherwise(-1)" if isinstance(kind, T.BooleanType) else ""
     whole = whole or (f"col({diff!r}).cast('bigint')" if isinstance(kind, T.NumericType) else "…")
     raise InputFormatError(
-        f"input {name!r}: the column {diff!r}, which diff= names, is {kind.simpleString()}. Whether a row "
-        "comes or goes is said by a whole number (1, -1), or by the texts 'insert' and 'remove'. Write "
+        f"input {name!r}: the column {diff!r}, which diff= names, is {kind.simpleString()}. It must hold "
+        "whole numbers (1 for a row that comes, -1 for one that goes) or the texts 'insert' and 'remove'. Write "
         f"withColumn({diff!r}, {whole})"
     )
 

@@ -274,7 +274,9 @@ def sink_of(
         return TableSink(spark, target, job, calendar)
     ours = job.keys() & target.job.keys()
     if ours:
-        raise MisuseError(f"job= of {target.folder} says {', '.join(sorted(ours))}, which is said already")
+        raise MisuseError(
+            f"job= of {target.folder} has {', '.join(sorted(ours))}, which the run writes itself. Use other names"
+        )
     return FolderSink(spark, target.folder, target.keep, {**job, **target.job}, calendar)
 
 

@@ -148,7 +148,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             query = self._query_of(messages)
             if not query:
                 raise InternalError(
-                    f"no task says of which query batch {batchId} is: Spark runs one at least"
+                    f"no task names the query of batch {batchId}: Spark runs at least one task"
                 )
             _commit(self.plan, query, batchId, messages)
 
