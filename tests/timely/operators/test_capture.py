@@ -40,7 +40,7 @@ def test_log_forgets_what_will_not_be_asked_for() -> None:
     with pytest.raises(ForgottenError, match="before 1 are no longer kept"):
         log.changes(0, 2)
     for kept in (log, log_of({0: ["a"]}, 1)):
-        with pytest.raises(MisuseError, match=r"epochs begin at 0.* from -1 on .*changes\(0\)") as caught:
+        with pytest.raises(MisuseError, match=r"epochs begin at 0.* from -1 on\. .*changes\(0\)") as caught:
             kept.changes(-1, 2)
         assert not isinstance(caught.value, ForgottenError)
 
