@@ -14,7 +14,7 @@ class ComponentSizes:
         self.nodes = 0
 
     def apply(self, changes: pa.Table) -> None:
-        """Take in the changes of an epoch."""
+        """Add the changes of an epoch."""
         if changes.num_rows == 0:
             return
         diffs = changes.column("diff").to_numpy()
@@ -30,10 +30,10 @@ class ComponentSizes:
 
     @property
     def components(self) -> int:
-        """How many there are."""
+        """The number of components."""
         return len(self._sizes)
 
     @property
     def largest(self) -> int:
-        """Nodes of the largest; 0 if there is none."""
+        """The number of nodes of the largest component; 0 if there is none."""
         return max(self._sizes.values(), default=0)

@@ -3,7 +3,7 @@
     python examples/galen.py FOLDER [--share 0.3] [--changes 100] [--workers 2] [--json]
 
 FOLDER holds p.txt.gz, q.txt.gz, r.txt.gz, c.txt.gz, u.txt.gz and s.txt.gz, comma-separated whole numbers.
-What is derived:
+The rules:
 
     p(x,z)   :- p(x,y), p(y,z).
     q(x,r,z) :- p(x,y), q(y,r,z).
@@ -12,9 +12,9 @@ What is derived:
     q(x,q,z) :- q(x,r,z), s(r,q).
     q(x,e,o) :- q(x,y,z), r(y,u,e), q(z,u,o).
 
-The program prints how many facts of each kind there are. Then it takes some of those given away, one in an
-epoch, and puts them back: only what depends on them is derived anew. `--share` takes so much of p and q, by
-their first column: all of it needs some minutes, and several gigabytes.
+The program prints how many facts of each kind there are. Then it takes away some of the given facts, one in
+an epoch, and puts them back: only facts that depend on them are derived anew. `--share` takes a share of p
+and q, by their first column: all of it needs some minutes, and several gigabytes.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def _by_r(q: Collection, r: Collection) -> Collection:
 
 @timely.builder
 def count_derived(flow: timely.Dataflow) -> None:
-    """How many facts there are of each kind."""
+    """The number of facts of each kind."""
     facts = derived(*(dd.input(flow, name, schema) for name, schema in SCHEMAS.items()))
     kinds = [facts[name].select(kind=name) for name in ("p", "q")]
     kinds[0].concat(kinds[1]).group_by("kind").count().output("counts")
 
 
 def read(folder: Path, name: str, share: float = 1.0) -> pa.Table:
-    """The facts of a file; of p and q those whose first column is in a share of all its values."""
+    """The facts of a file; for p and q, those whose first column is in a share of all its values."""
     names = [column.partition(":")[0].strip() for column in SCHEMAS[name].split(",")]
     table = csv.read_csv(folder / f"{name}.txt.gz", read_options=csv.ReadOptions(column_names=names))
     if share == 1 or name not in ("p", "q"):

@@ -3,14 +3,14 @@
     python examples/hashtags.py [FILE] [--window-hours 24] [--slide-hours 24] [--slides N] [--workers 2]
                                 [--json]
 
-Two users are in one group, a *strong component*, if mentions lead from one to the other and back. Kept
-current for every group: how many users it has, and the hashtag that they use most. Beside them the same for
-weak components, in which the direction of a mention does not matter. It is the query in the appendix of the
-paper on differential dataflow.
+Two users are in one group, a *strong component*, if mentions lead from one to the other and back. The
+query keeps for every group its number of users, and the hashtag that they use most; and the same for weak
+components, in which the direction of a mention does not matter. It is the query in the appendix of the paper
+on differential dataflow.
 
 FILE has a tweet a line, with time, user, mentions and hashtags (`examples/mentions/tweets.py`); without it a
-week is made up. An epoch is a slide of the window: what has left it is removed, what has come is inserted,
-and a line says what there is now.
+week is made up. An epoch is a slide of the window: tweets that have left it are removed, new ones are
+inserted, and the program prints a line for what is in it now.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def _used(tweet: Tweet) -> list[tuple[int, str]]:
 
 
 def with_hashtags(components: Collection, used: Collection) -> Collection:
-    """How many users each component has, which hashtag they use most, and how often: `component`, `users`,
-    `hashtag`, `uses`. Of several that are used alike the first by name; null and 0 where none is.
+    """For each component: its number of users, the hashtag that they use most, and how often: `component`,
+    `users`, `hashtag`, `uses`. If several are used equally often, the first by name; null and 0 if
+    none is.
     """
     sizes = components.group_by("component").agg(users=dd.count())
     uses = components.join(used, on={"node": "user"}).group_by("component", "hashtag").agg(uses=dd.count())
@@ -57,8 +58,8 @@ def with_hashtags(components: Collection, used: Collection) -> Collection:
 
 
 def described(tweets: Collection) -> dict[str, Collection]:
-    """What the tweets say, by name: pairs and edges (`src` mentions `dst`), users, and both kinds of
-    components as `with_hashtags` gives them.
+    """The outputs by name: pairs and edges (`src` mentions `dst`), users, and both kinds of components, as
+    `with_hashtags` gives them.
     """
     pairs = tweets.flat_map(_mentioned, "src: int, dst: int")
     used = tweets.flat_map(_used, "user: int, hashtag: string")
@@ -85,7 +86,7 @@ def hashtags(flow: timely.Dataflow) -> None:
 
 
 def said(flow: timely.Flow, slide: Slide) -> dict[str, object]:
-    """What there is in the window: the fields of a `--json` line."""
+    """The contents of the window: the fields of a `--json` line."""
     counts = {row["what"]: row["count"] for row in flow.output("counts").snapshot().to_pylist()}
     found: dict[str, object] = {"end": slide.end, "tweets": slide.tweets}
     found |= {what: counts.get(what, 0) for what in ("pairs", "users", "edges")}

@@ -4,13 +4,13 @@
                                           [--slide-minutes 60] [--epochs N] [--output DIR] [--json]
                                           [--allow-gap]
 
-`components` is the query; `timely.spark.run` does the rest: Spark turns the interactions into epochs, what
-enters and what leaves the window, its executors send them straight to the workers, and what changes becomes
-Parquet, one commit per epoch. The line of an epoch is shown when the epoch is committed.
+`components` is the query; `timely.spark.run` does the rest: Spark turns the interactions into epochs (what
+enters and what leaves the window), its executors send them straight to the workers, and changes become
+Parquet, one commit per epoch. The program prints the line of an epoch when the epoch is committed.
 
-Exit status: 0 all epochs are committed; 1 an error, which is told; 2 a mistake in the command line; 128 + n
-ended by signal n (SIGINT, SIGTERM, SIGHUP). However it ends, what was shown is committed, and the same
-command goes on behind it.
+Exit status: 0 all epochs are committed; 1 an error, with a message; 2 a mistake in the command line; 128 + n
+ended by signal n (SIGINT, SIGTERM, SIGHUP). However it ends, the epochs on the screen are committed, and the
+same command goes on behind them.
 """
 
 from __future__ import annotations

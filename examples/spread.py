@@ -3,13 +3,13 @@
     python examples/spread.py q3 --scheme D-JB --skew 1.2
     python examples/spread.py lrb --scheme JB --units 8 --workers 2 --times
 
-    q3     what was ordered and not shipped on a day, of one group of customers: the ten greatest sums
-    q5     what customers bought from suppliers of their own nation, for three nations
+    q3     orders of one group of customers that were not shipped on a day: the ten greatest sums
+    q5     purchases from suppliers of the customer's own nation, for three nations
     band   pairs of lines whose orders are next to each other
     lrb    pairs of cars that drive alike: the same speed, lane and direction
 
 Schemes and their settings: docs/skew_joins.md; "plain" is the join without any. The answer is the same under
-each of them: only who does what is another. Rows are made up, numbers throughout, those of lines by a power
+each; only the place of the work differs. Rows are made up, numbers throughout. Those of lines follow a power
 law: the order of rank r has a share proportional to r to the power of minus `--skew`.
 """
 
@@ -33,11 +33,11 @@ import timely
 from differential import Collection, col
 
 DAY = 1_169
-"""Of query 3. Days are counted from the first one."""
+"""The day of query 3, counted from the first one."""
 YEAR = range(731, 1_096)
 """The days of query 5."""
 NATIONS, NEAR = 10, 3
-"""How many there are, and how many of them query 5 is about: the first ones."""
+"""The number of nations, and the number of them, from the first, that query 5 is about."""
 
 SCHEMAS = {
     "customers": "customer: int, segment: int, nation: int",
@@ -61,7 +61,7 @@ def q3(inputs: Inputs, balance: Balance) -> Collection:
 
 
 def q5(inputs: Inputs, balance: Balance) -> Collection:
-    """What was bought within a nation in a year, by nation."""
+    """Sums of purchases within a nation in a year, by nation."""
     orders = inputs["orders"].filter((col.ordered >= YEAR.start) & (col.ordered < YEAR.stop))
     customers = inputs["customers"].select("customer", "nation")
     placed = orders.join(customers, on="customer", balance=balance).select("order", "nation")
@@ -73,7 +73,7 @@ def q5(inputs: Inputs, balance: Balance) -> Collection:
 
 
 def band(inputs: Inputs, balance: Balance) -> Collection:
-    """How many pairs of a large line and one that was not reduced have orders that are one apart at most."""
+    """The number of pairs of a large line and one that was not reduced whose orders differ by one at most."""
     large = inputs["lines"].filter(col.quantity > 45).select("line", "order")
     whole = inputs["lines"].filter(col.reduced == 0).select(line_2=col.line, order_2=col.order)
     pairs = large.theta_join(whole, dd.band("order", "order_2", 1), balance=balance)
@@ -81,7 +81,7 @@ def band(inputs: Inputs, balance: Balance) -> Collection:
 
 
 def lrb(inputs: Inputs, balance: Balance) -> Collection:
-    """How many pairs of reports of different cars have the same speed, lane and direction, by lane."""
+    """The number of pairs of reports of different cars with the same speed and direction, by lane."""
     reports = inputs["reports"]
     others = reports.select("speed", "lane", "direction", car_2=col.car, report_2=col.report)
     alike = ["speed", "lane", "direction"]
@@ -99,11 +99,11 @@ QUERIES: dict[str, tuple[tuple[str, ...], Callable[[Inputs, Balance], Collection
     "band": (("lines",), band),
     "lrb": (("reports",), lrb),
 }
-"""For each the inputs that it has."""
+"""The inputs of each query, and the query."""
 
 
 def made_up(rows: int, skew: float, seed: int = 2018) -> dict[str, pa.Table]:
-    """All inputs, with so many lines and as many reports; the same ones each time."""
+    """All inputs, with `rows` lines and `rows` reports; the same ones each time."""
     draw = np.random.Generator(np.random.PCG64(seed))
     orders, customers, suppliers = max(rows // 4, 1), max(rows // 40, 1), max(rows // 100, 10)
     share = np.arange(1, orders + 1, dtype=np.float64) ** -skew
@@ -143,7 +143,7 @@ def made_up(rows: int, skew: float, seed: int = 2018) -> dict[str, pa.Table]:
 
 @timely.builder
 def answered(flow: timely.Dataflow, query: str, scheme: str = "plain", units: int = 16) -> None:
-    """The output `answer` of a query whose joins are all spread by a scheme."""
+    """The output `answer` of a query; a scheme spreads all its joins."""
     names, build = QUERIES[query]
     balance = None if scheme == "plain" else dd.Balance(scheme, units=units)
     build({name: dd.input(flow, name, SCHEMAS[name]) for name in names}, balance).output("answer")

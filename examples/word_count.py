@@ -24,7 +24,7 @@ a fox and a dog
 
 
 class SplitLinesVertex(timely.Vertex):
-    """Lines in, words out, at once: nothing has to be waited for."""
+    """Lines in, words out, at once: there is nothing to wait for."""
 
     def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
         """`message` is a list of lines."""
@@ -39,7 +39,7 @@ class CountWordsVertex(timely.Vertex):
         self.added: dict[tuple[int, ...], Counter[object]] = {}
 
     def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
-        """Words of an epoch, some of them: count, and ask to be told when there are no more."""
+        """Count some words of an epoch, and ask for a notification when no more can come."""
         if time not in self.added:
             self.added[time] = Counter()
             self.notify_at(time)

@@ -1,4 +1,4 @@
-"""What is said about each epoch when it is committed: a line on the screen, or one of JSON."""
+"""The report on each committed epoch: a line on the screen, or one of JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["EpochLines", "EpochReport"]
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What is said about one epoch; the fields of a `--json` line."""
+    """The report on one epoch; the fields of a `--json` line."""
 
     epoch: int
     end: int
@@ -30,7 +30,7 @@ class EpochReport:
 
 
 class EpochLines:
-    """Called with each epoch, in order, and the changes (node, component, epoch, diff) of it."""
+    """Called with each epoch, in order, and its changes (node, component, epoch, diff)."""
 
     def __init__(self, console: Console, as_json: bool) -> None:
         self._console = console

@@ -7,11 +7,11 @@ of the first is no part of it. Ids and times are whole numbers from 0 to 2^63 - 
 or a plus may stand in front. A kind has no blanks and no control characters. The lines may be in any order.
 
 Spark parses, because it is quick and splits large files; but Spark does not know line numbers. So the good
-case costs one count of malformed lines, and only if there are any is the file read again here, by
-`parse_line`, the plain twin of the expressions, to say which line it is and what is wrong with it.
+case costs one count of malformed lines. Only if there are any, this module reads the file again, by
+`parse_line`, the plain twin of the expressions, to find the line and what is wrong with it.
 
-What Spark takes for a number is not enough of a check: it passes over control characters at both ends of it.
-So a line is held against `_LINE`, and the conversion only finds what is too large.
+Spark's conversion to a number is not enough of a check: it ignores control characters at both ends. So each
+line must match `_LINE`, and the conversion only finds numbers that are too large.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SHOWN_KINDS = 20
 
 @dataclass(frozen=True)
 class Interactions:
-    """The interactions of one file, as a DataFrame, and what is known of them.
+    """The interactions of one file, as a DataFrame, with facts about them.
 
     `rows` has the columns source, target and time (bigint, seconds) of the chosen kind, `times` the times of
     all kinds; both are cached. `first_time` and `last_time` are those of the whole file, whatever its kind;
@@ -71,7 +71,7 @@ def read_interactions(spark: SparkSession, path: str | Path, kind: str | None = 
     that does not occur.
     """
     file = checked_file(Path(path))
-    # Spark answers from its cache what has the same plan: without the stamp, also for a file mended since.
+    # Spark answers equal plans from its cache: without the stamp, also for a file that was mended meanwhile.
     stamp = f"{file.stat().st_mtime_ns} {file.stat().st_size}"
     parsed = _parsed(spark.read.text(_as_literal(file)).where(F.lit(stamp) != F.lit(""))).persist()
     bad = ~F.col("well_formed") | F.isnull("source") | F.isnull("target") | F.isnull("time")
@@ -190,7 +190,7 @@ def checked_file(path: Path) -> Path:
 
 
 def _as_literal(file: Path) -> str:
-    """The path in the form in which Spark does not take any of its characters for a pattern."""
+    """The path, escaped so that Spark takes none of its characters for a pattern."""
     return "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(file))
 
 
@@ -209,7 +209,7 @@ def line_of_time(file: Path, since: int | None, until: int | None) -> tuple[int,
 
 
 def _shown(line: str) -> str:
-    """A line as a message shows it: cut, and without what would move the cursor."""
+    """A line for a message: cut, and without characters that would move the cursor."""
     text = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line.rstrip("\r\n"))
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + " …"
 
@@ -233,7 +233,7 @@ def _expected() -> str:
 
 
 def _why_unreadable(file: Path, error: Exception) -> InputFormatError:
-    """What stops Python at the same file, if anything does; otherwise the first line of what Spark said."""
+    """The error that Python gets at the same file, if any; otherwise the first line of Spark's error."""
     number = 0
     try:
         for number, _ in enumerate(_lines(file), 1):  # noqa: B007  the last good line is part of the message

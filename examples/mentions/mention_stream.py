@@ -2,11 +2,11 @@
 
     python examples/mentions/mention_stream.py --rows 60000 --seed 1 --output mentions.txt.gz
 
-What it shares with real ones: few users are mentioned by many and most by few; people answer those they have
-spoken with before and otherwise whom everybody speaks of; activity follows the time of day; and an event in
-the middle of the week multiplies it for some hours and draws in users not seen before. A tweet is a mention
-(MT), a retweet (RT) or a reply (RE); a reply gives a second line, a mention by the same user of the same user
-at the same time.
+It resembles real ones: few users are mentioned by many and most by few; people answer users they have
+spoken with before, and otherwise users whom everybody mentions; activity follows the time of day; and an
+event in the middle of the week multiplies it for some hours and draws in users not seen before. A tweet is a
+mention (MT), a retweet (RT) or a reply (RE); a reply gives a second line, a mention by the same user of the
+same user at the same time.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ def generate(rows: int = 60_000, seed: int = 1) -> MentionStream:
     _repeat_replies_as_mentions(source, target, time, kind)
     ids = random.permutation(
         np.arange(1, users + 1, dtype=np.int64)
-    )  # who is popular must not be told by his number
+    )  # a user's number must not tell how popular the user is
     return MentionStream(ids[source], ids[target], time, kind)
 
 
 def _times(random: np.random.Generator, rows: int) -> tuple[_Int64s, npt.NDArray[np.bool_]]:
     """Sorted times, and which of them belong to the event."""
     in_event = random.random(rows) < _EVENT_SHARE
-    # Accept and reject against the curve of the day; what was rejected last keeps its place, so the number is
-    # exact.
+    # Accept and reject against the curve of the day; the last rejected times keep their places, so the
+    # number is exact.
     usual = random.random(rows) * DAYS * _DAY_S
     for _ in range(8):
         hour = usual % _DAY_S / 3_600
@@ -104,7 +104,7 @@ def _times(random: np.random.Generator, rows: int) -> tuple[_Int64s, npt.NDArray
 
 
 def _sources(random: np.random.Generator, users: int, in_event: npt.NDArray[np.bool_]) -> _Int64s:
-    """Who speaks: regulars by a heavy-tailed activity; in the event mostly people who speak once."""
+    """The speakers: regulars by a heavy-tailed activity; in the event mostly people who speak once."""
     regulars = max(5, users // 4)
     usual = (regulars * random.random(len(in_event)) ** 2.2).astype(np.int64)
     once = random.integers(0, users, len(in_event))
@@ -112,7 +112,7 @@ def _sources(random: np.random.Generator, users: int, in_event: npt.NDArray[np.b
 
 
 def _targets(random: np.random.Generator, users: int, source: _Int64s) -> _Int64s:
-    """Who is spoken to: somebody of the speaker's circle, or one whom many speak of (a power law)."""
+    """The addressees: somebody of the speaker's circle, or a user whom many mention (a power law)."""
     rows = len(source)
     popular = np.minimum((random.pareto(0.75, rows) * 2).astype(np.int64), users * 4) % users
     circle = (source * 7_919 + 13 + random.integers(0, 5, rows) * 104_729) % users

@@ -1,7 +1,7 @@
 """Is a time far off all others? One 0 among the times of a week makes hundreds of thousands of empty epochs.
 
-Taken for stray are times with nothing between them and the others for more than `GAP_EPOCHS_MAX` epochs and
-for more than half of the whole time. There is at most one gap of that kind, and the middle of the whole time
+Times are stray if there is nothing between them and the others for more than `GAP_EPOCHS_MAX` epochs and for
+more than half of the whole time. There is at most one gap of that kind, and the middle of the whole time
 lies in it: so it is found by one look at every row. A pause in real data is long enough for the first only if
 the slide is very short, and not for the second: of the data sets that we know, the longest pause is a
 twentieth of the whole.
@@ -21,7 +21,7 @@ from .interactions import Interactions, line_of_time
 __all__ = ["GAP_EPOCHS_MAX", "refuse_stray_times"]
 
 GAP_EPOCHS_MAX = 1_000
-"""So many epochs without any interaction may follow one another, however long they are."""
+"""This number of epochs without any interaction may follow one another, however long they are."""
 
 
 def refuse_stray_times(source: Interactions, window: SlidingWindow) -> None:

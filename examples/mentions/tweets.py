@@ -3,7 +3,7 @@
 A file is tab-separated, plain or .gz, with one header line and one tweet a row, sorted by time:
 
     time       unix seconds
-    user       who wrote it, a number
+    user       the author, a number
     mentions   users, separated by spaces, each once; may be empty
     hashtags   separated by spaces, each once; may be empty
 """
@@ -45,7 +45,7 @@ class Slide:
 
 
 def read_tweets(path: Path) -> pa.Table:
-    """The tweets of a file; ValueError, with what is wrong, for one of another form."""
+    """The tweets of a file. Raises ValueError, with what is wrong, if it has another form."""
     try:
         table = csv.read_csv(
             path,
@@ -63,9 +63,9 @@ def read_tweets(path: Path) -> pa.Table:
 
 
 def made_up(rows: int = 6_000, seed: int = 1) -> pa.Table:
-    """A week of tweets, decided by `rows` and `seed` alone: who mentions whom is that of `mention_stream`.
+    """A week of tweets, decided by `rows` and `seed` alone: the mentions are those of `mention_stream`.
 
-    Few hashtags are used by many; whoever speaks with the same people uses the same ones more often.
+    Few hashtags are used by many; users who speak with the same people use the same ones more often.
     """
     stream = generate(rows, seed)
     random = np.random.Generator(np.random.PCG64(seed))
@@ -82,8 +82,8 @@ def made_up(rows: int = 6_000, seed: int = 1) -> pa.Table:
 
 
 def slides(tweets: pa.Table, size: int, every: int, last: int | None = None) -> Iterator[Slide]:
-    """The windows of `size` seconds that end at the first time, `every` so many seconds after it, and at the
-    last time; only the `last` ones of them, if that says how many. The first comes whole.
+    """The windows of `size` seconds that end at the first time, every `every` seconds after it, and at the
+    last time; only the last `last` of them, if that is a number. The first comes whole.
     """
     times = tweets.column("time").to_numpy()
     first, final = int(times[0]), int(times[-1])
