@@ -19,7 +19,8 @@ and `kernels/`, from the top to the bottom of an operator.
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-import differential.spelled  # noqa: F401  # which gives expressions their second spellings
+from differential import other_packages as _other_packages  # noqa: F401  # first: whether `timely` is ours
+from differential import spelled as _spelled  # noqa: F401  # which gives expressions their second spellings
 from differential.aggregates import (
     Aggregate,
     all_of,

@@ -43,6 +43,7 @@ ROOMS = {
         "tracking checking",
     ],
     "timely": [
+        "other_packages",
         "own_files counted cores dictionaries errors limits failure giving_back mapped thresholds",
         "user_code wire",
         "keys",
@@ -55,6 +56,7 @@ ROOMS = {
         "spark",
     ],
     "differential": [
+        "other_packages",
         "errors thresholds",
         "other_spellings",
         "kernels",

@@ -5,6 +5,7 @@ Read `building/dataflow.py` (writing a dataflow), `operators/vertex.py` (the cod
 (the requests of clients), `client/cluster.py` (how clients send them), in that order.
 """
 
+from . import other_packages as _other_packages  # noqa: F401  # first: whether `progress` is ours
 from .building.builders import builder
 from .building.dataflow import Dataflow
 from .building.exchange import Broadcast, Route, ToWorker
