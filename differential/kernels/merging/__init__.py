@@ -1,1 +1,1 @@
-"""Kernels that make one sorted table of several: rows, runs of a trace, runs of one time as words."""
+"""Kernels that merge several sorted tables into one: rows, runs of a trace, runs of one time as words."""

@@ -1,11 +1,11 @@
-"""Two sorted runs become one, a block at a time.
+"""Merging two sorted runs, a block at a time.
 
 This is where a trace is compacted: times are advanced to its `since`, and rows that have become equal are
-summed. What that keeps: for every t ≥ some time of since, the sum of diffs at times ≤ t, for each (key,
+summed up. That preserves, for every t ≥ some time of since, the sum of diffs at times ≤ t, for each (key,
 value).
 
-Advancing times can change their order as words, but only rows of the same (key, value) can change places. So
-rows are first merged by (key, value) alone, and then sorted and summed within each such *group*.
+Advancing times can change their order as words, but only among rows of the same (key, value). So rows are
+first merged by (key, value) alone, and then sorted and summed within each such *group*.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BLOCK_ROWS: Final = 512
 
 @small_kernel
 def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
-    """Sort `count` (time, diff) pairs from `first` on by time, sum equal times, drop zeros; returns pairs
+    """Sort `count` (time, diff) pairs from `first` on by time, sum equal times, drop zeros; return pairs
     left.
 
-    Requires: no diff is 0. Cost: one look if times ascend already, as where they are those of iterations;
-    else shell sort, so that a key with thousands of times does no harm.
+    Requires: no diff is 0. Cost: one pass if times ascend already, as those of iterations do; else shell
+    sort, so that a key with thousands of times does no harm.
     """
     ascending = first + 1
     while ascending < first + count and times[ascending - 1] < times[ascending]:
@@ -52,7 +52,7 @@ def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
             times[at] = time
             diffs[at] = diff
         gap //= 3
-    kept = first
+    end = first
     row = first
     excesses = np.int64(0)
     while row < first + count:
@@ -65,20 +65,21 @@ def sort_times(times: Int64s, diffs: Int64s, first: int, count: int) -> int:
             row += 1
         excesses |= excess(high, total)
         if total != 0:
-            times[kept] = time
-            diffs[kept] = total
-            kept += 1
+            times[end] = time
+            diffs[end] = total
+            end += 1
     refuse(excesses)
-    return kept - first
+    return end - first
 
 
 @small_kernel
-def merge_block(blocks: Int64s, ends: Int64s, out: Int64s, made: int, room: int) -> int:
-    """Move up to `room` rows, in order of their groups, from two blocks behind the `made` rows of `out`.
+def merge_block(blocks: Int64s, ends: Int64s, out: Int64s, out_rows: int, room: int) -> int:
+    """Move up to `room` rows, in order of their groups, from two blocks behind the first `out_rows` rows of
+    `out`.
 
     blocks   int64[2 · columns, block], one block above the other
     ends     int64[4]: next row and end of the first block, the same of the second; a block at its end is over
-    Stops early when a block that had rows comes to its end. Returns the rows moved.
+    Stops early when a block that had rows comes to its end. Return the rows moved.
     """
     columns = out.shape[0]
     at_a, end_a, at_b, end_b = ends[0], ends[1], ends[2], ends[3]
@@ -89,18 +90,18 @@ def merge_block(blocks: Int64s, ends: Int64s, out: Int64s, made: int, room: int)
         moved = min(room, ends[2 * side + 1] - start)
         for column in range(columns):
             for row in range(moved):
-                out[column, made + row] = blocks[side * columns + column, start + row]
+                out[column, out_rows + row] = blocks[side * columns + column, start + row]
         ends[2 * side] += moved
         return moved
     while moved < room and at_a < end_a and at_b < end_b:
-        later = np.int64(0)  # found without a branch on what the rows are, which could not be predicted
+        later = np.int64(0)  # computed without a branch on the rows, which could not be predicted
         for column in range(columns - 3, -1, -1):
             left = blocks[column, at_a]
             right = blocks[columns + column, at_b]
             later = (right < left) | ((right == left) & later)
         at = at_b if later == 1 else at_a
         for column in range(columns):
-            out[column, made + moved] = blocks[later * columns + column, at]
+            out[column, out_rows + moved] = blocks[later * columns + column, at]
         at_a += 1 - later
         at_b += later
         moved += 1
@@ -118,15 +119,15 @@ def decode_block(table: Int64s, run: int, start: int, rows: int, blocks: Int64s)
 
 
 @kernel
-def continues_group(blocks: Int64s, ends: Int64s, out: Int64s, made: int) -> bool:
-    """Whether a next row of either block belongs to the group of the last row of `out`."""
+def continues_group(blocks: Int64s, ends: Int64s, out: Int64s, out_rows: int) -> bool:
+    """Return True if a next row of either block belongs to the group of the last row of `out`."""
     columns = out.shape[0]
     for run in range(2):
-        if ends[2 * run] == ends[2 * run + 1] or made == 0:
+        if ends[2 * run] == ends[2 * run + 1] or out_rows == 0:
             continue
         same = True
         for column in range(columns - 2):
-            same = same and blocks[run * columns + column, ends[2 * run]] == out[column, made - 1]
+            same = same and blocks[run * columns + column, ends[2 * run]] == out[column, out_rows - 1]
         if same:
             return True
     return False
@@ -134,9 +135,7 @@ def continues_group(blocks: Int64s, ends: Int64s, out: Int64s, made: int) -> boo
 
 @kernel
 def keep_rows(words: Int64s, start: int, count: int) -> Int64s:
-    """Move `count` rows from `start` on to the front; returns the array, or a larger one if it is mostly
-    full.
-    """
+    """Move `count` rows from `start` on to the front; return the array, or a larger one if they fill half."""
     columns = words.shape[0]
     target = words
     if 2 * count > words.shape[1]:
@@ -149,7 +148,7 @@ def keep_rows(words: Int64s, start: int, count: int) -> Int64s:
 
 @small_kernel
 def same_group(words: Int64s, a: int, b: int) -> bool:
-    """Whether two rows have the same key and value."""
+    """Return True if two rows have the same key and value."""
     for column in range(
         words.shape[0] - 3, -1, -1
     ):  # the last word differs most often: a branch easily predicted
@@ -160,10 +159,10 @@ def same_group(words: Int64s, a: int, b: int) -> bool:
 
 @small_kernel
 def settle_groups(words: Int64s, rows: int, since: Int64s, guards: int, last_is_open: int) -> tuple[int, int]:
-    """Advance the times of rows sorted by group, sort and sum each group, in place: (rows kept, rows left
-    open).
+    """Advance the times of rows sorted by group, sort and sum each group, in place.
 
-    If `last_is_open` is 1, the last group is not settled: its rows follow the kept ones.
+    Return (number of rows settled, number of rows left open). If `last_is_open` is 1, the last group is not
+    settled: its rows follow the settled ones.
     """
     columns = words.shape[0]
     seen = np.int64(-1)
@@ -174,7 +173,7 @@ def settle_groups(words: Int64s, rows: int, since: Int64s, guards: int, last_is_
             seen = time
             advanced = word_advance(time, since, guards)
         words[columns - 2, row] = advanced
-    kept = np.int64(0)
+    settled = np.int64(0)
     row = np.int64(0)
     while row < rows:
         first = row
@@ -185,23 +184,23 @@ def settle_groups(words: Int64s, rows: int, since: Int64s, guards: int, last_is_
         if row == rows and last_is_open == 1:
             for column in range(columns):
                 for offset in range(count):
-                    words[column, kept + offset] = words[column, first + offset]
-            return kept, count
+                    words[column, settled + offset] = words[column, first + offset]
+            return settled, count
         if count > 1:
             count = sort_times(words[columns - 2], words[columns - 1], first, count)
-        if kept == first:  # nothing has cancelled so far, as usual
-            kept += count
+        if settled == first:  # Fast path: nothing has cancelled so far
+            settled += count
             continue
         for offset in range(count):
             for column in range(columns):
-                words[column, kept + offset] = words[column, first + offset]
-        kept += count
-    return kept, np.int64(0)
+                words[column, settled + offset] = words[column, first + offset]
+        settled += count
+    return settled, np.int64(0)
 
 
 @kernel
 def write_rows(words: Int64s, rows: int, tables: Int64s, progress: Int64s, guards: int) -> bool:
-    """Append rows to the run of line 2; False if a diff does not fit its column."""
+    """Append rows to the run of line 2; return False if a diff does not fit its column."""
     columns = words.shape[0]
     entry = HEADER + 3 * (columns - 1)
     width, base = tables[2, entry + 1], tables[2, entry + 2]
@@ -224,12 +223,13 @@ def write_rows(words: Int64s, rows: int, tables: Int64s, progress: Int64s, guard
 
 @kernel
 def merge_runs(tables: Int64s, progress: Int64s, since: Int64s, guards: int, budget: int) -> int:
-    """Go on merging the runs of lines 0 and 1 into the memory of line 2; returns the rows read.
+    """Go on merging the runs of lines 0 and 1 into the memory of line 2; return the rows read.
 
     progress   int64[5]: next row of each run, rows written, lub of the written times, 1 after an overflow
     since      antichain of words to advance times to
-    Stops after `budget` rows read, but never within a group; both runs at their ends: finished. A diff that
-    does not fit its column sets the overflow: start again with a wider one. Cost: about 20 ns a row.
+    Stops after `budget` rows read, but never within a group; it is finished when both runs are at their ends.
+    A diff that does not fit its column sets the overflow: start again with a wider one. Cost: about 20 ns a
+    row.
     """
     columns = (tables.shape[1] - HEADER) // 3
     block = max(64, min(BLOCK_ROWS, budget))
@@ -237,7 +237,7 @@ def merge_runs(tables: Int64s, progress: Int64s, since: Int64s, guards: int, bud
     out = np.empty((columns, 2 * block), np.int64)
     ends = np.zeros(4, np.int64)
     started = progress[0] + progress[1]
-    made = np.int64(0)
+    out_rows = np.int64(0)
     while progress[0] < tables[0, ROWS] or progress[1] < tables[1, ROWS]:
         for run in range(2):
             if ends[2 * run] == ends[2 * run + 1]:
@@ -245,24 +245,24 @@ def merge_runs(tables: Int64s, progress: Int64s, since: Int64s, guards: int, bud
                 ends[2 * run + 1] = min(block, tables[run, ROWS] - progress[run])
                 decode_block(tables, run, progress[run], ends[2 * run + 1], blocks)
         left = budget - (progress[0] + progress[1] - started)
-        room = min(out.shape[1] - made, left)
+        room = min(out.shape[1] - out_rows, left)
         if left <= 0:
-            if not continues_group(blocks, ends, out, made):
+            if not continues_group(blocks, ends, out, out_rows):
                 break
             room = 1
-        if made + 1 >= out.shape[1]:
-            kept, open_rows = settle_groups(out, made, since, guards, np.int64(1))
-            if not write_rows(out, kept, tables, progress, guards):
+        if out_rows + 1 >= out.shape[1]:
+            settled, open_rows = settle_groups(out, out_rows, since, guards, np.int64(1))
+            if not write_rows(out, settled, tables, progress, guards):
                 progress[4] = 1
                 return progress[0] + progress[1] - started
-            out = keep_rows(out, kept, open_rows)
-            made = open_rows
+            out = keep_rows(out, settled, open_rows)
+            out_rows = open_rows
             continue
         before_a, before_b = ends[0], ends[2]
-        made += merge_block(blocks, ends, out, made, room)
+        out_rows += merge_block(blocks, ends, out, out_rows, room)
         progress[0] += ends[0] - before_a
         progress[1] += ends[2] - before_b
-    made, _ = settle_groups(out, made, since, guards, np.int64(0))
-    if not write_rows(out, made, tables, progress, guards):
+    out_rows, _ = settle_groups(out, out_rows, since, guards, np.int64(0))
+    if not write_rows(out, out_rows, tables, progress, guards):
         progress[4] = 1
     return progress[0] + progress[1] - started

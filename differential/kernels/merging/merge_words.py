@@ -1,13 +1,13 @@
-"""Two sorted runs become one where each row is one word and a difference.
+"""Merging two sorted runs in which each row is one word and a difference.
 
-Mostly advancing adds the same to all times of a run: they are of one epoch, as iterations of a loop leave
-them, or are not advanced at all. Then there is nothing to do of what `merge_runs.py` does for rows of one key
-and value, whose order does not change. If, besides, the ranges of keys, values and times take 63 bits or
+Advancing nearly always adds the same to all times of a run: they are of one epoch, as iterations of a loop
+leave them, or need no advancing. Then rows of one key and value keep their order, and the extra work of
+`merge_runs.py` for them is unnecessary. If, besides, the ranges of keys, values and times take 63 bits or
 fewer together, a row is *packed* into one word, whose order is that of rows: merging compares two words,
-whatever the columns are, and has no branch on what they are.
+whatever the columns are, and has no branch that depends on the rows.
 
-    packing   int64[3, keys, values and time]: what is taken off the words of a column, by how many bits they
-              are shifted then, and the mask of their bits before that
+    packing   int64[3, keys, values and time]: the offset that is subtracted from the words of a column, the
+              number of bits by which they are then shifted, and the mask of their bits before that
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ def pack_block(
 
 
 @small_kernel
-def merge_blocks(words: Int64s, diffs: Int64s, ends: Int64s, out: Int64s, made: int, steps: int) -> int:
-    """Go up to so many steps through two blocks, and append what that makes to the `made` rows of `out`;
-    returns how many there are then. Stops early at the end of either block.
+def merge_blocks(words: Int64s, diffs: Int64s, ends: Int64s, out: Int64s, out_rows: int, steps: int) -> int:
+    """Take up to `steps` steps through two blocks, and append the results to the first `out_rows` rows of
+    `out`.
+
+    Return the new number of rows. Stops early at the end of either block.
 
     ends   int64[4]: next row and end of the first block, the same of the second
     """
@@ -65,34 +67,34 @@ def merge_blocks(words: Int64s, diffs: Int64s, ends: Int64s, out: Int64s, made: 
         one, other = diffs[0, i] & -takes_a, diffs[1, j] & -takes_b
         total = wrapped_add(one, other)
         wrapped |= (one ^ total) & (other ^ total)
-        out[0, made] = min(a, b)
-        out[1, made] = total
-        made += np.int64(total != 0)
+        out[0, out_rows] = min(a, b)
+        out[1, out_rows] = total
+        out_rows += np.int64(total != 0)
         i += takes_a
         j += takes_b
         step += 1
     refuse(np.int64(wrapped < 0))
     ends[0], ends[2] = i, j
-    return made
+    return out_rows
 
 
 @small_kernel
 def copy_block(
-    words: Int64s, diffs: Int64s, run: int, ends: Int64s, out: Int64s, made: int, steps: int
+    words: Int64s, diffs: Int64s, run: int, ends: Int64s, out: Int64s, out_rows: int, steps: int
 ) -> int:
-    """The same where the other run is over: the rows of the block as they are."""
+    """Append up to `steps` rows of one block, where the other run has ended; return the new `out_rows`."""
     start = ends[2 * run]
     count = min(steps, ends[2 * run + 1] - start)
     for row in range(count):
-        out[0, made + row] = words[run, start + row]
-        out[1, made + row] = diffs[run, start + row]
+        out[0, out_rows + row] = words[run, start + row]
+        out[1, out_rows + row] = diffs[run, start + row]
     ends[2 * run] += count
-    return made + count
+    return out_rows + count
 
 
 @kernel
 def write_packed(out: Int64s, rows: int, packing: Int64s, table: Int64s, at: int) -> bool:
-    """Write rows to line 2, from row `at` on; False if a difference does not fit its column."""
+    """Write rows to line 2, from row `at` on; return False if a difference does not fit its column."""
     columns = packing.shape[1]
     entry = HEADER + 3 * columns
     address, width, base = table[2, entry], table[2, entry + 1], table[2, entry + 2]
@@ -115,8 +117,10 @@ def write_packed(out: Int64s, rows: int, packing: Int64s, table: Int64s, at: int
 
 @kernel
 def merge_words(tables: Int64s, progress: Int64s, packing: Int64s, lub: int, budget: int) -> int:
-    """`merge_runs` where packing is possible, and the lines of `tables` say times as they are advanced, up to
-    `lub`. Cost: about 8 ns a row.
+    """Do `merge_runs` where packing is possible, and the lines of `tables` have the times as advanced, up to
+    `lub`.
+
+    Cost: about 8 ns a row.
     """
     block = max(64, min(BLOCK_ROWS, budget))
     words, diffs = np.empty((2, block), np.int64), np.empty((2, block), np.int64)
@@ -134,14 +138,14 @@ def merge_words(tables: Int64s, progress: Int64s, packing: Int64s, lub: int, bud
         before_a, before_b = ends[0], ends[2]
         if ends[1] == ends[0] or ends[3] == ends[2]:
             run = np.int64(ends[1] == ends[0])
-            made = copy_block(words, diffs, run, ends, out, np.int64(0), left)
+            out_rows = copy_block(words, diffs, run, ends, out, np.int64(0), left)
         else:
-            made = merge_blocks(words, diffs, ends, out, np.int64(0), (left + 1) // 2)
-        if not write_packed(out, made, packing, tables, progress[2]):
+            out_rows = merge_blocks(words, diffs, ends, out, np.int64(0), (left + 1) // 2)
+        if not write_packed(out, out_rows, packing, tables, progress[2]):
             progress[4] = 1
             break
         progress[0] += ends[0] - before_a
         progress[1] += ends[2] - before_b
-        progress[2] += made
+        progress[2] += out_rows
         progress[3] = lub if progress[2] > 0 else 0
     return progress[0] + progress[1] - started

@@ -1,4 +1,4 @@
-"""Columns of words to and from the packed memory of a run, and what is needed to choose its widths."""
+"""Columns of words to and from the packed memory of a run, and the ranges that determine its widths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel
 from progress.times.word_order import word_lub
 
 COPIED_ROWS: Final = 2048
-"""So many values are words between one run and the other: few enough to stay near the processor."""
+"""Number of values that are words at a time on their way between runs: they stay near the processor."""
 
 
 @kernel
@@ -56,8 +56,9 @@ def column_bounds(table: Int64s, run: int, column: int, start: int, rows: int, b
 
 @kernel
 def copy_column(tables: Int64s, column: int, start: int, rows: int) -> None:
-    """Write the rows [start, start + rows) of a column of run 0 to the same rows of run 1. Requires: they
-    fit.
+    """Write the rows [start, start + rows) of a column of run 0 to the same rows of run 1.
+
+    Requires: they fit.
     """
     if CHECK_BOUNDS:
         if start < 0 or start + rows > min(tables[0, ROWS], tables[1, ROWS]):
@@ -65,15 +66,15 @@ def copy_column(tables: Int64s, column: int, start: int, rows: int) -> None:
     block = np.empty((column + 1, min(rows, COPIED_ROWS)), np.int64)
     done = np.int64(0)
     while done < rows:
-        found = np.int64(min(rows - done, block.shape[1]))
-        decode_column(tables, np.int64(0), column, start + done, found, block, column)
-        encode_column(block, column, found, tables, np.int64(1), start + done)
-        done += found
+        size = np.int64(min(rows - done, block.shape[1]))
+        decode_column(tables, np.int64(0), column, start + done, size, block, column)
+        encode_column(block, column, size, tables, np.int64(1), start + done)
+        done += size
 
 
 @kernel
 def column_ranges(words: Int64s, ranges: Int64s, guards: int) -> int:
-    """Write (smallest, largest) of each column into `ranges` int64[columns, 2]; returns the times' lub."""
+    """Write (smallest, largest) of each column into `ranges` int64[columns, 2]; return the times' lub."""
     columns, rows = words.shape
     for column in range(columns):
         low = words[column, 0]
@@ -102,7 +103,7 @@ def encode_words(words: Int64s, table: Int64s, run: int) -> None:
 
 @kernel
 def decode_words(table: Int64s, run: int, columns: int) -> Int64s:
-    """All rows of a run as words."""
+    """Return all rows of a run as words."""
     out = np.empty((columns, table[run, ROWS]), np.int64)
     for column in range(columns):
         decode_column(table, run, column, np.int64(0), table[run, ROWS], out, column)

@@ -1,12 +1,12 @@
-"""Which words of a set occur in arrays? For symbols of a table, while all who hold words are asked.
+"""Which words of a set occur in arrays? For the symbols of a table, while all holders of words show theirs.
 
-    slots   int64[2 · size], size a power of two: pairs (word, whether it was met), at the first free pair
-            from that on which the lowest bits of the word say; word 0 is a free pair
+    slots   int64[2 · size], size a power of two: pairs (word, 1 if it was met), each at the first free pair
+            from the one on that the lowest bits of the word select; word 0 is a free pair
 
     bits    int64[n / 8 or more, a power of two]: for each word of the set a bit is 1, by all bits of the word
 
 Words of the set are hashes, so their lowest bits are as good as random. At most half of the pairs are taken.
-Most words that are not in the set meet a bit that is 0: these fit a cache, which pairs do not.
+Most words that are not in the set meet a bit that is 0: the bits fit a cache, the pairs do not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["SymbolMarking", "bits_of", "mark_words", "met_and_not", "slots_of"]
 
 @kernel
 def slots_of(words: Int64s) -> Int64s:
-    """The table of a set: `words` int64[n] are different, and none is 0."""
+    """Return the table of a set: `words` int64[n] are different, and none is 0."""
     size = np.int64(16)
     while size < 2 * words.shape[0]:
         size *= 2
@@ -37,14 +37,14 @@ def slots_of(words: Int64s) -> Int64s:
 
 @kernel
 def _bit_of(word: int) -> int:
-    """A number of 40 bits, each of which depends on all lower bits of the word and more."""
+    """Return a number of 40 bits, each of which depends on all lower bits of the word and more."""
     mixed = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> np.uint64(24))
 
 
 @kernel
 def bits_of(words: Int64s) -> Int64s:
-    """The bits of a set `words` int64[n]: 8 to 16 for each."""
+    """Return the bits of a set `words` int64[n]: 8 to 16 for each."""
     size = np.int64(16)
     while size * 64 < 8 * words.shape[0]:
         size *= 2
@@ -57,10 +57,10 @@ def bits_of(words: Int64s) -> Int64s:
 
 @kernel
 def mark_words(words: Int64s, slots: Int64s, bits: Int64s, least: int) -> None:
-    """Note of each of `words` int64[n] that it was met, if it is in the set.
+    """Mark each of `words` int64[n] as met, if it is in the set.
 
-    least   of the set no word is nearer to 0; most integers that are no hashes are, and cost nothing
-    Cost: about 1 ns for a word that is left out, or is the same as the one before, else a look into memory.
+    least   no word of the set is nearer to 0; most integers that are no hashes are, and cost nothing
+    Cost: about 1 ns for a word that is left out, or is the same as the one before, else an access to memory.
     """
     mask = slots.shape[0] // 2 - 1
     within = 64 * bits.shape[0] - 1
@@ -83,7 +83,7 @@ def mark_words(words: Int64s, slots: Int64s, bits: Int64s, least: int) -> None:
 
 @kernel
 def met_and_not(slots: Int64s) -> tuple[Int64s, Int64s]:
-    """The words of the set that were met, and the others."""
+    """Return the words of the set that were met, and the others."""
     size = slots.shape[0] // 2
     met = np.int64(0)
     taken = np.int64(0)
@@ -91,31 +91,31 @@ def met_and_not(slots: Int64s) -> tuple[Int64s, Int64s]:
         if slots[2 * at] != 0:
             taken += 1
             met += slots[2 * at + 1]
-    kept = np.empty(met, np.int64)
+    in_use = np.empty(met, np.int64)
     gone = np.empty(taken - met, np.int64)
     met = np.int64(0)
     taken = np.int64(0)
     for at in range(size):
         if slots[2 * at] != 0:
             if slots[2 * at + 1] != 0:
-                kept[met] = slots[2 * at]
+                in_use[met] = slots[2 * at]
                 met += 1
             else:
                 gone[taken] = slots[2 * at]
                 taken += 1
-    return kept, gone
+    return in_use, gone
 
 
 class SymbolMarking:
     """The symbols `words`, none of them in use at first.
 
-    Memory: 40 to 80 bytes for each symbol. Cost: some 0.1 µs each in the beginning; for each word that is
-    shown about 2 ns if it is nearer to 0 than any symbol, as small numbers are, or the same as the one before
-    it; some 10 for others that are no symbols; a look into that memory, 10 to 50, for one that is.
+    Memory: 40 to 80 bytes for each symbol. Cost: some 0.1 µs each in the beginning; for each word shown about
+    2 ns if it is nearer to 0 than any symbol, as small numbers are, or the same as the one before it; some 10
+    for others that are no symbols; an access to that memory, 10 to 50, for one that is.
     """
 
     def __init__(self, words: Collection[int]) -> None:
-        """`words`: different ones, of which none is 0."""
+        """`words`: different ones, none of them 0."""
         symbols = np.fromiter(words, np.int64, len(words))
         self._slots = slots_of(symbols)
         self._bits = bits_of(symbols)
@@ -126,19 +126,19 @@ class SymbolMarking:
         nearest += [int(word) for word in symbols[positive:][:1]]
         self._least = min([*nearest, (1 << 63) - 1])
         self.words_shown = 0
-        """How many words were looked at."""
+        """Number of words that were shown."""
 
     def add(self, words: Int64s) -> None:
-        """All words of an array of any shape are in use, if they are symbols of the table."""
+        """Mark all words of an array of any shape as in use, if they are symbols of the table."""
         flat = np.ascontiguousarray(words).reshape(-1)
         self.words_shown += flat.shape[0]
         mark_words(flat, self._slots, self._bits, self._least)
 
     def has_between(self, low: int, high: int) -> bool:
-        """Whether there is a symbol in a range, both ends included."""
+        """Return True if there is a symbol in a range, both ends included."""
         at = int(np.searchsorted(self._sorted, low))
         return at < self._sorted.shape[0] and int(self._sorted[at]) <= high
 
     def in_use_and_not(self) -> tuple[Int64s, Int64s]:
-        """The symbols that were shown, and the others."""
+        """Return the symbols that were shown, and the others."""
         return met_and_not(self._slots)

@@ -1,19 +1,20 @@
-"""How does one kernel read all runs of a trace, whatever their width, in one call?
+"""The run table, through which one kernel call reads all runs of a trace, whatever their widths.
 
-Through a *run table*: one line of integers per run, `table int64[runs, HEADER + 3·columns]`:
+It has one line of integers per run, `table int64[runs, HEADER + 3·columns]`:
 
     rows, lub, side, directory, shift, low, buckets, then for each column: address, width, base
 
-`lub` is ≥ every time of the run; `side` is used by a trace's head alone; the directory is that of
-`search.py`. A column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values
-themselves (base 0, unless a copy of the line moves them all); of width 0, nothing: all are `base`. Reading
-width 3 touches one byte more, so memory ends with one to spare. Addresses instead of arrays: a kernel then
-has one signature for any number of runs and any widths.
+`lub` is ≥ every time of the run; only a trace's head uses `side`; the directory is that of `search.py`. A
+column of width 1, 2, 3 or 4 holds unsigned offsets from `base`; of width 8, the values themselves (base 0,
+unless a copy of the line moves them all); of width 0, nothing: all are `base`. Reading width 3 touches one
+byte more, so memory ends with one to spare. Addresses instead of arrays: a kernel then has one signature for
+any number of runs and any widths.
 
-Safety: the `Run` (or head) named by a line owns the memory and is held by the `Trace` that owns the table;
-a trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With
-`NAIAD_CHECK_BOUNDS=1` what says where rows are compares that with the line's `rows`: `read`, and what finds
-(`search.py`) or unpacks (`columns.py`) many; `load` itself does not know how many there are.
+Safety: the `Run` (or head) named by a line owns the memory, and the `Trace` that owns the table holds it; a
+trace rewrites its table in the same step in which it drops a run, and calls no kernel in between. With
+`NAIAD_CHECK_BOUNDS=1`, functions that take row numbers compare them with the line's `rows`: `read`, and those
+that find (`search.py`) or unpack (`columns.py`) many rows; `load` itself does not know how many rows there
+are.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _HAS_PAUSE: Final = platform.machine() in ("x86_64", "AMD64")
 
 
 def _loader(bits: int):  # type: ignore[no-untyped-def]
-    """An intrinsic: the unsigned integer of `bits` bits at `address`, `index` items further."""
+    """Return an intrinsic: the unsigned integer of `bits` bits at `address`, `index` items further."""
 
     def load(typing_context, address, index):  # type: ignore[no-untyped-def]
         import numba
@@ -54,7 +55,7 @@ def _loader(bits: int):  # type: ignore[no-untyped-def]
 
 
 def _storer(bits: int):  # type: ignore[no-untyped-def]
-    """An intrinsic: writes the low `bits` bits of `value` at `address`, `index` items further."""
+    """Return an intrinsic that writes the low `bits` bits of `value` at `address`, `index` items further."""
 
     def store(typing_context, address, index, value):  # type: ignore[no-untyped-def]
         import numba
@@ -72,32 +73,32 @@ def _storer(bits: int):  # type: ignore[no-untyped-def]
 
 
 def _prefetch(typing_context, address):  # type: ignore[no-untyped-def]
-    """An intrinsic: asks for the cache line at `address`, and does not wait. It may be no address at all."""
+    """Intrinsic: request the cache line at `address` without waiting. The address may be invalid."""
     from llvmlite import ir
     from numba import types
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        place, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place, number, number, number])
-        ask = builder.module.declare_intrinsic("llvm.prefetch", [place], kind)
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
         to_read, in_all_caches, data = (ir.Constant(number, what) for what in (0, 3, 1))
-        builder.call(ask, [builder.inttoptr(arguments[0], place), to_read, in_all_caches, data])
+        builder.call(ask, [builder.inttoptr(arguments[0], pointer), to_read, in_all_caches, data])
         return context.get_dummy_value()
 
     return types.void(types.int64), generate
 
 
 def _copy_words(typing_context, target, source, count):  # type: ignore[no-untyped-def]
-    """An intrinsic: copies `count` words from the address `source` to `target`, apart from one another."""
+    """Intrinsic: copy `count` words from the address `source` to `target`, which do not overlap."""
     from llvmlite import ir
     from numba import types
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        place, size, bit = ir.IntType(8).as_pointer(), ir.IntType(64), ir.IntType(1)
-        copy = builder.module.declare_intrinsic("llvm.memcpy", [place, place, size])
+        pointer, size, bit = ir.IntType(8).as_pointer(), ir.IntType(64), ir.IntType(1)
+        copy = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, size])
         target, source, count = arguments
-        places = [builder.inttoptr(each, place) for each in (target, source)]
-        builder.call(copy, [*places, builder.mul(count, size(8)), bit(0)])
+        pointers = [builder.inttoptr(each, pointer) for each in (target, source)]
+        builder.call(copy, [*pointers, builder.mul(count, size(8)), bit(0)])
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -111,7 +112,7 @@ _store_8, _store_16, _store_32, _store_64 = (_storer(bits) for bits in (8, 16, 3
 
 @small_kernel
 def load(address: int, width: int, base: int, row: int) -> int:
-    """The value in `row` of a column. Requires: the column has that row."""
+    """Return the value in `row` of a column. Requires: the column has that row."""
     if width == 4:
         return base + _load_32(address, row)
     if width == 8:
@@ -127,7 +128,7 @@ def load(address: int, width: int, base: int, row: int) -> int:
 
 @small_kernel
 def load_count(address: int, index: int) -> int:
-    """Number `index` of an array of uint32 at `address`."""
+    """Return number `index` of an array of uint32 at `address`."""
     return _load_32(address, index)
 
 
@@ -155,7 +156,7 @@ def store(address: int, width: int, row: int, offset: int) -> None:
 
 @small_kernel
 def read(table: Int64s, run: int, column: int, row: int) -> int:
-    """The word in (`column`, `row`) of a run. Requires: `row` is less than the run's rows."""
+    """Return the word in (`column`, `row`) of a run. Requires: `row` is less than the run's rows."""
     if CHECK_BOUNDS:
         if row < 0 or row >= table[run, ROWS]:
             raise IndexError("row outside its run")
@@ -165,7 +166,7 @@ def read(table: Int64s, run: int, column: int, row: int) -> int:
 
 @kernel
 def describe_column(table: Int64s, run: int, column: int, address: int) -> None:
-    """Say in line `run` that a column is plain words from `address` on."""
+    """Enter in line `run` that a column is plain words from `address` on."""
     at = HEADER + 3 * column
     table[run, at] = address
     table[run, at + 1] = 8
@@ -174,14 +175,16 @@ def describe_column(table: Int64s, run: int, column: int, address: int) -> None:
 
 @kernel
 def describe_words(words: Int64s, rows: int, table: Int64s, run: int) -> None:
-    """Describe a plain table of words in line `run`; its `lub` is left alone."""
+    """Enter a plain table of words in line `run`; its `lub` is left alone."""
     table[run, ROWS] = rows
     for column in range(words.shape[0]):
         describe_column(table, run, column, words.ctypes.data + 8 * column * words.shape[1])
 
 
 def _table_at(typing_context, address, lines, columns):  # type: ignore[no-untyped-def]
-    """The words at `address` as int64[lines, columns]. Requires: who made them holds them during the call."""
+    """Intrinsic: return the words at `address` as int64[lines, columns]. Requires: an owner holds them
+    meanwhile.
+    """
     from numba import types
     from numba.np.arrayobj import make_array, populate_array
 
@@ -207,36 +210,36 @@ def _table_at(typing_context, address, lines, columns):  # type: ignore[no-untyp
 table_at = cast("Callable[[int, int, int], Int64s]", intrinsic(_table_at))
 
 
-# of words that other processes write, too
+# words that other processes write, too
 
 
 def _load_acquire(typing_context, address):  # type: ignore[no-untyped-def]
-    """The word at an address; what is loaded later is no older."""
+    """Intrinsic: load the word at an address; later loads are no older."""
     from llvmlite import ir
     from numba import types
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load_atomic(place, "acquire", 8)
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(pointer, "acquire", 8)
 
     return types.int64(types.int64), generate
 
 
 def _store_release(typing_context, address, value):  # type: ignore[no-untyped-def]
-    """Write a word; who sees it sees what was stored before."""
+    """Intrinsic: write a word; a process that sees it sees all earlier stores."""
     from llvmlite import ir
     from numba import types
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store_atomic(arguments[1], place, "release", 8)
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store_atomic(arguments[1], pointer, "release", 8)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
 
 
 def _fence(typing_context):  # type: ignore[no-untyped-def]
-    """What was stored before is seen by others before anything is loaded after."""
+    """Intrinsic: make all earlier stores visible to others before any later load."""
     from numba import types
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -247,7 +250,7 @@ def _fence(typing_context):  # type: ignore[no-untyped-def]
 
 
 def _pause(typing_context):  # type: ignore[no-untyped-def]
-    """A moment in which another thread of the core may work."""
+    """Intrinsic: let another thread of the core work for a moment."""
     from llvmlite import ir
     from numba import types
 

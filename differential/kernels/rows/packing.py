@@ -1,7 +1,7 @@
 """Rows whose varying bits fit one word, as one word each.
 
-Dropping bits that are the same in all rows keeps the order, so packing is exact and not a hash. What varies
-in a column is up to `SEGMENTS_MAX` stretches of bits; all stretches are laid side by side, the diff's lowest,
+Dropping bits that are the same in all rows keeps the order, so packing is exact and not a hash. The varying
+bits of a column are up to `SEGMENTS_MAX` stretches; all stretches are laid side by side, the diff's lowest,
 then time, values, key. A column with both signs is packed as its distance from the smallest value, since
 there the sign bits all vary; so is the diff.
 """
@@ -17,12 +17,12 @@ from progress.compiled.kernel import Int64s, kernel
 
 BLOCK_ROWS: Final = 1024
 SEGMENTS_MAX: Final = 4
-"""Stretches of varying bits per column; with more, everything up to the highest one is taken."""
+"""Stretches of varying bits per column; with more, everything up to the highest one is one segment."""
 
 
 @kernel
 def bit_length(value: int) -> int:
-    """How many bits the unsigned `value` needs: 0 for 0, 64 for a negative one."""
+    """Return how many bits the unsigned `value` needs: 0 for 0, 64 for a negative one."""
     if value < 0:
         return 64
     bits = np.int64(0)
@@ -37,9 +37,10 @@ def bit_length(value: int) -> int:
 
 @kernel
 def survey(words: Int64s, seen: Int64s, fresh: int) -> None:
-    """Note what the columns of a table, at least one row, are like; `fresh` 1: forget what `seen` had before.
+    """Note first values, varying bits and ranges of the columns of a table, at least one row, in `seen`.
 
-    seen   int64[4, columns]: first value, the bits that any value differs from it in, smallest, largest
+    `fresh` 1: forget what `seen` contained.
+    seen   int64[4, columns]: first value, the bits in which any value differs from it, smallest, largest
     """
     for column in range(words.shape[0]):
         first = words[column, 0] if fresh == 1 else seen[0, column]
@@ -59,7 +60,7 @@ def survey(words: Int64s, seen: Int64s, fresh: int) -> None:
 
 @kernel
 def varying_bits(seen: Int64s, column: int) -> tuple[int, int]:
-    """(base, mask) such that every value minus base has only bits of mask, and order is kept.
+    """Return (base, mask) such that every value minus base has only bits of mask, and order is kept.
 
     The last column, the diff, and columns with both signs get the distance from the minimum (a dense mask).
     """
@@ -76,12 +77,12 @@ def plan_packing(seen: Int64s, plan: Int64s, bases: Int64s) -> tuple[int, int, i
     """Lay the varying bits of all columns side by side: (segments, bits of the diff, bits of all), or bits
     64.
 
-    plan   int64[4, ≥ SEGMENTS_MAX·columns]: column, shift, mask, place of each segment, lowest first
-    Ensures: for each row the word Σ ((value - base) >> shift & mask) << place sorts like the row.
+    plan   int64[4, ≥ SEGMENTS_MAX·columns]: column, shift, mask, position of each segment, lowest first
+    Ensures: for each row the word Σ ((value - base) >> shift & mask) << position sorts like the row.
     """
     columns = seen.shape[1]
     segments = np.int64(0)
-    place = np.int64(0)
+    position = np.int64(0)
     diff_bits = np.int64(0)
     for column in range(columns - 1, -1, -1):
         base, mask = varying_bits(seen, column)
@@ -94,7 +95,7 @@ def plan_packing(seen: Int64s, plan: Int64s, bases: Int64s) -> tuple[int, int, i
             if segments - first == SEGMENTS_MAX:  # too scattered: one dense segment instead
                 segments = first + 1
                 whole = shift + bit_length(mask)
-                place = plan[3, first] + whole
+                position = plan[3, first] + whole
                 plan[1, first] = 0
                 plan[2, first] = (np.int64(1) << whole) - 1
                 break
@@ -111,21 +112,22 @@ def plan_packing(seen: Int64s, plan: Int64s, bases: Int64s) -> tuple[int, int, i
             plan[0, segments] = column
             plan[1, segments] = shift
             plan[2, segments] = (np.int64(1) << bits) - 1
-            plan[3, segments] = place
+            plan[3, segments] = position
             segments += 1
             shift += bits
-            place += bits
+            position += bits
         if column == columns - 1:
-            diff_bits = place
-        if place > 63:
+            diff_bits = position
+        if position > 63:
             return 0, 0, 64
-    return segments, diff_bits, place
+    return segments, diff_bits, position
 
 
 @kernel
 def pack_rows(words: Int64s, plan: Int64s, bases: Int64s, segments: int, keys: Int64s, at: int) -> None:
-    """Write the packed word of each row into `keys`, from `at` on. Cost: one pass, by blocks that stay in
-    cache.
+    """Write the packed word of each row into `keys`, from `at` on.
+
+    Cost: one pass, by blocks that stay in cache.
     """
     rows = words.shape[1]
     for start in range(0, rows, BLOCK_ROWS):
@@ -133,7 +135,7 @@ def pack_rows(words: Int64s, plan: Int64s, bases: Int64s, segments: int, keys: I
         for row in range(start, stop):
             keys[at + row] = 0
         for segment in range(segments):
-            column, shift, mask, place = (
+            column, shift, mask, position = (
                 plan[0, segment],
                 plan[1, segment],
                 plan[2, segment],
@@ -141,13 +143,13 @@ def pack_rows(words: Int64s, plan: Int64s, bases: Int64s, segments: int, keys: I
             )
             base = bases[column]
             for row in range(start, stop):
-                keys[at + row] |= ((words[column, row] - base) >> shift & mask) << place
+                keys[at + row] |= ((words[column, row] - base) >> shift & mask) << position
 
 
 @kernel
 def unpack_rows(keys: Int64s, sums: Int64s, plan: Int64s, bases: Int64s, segments: int, out: Int64s) -> None:
-    """Write the rows of the first words of `keys`, which have lost the bits of the diff, and `sums` into
-    `out`.
+    """Write rows to `out` from the first words of `keys`, which have lost the bits of the diff, and from
+    `sums`.
     """
     columns, rows = out.shape
     diff_bits = np.int64(0)
@@ -159,21 +161,21 @@ def unpack_rows(keys: Int64s, sums: Int64s, plan: Int64s, bases: Int64s, segment
         for row in range(start, stop):
             out[columns - 1, row] = sums[row]
         segment = np.int64(0)
-        # From the last column on: as the segments lie, those of one column side by side.
+        # From the last column on: so lie the segments, those of one column side by side.
         for column in range(columns - 1, -1, -1):
             base, is_first = bases[column], True
             while segment < segments and plan[0, segment] == column:
-                shift, mask, place = plan[1, segment], plan[2, segment], plan[3, segment] - diff_bits
+                shift, mask, position = plan[1, segment], plan[2, segment], plan[3, segment] - diff_bits
                 segment += 1
                 if column == columns - 1:
                     continue
                 if is_first:
                     for row in range(start, stop):
-                        out[column, row] = base + ((keys[row] >> place & mask) << shift)
+                        out[column, row] = base + ((keys[row] >> position & mask) << shift)
                     is_first = False
                 else:
                     for row in range(start, stop):
-                        out[column, row] += (keys[row] >> place & mask) << shift
+                        out[column, row] += (keys[row] >> position & mask) << shift
             if is_first and column < columns - 1:
                 for row in range(start, stop):
                     out[column, row] = base

@@ -1,10 +1,10 @@
 """Finding the rows of many keys at once, run by run, where the runs are larger than the caches.
 
-A key by itself is looked up in one run after the other (`search.py`), and waits for memory several times in
-each: for the directory, for the words of its bucket, for what is beside them. Here some keys are looked up
-together: for each run all places of the directory are asked for, then all buckets, then the other columns,
-and each is read only after that. So keys wait together, and what a line of the run table says is read once.
-Runs without a directory are small and near, and keys that lie close together, as in a load, wait for nothing.
+The search for a single key (`search.py`) goes from run to run, and waits for memory several times in each:
+for the directory, for the words of its bucket, for the columns beside them. Here some keys are searched
+together: for each run the kernel prefetches all entries of the directory, then all buckets, then the other
+columns, and reads each only after that. So keys wait together, and a line of the run table is read once. Runs
+without a directory are small and near, and keys that lie close together, as in a load, wait for nothing.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from differential.kernels.rows.search import bucket_of, find, find_within, same_
 from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 KEYS_AT_ONCE: Final = 128
-"""So many keys are looked up together: what they ask for stays in the first-level cache until it is read."""
+"""Number of keys searched together: the data that they prefetch stays in the first-level cache until read."""
 
 
 @small_kernel
 def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> int:
-    """The next different keys among the sorted rows of `delta` from `start` on, up to `most`; returns how
-    many.
+    """Copy the next different keys among the sorted rows of `delta` from `start` on, up to `most`.
 
+    Return their number.
     keys   int64[kw + 1, ≥ most]: gets the keys, and in its last line the row after the last of each
     """
     count, row, rows = np.int64(0), start, delta.shape[1]
@@ -52,16 +52,17 @@ def next_keys(delta: Int64s, start: int, kw: int, keys: Int64s, most: int) -> in
 
 @small_kernel
 def is_apart(table: Int64s, run: int, keys: Int64s, count: int) -> bool:
-    """Whether some keys are apart in a run: there are more buckets between them than they are. Of what lies
-    close together the caches ask for the next line by themselves.
+    """Return True if the keys are far apart in a run: there are more buckets between them than keys.
+
+    If they are close together, the caches prefetch the next line by themselves.
     """
     buckets = np.uint64(wrapped_subtract(keys[0, count - 1], keys[0, 0])) >> np.uint64(table[run, SHIFT])
     return buckets > np.uint64(count)
 
 
 @kernel
-def ask_for_buckets(table: Int64s, run: int, keys: Int64s, count: int) -> None:
-    """Ask for what the directory of a run says of some keys."""
+def prefetch_buckets(table: Int64s, run: int, keys: Int64s, count: int) -> None:
+    """Prefetch the entries of a run's directory for some keys."""
     directory, low = table[run, DIRECTORY], table[run, LOW]
     shift, buckets = table[run, SHIFT], table[run, BUCKETS]
     for key in range(count):
@@ -71,8 +72,8 @@ def ask_for_buckets(table: Int64s, run: int, keys: Int64s, count: int) -> None:
 
 
 @kernel
-def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64s) -> None:
-    """Write where the buckets of some keys begin and end, and ask for their first words."""
+def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, spans: Int64s) -> None:
+    """Write where the buckets of some keys begin and end, and prefetch their first words."""
     directory, low = table[run, DIRECTORY], table[run, LOW]
     shift, buckets = table[run, SHIFT], table[run, BUCKETS]
     address, width = table[run, HEADER], table[run, HEADER + 1]
@@ -87,22 +88,22 @@ def read_buckets(table: Int64s, run: int, keys: Int64s, count: int, found: Int64
                     raise IndexError("a directory that names rows outside its run")
             if first < last:
                 prefetch(address + width * first)
-        found[2 * key, run] = first
-        found[2 * key + 1, run] = last
+        spans[2 * key, run] = first
+        spans[2 * key + 1, run] = last
 
 
 @kernel
-def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
-    """Narrow what `read_buckets` has found down to the rows of each key, and ask for their other columns."""
-    known = np.int64(table[run, SHIFT] == 0)  # a bucket for each first word
+def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, spans: Int64s) -> None:
+    """Narrow the spans of `read_buckets` down to the rows of each key, and prefetch their other columns."""
+    equal_words = np.int64(table[run, SHIFT] == 0)  # a bucket for each first word
     columns = (table.shape[1] - HEADER) // 3
     for key in range(count):
-        first, last = found[2 * key, run], found[2 * key + 1, run]
+        first, last = spans[2 * key, run], spans[2 * key + 1, run]
         if first == last:
             continue
-        first, last = find_within(table, run, (first, last), keys, key, known, kw)
-        found[2 * key, run] = first
-        found[2 * key + 1, run] = last
+        first, last = find_within(table, run, (first, last), keys, key, equal_words, kw)
+        spans[2 * key, run] = first
+        spans[2 * key + 1, run] = last
         if first < last:
             for column in range(1, columns):
                 at = HEADER + 3 * column
@@ -111,12 +112,12 @@ def search_buckets(table: Int64s, run: int, keys: Int64s, count: int, kw: int, f
 
 
 @kernel
-def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: int, found: Int64s) -> None:
-    """The rows of the first `count` keys of `keys` in all runs.
+def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: int, spans: Int64s) -> None:
+    """Write the spans of the rows of the first `count` keys of `keys` in all runs to `spans`.
 
-    keys      int64[≥ kw, ·], in ascending order, each once, and behind those that the cursors are at
+    keys      int64[≥ kw, ·], in ascending order, each once, and behind those at the cursors
     cursors   as in `search.py`; they move on to the last key
-    found     int64[≥ 2 · count, runs]: gets the first row of each key, and the row after its last; the same
+    spans     int64[≥ 2 · count, runs]: gets the first row of each key, and the row after its last; the same
               row twice where there is none
     """
     if count == 0:
@@ -128,17 +129,17 @@ def locate_keys(table: Int64s, cursors: Int64s, keys: Int64s, count: int, kw: in
             and kw > 0
             and is_apart(table, run, keys, count)
         ):
-            ask_for_buckets(table, run, keys, count)
-            read_buckets(table, run, keys, count, found)
-            search_buckets(table, run, keys, count, kw, found)
-            last = max(cursors[1, run], found[2 * count - 1, run])
+            prefetch_buckets(table, run, keys, count)
+            read_buckets(table, run, keys, count, spans)
+            search_buckets(table, run, keys, count, kw, spans)
+            last = max(cursors[1, run], spans[2 * count - 1, run])
         else:
             last = cursors[1, run]
             for key in range(count):
                 first = last
                 if table[run, ROWS] > 0:
                     first, last = find(table, run, last, keys, key, kw)
-                found[2 * key, run] = first
-                found[2 * key + 1, run] = last
-        cursors[0, run] = min(found[2 * count - 2, run], last)
+                spans[2 * key, run] = first
+                spans[2 * key + 1, run] = last
+        cursors[0, run] = min(spans[2 * count - 2, run], last)
         cursors[1, run] = last

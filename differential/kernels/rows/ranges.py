@@ -1,4 +1,4 @@
-"""All rows of some keys of a trace, out of its runs: what is to go elsewhere."""
+"""All rows of some keys of a trace, out of its runs: rows that are to move elsewhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from progress.compiled.kernel import Int64s, kernel
 
 @kernel
 def rows_of_keys(table: Int64s, keys: Int64s, kw: int) -> Int64s:
-    """The rows whose first `kw` words are a column of `keys`, as they are held: neither sorted nor summed.
+    """Return the rows whose first `kw` words are a column of `keys`, as they are stored: neither sorted nor
+    summed.
 
-    Requires: keys ascend, each once. Cost: two searches for each key and run, and a pass over what is found.
+    Requires: keys ascend, each once. Cost: two searches for each key and run, and a pass over the result.
     """
     columns = (table.shape[1] - HEADER) // 3
     cursors = cursors_of(table)
@@ -22,7 +23,7 @@ def rows_of_keys(table: Int64s, keys: Int64s, kw: int) -> Int64s:
         total += locate(table, cursors, keys, at, kw)
     out = np.empty((columns, total), np.int64)
     cursors = cursors_of(table)
-    place = np.int64(0)
+    out_rows = np.int64(0)
     for at in range(keys.shape[1]):
         locate(table, cursors, keys, at, kw)
         for run in range(table.shape[0]):
@@ -33,6 +34,6 @@ def rows_of_keys(table: Int64s, keys: Int64s, kw: int) -> Int64s:
                 entry = HEADER + 3 * column
                 address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
                 for row in range(count):
-                    out[column, place + row] = load(address, width, base, first + row)
-            place += count
+                    out[column, out_rows + row] = load(address, width, base, first + row)
+            out_rows += count
     return out

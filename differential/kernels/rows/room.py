@@ -1,10 +1,10 @@
-"""Room for many rows: mapped (`timely/mapped.py`), so that what is behind the rows can go back to the system.
+"""Memory for many rows: mapped (`timely/mapped.py`), so that parts of it can go back to the system.
 
-mapped_bytes  for what stays
-room_for      for rows on their way
-shortened     with as many rows as it has come to hold
-lengthened    for more of them
-give_back     a part that nobody reads any more
+mapped_bytes  memory for rows that stay
+room_for      memory for rows on their way
+shortened     the same memory, cut to the rows that it contains
+lengthened    memory for more rows
+give_back     return a part that nobody reads any more
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["give_back", "lengthened", "mapped_bytes", "room_for", "shortened"]
 
 
 def mapped_bytes(size: int) -> Int64s:
-    """Memory for `size` bytes that are there to stay, contents undefined."""
+    """Return memory for `size` bytes that stay, contents undefined."""
     if size < MAPPED_BYTES_MIN:
         return np.empty((size + 7) // 8, np.int64)
     return mapped(size, stays=True)
 
 
 def room_for(columns: int, rows: int) -> Int64s:
-    """int64[columns, rows], contents undefined.
+    """Return int64[columns, rows], contents undefined.
 
-    Not by a kernel, which would have small pages: to touch fresh ones costs as much as sorting. So what is
-    half of two huge ones takes as much.
+    A kernel should not allocate it: it would get small pages, and to touch fresh ones costs as much as
+    sorting. So memory of one to two huge pages is enlarged to two.
     """
     count = columns * rows
     size = 8 * count
@@ -41,8 +41,9 @@ def room_for(columns: int, rows: int) -> Int64s:
 
 
 def shortened(room: Int64s, rows: int) -> Int64s:
-    """The first `rows` rows of `room_for`, C-contiguous, as far as possible in the same memory, of which what
-    is behind them goes back to the system. Nobody else may hold `room`.
+    """Return the first `rows` rows of `room_for`, C-contiguous, as far as possible in the same memory.
+
+    The memory behind them goes back to the system. Nobody else may hold `room`.
     """
     columns, width = room.shape
     memory = mapping_of(room)
@@ -53,7 +54,7 @@ def shortened(room: Int64s, rows: int) -> Int64s:
     flat = room.reshape(-1)
     for column in range(1, columns):
         flat[column * rows : (column + 1) * rows] = flat[column * width : column * width + rows]
-        # Up to where the next column begins: what was moved lies before.
+        # Up to where the next column begins: the moved values lie before it.
         start = max(8 * (column + 1) * rows, 8 * column * width)
         give_back_pages(memory, start, 8 * (column + 1) * width)
     give_back_pages(memory, 8 * columns * rows, len(memory))
@@ -61,8 +62,9 @@ def shortened(room: Int64s, rows: int) -> Int64s:
 
 
 def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
-    """`room_for` so many rows with the first `held` rows of `room`, which goes back to the system column by
-    column as they are copied. Nobody else may hold it.
+    """Return `room_for` `rows` rows with the first `held` rows of `room`.
+
+    The old memory goes back to the system column by column as it is copied. Nobody else may hold it.
     """
     columns, width = room.shape
     larger, memory = room_for(columns, rows), mapping_of(room)
@@ -74,8 +76,9 @@ def lengthened(room: Int64s, held: int, rows: int) -> Int64s:
 
 
 def give_back(part: Int64s) -> None:
-    """Let the system have the memory of a part of what `mapped_bytes` gave, as far as it is whole pages: what
-    stands there is undefined then.
+    """Return a part of memory of `mapped_bytes` to the system, as far as it is whole pages.
+
+    Its contents are undefined afterwards.
     """
     if (memory := mapping_of(part)) is not None and part.flags.c_contiguous:
         start = part.ctypes.data - int(np.frombuffer(memory, np.uint8).ctypes.data)

@@ -1,12 +1,12 @@
 """Finding a key's rows in the runs of a trace.
 
-Keys are looked up in ascending order, so each search gallops on from where the last one ended: doubling
-steps, then halving. Large runs have a *directory*, which says where to begin:
+Searches are in ascending order of keys, so each gallops on from where the last one ended: doubling steps,
+then halving. Large runs have a *directory*, which says where to begin:
 
     bucket of a key = (its first word - low) >> shift         directory uint32[buckets + 1]
     the rows of bucket b are directory[b] … directory[b + 1] - 1
 
-With few rows a bucket, looking up one key in a run of millions touches three cache lines and not twenty.
+With few rows a bucket, a search for one key in a run of millions touches three cache lines and not twenty.
 Keys that crowd into few buckets are found by galloping, as without a directory.
 """
 
@@ -32,16 +32,19 @@ from progress.compiled.kernel import CHECK_BOUNDS, Int64s, kernel, small_kernel
 
 @small_kernel
 def bucket_of(word: int, low: int, shift: int) -> int:
-    """The bucket of a key whose first word is `word`; below 0 if there is a bucket for each key and the word
-    is 2⁶³ or more above `low`, behind all buckets, that is. Requires: word ≥ low, shift < 64.
+    """Return the bucket of a key whose first word is `word`. Requires: word ≥ low, shift < 64.
+
+    It is below 0 if there is a bucket for each first word and the word is 2⁶³ or more above `low`, and so
+    behind all buckets.
     """
     return np.int64(np.uint64(wrapped_subtract(word, low)) >> np.uint64(shift))
 
 
 @kernel
 def fill_directory(table: Int64s, run: int) -> None:
-    """Write the directory of a run whose line says all about it. Cost: a pass over the first column,
-    and one over the buckets, without a branch on what they are.
+    """Write the directory of a run whose line is complete.
+
+    Cost: a pass over the first column, and one over the buckets, without a branch that depends on them.
     """
     address, width, base = table[run, HEADER], table[run, HEADER + 1], table[run, HEADER + 2]
     low, shift = table[run, LOW], table[run, SHIFT]
@@ -53,7 +56,7 @@ def fill_directory(table: Int64s, run: int) -> None:
         if CHECK_BOUNDS:
             if bucket < 0 or bucket >= buckets:
                 raise IndexError("a bucket outside the directory of its run")
-        store_count(directory, bucket + 1, row + 1)  # the last row of the bucket stays
+        store_count(directory, bucket + 1, row + 1)  # the last row of the bucket prevails
     end = np.int64(0)
     for bucket in range(1, buckets + 1):
         end = max(end, load_count(directory, bucket))
@@ -61,8 +64,9 @@ def fill_directory(table: Int64s, run: int) -> None:
 
 
 @small_kernel
-def first_from(table: Int64s, run: int, column: int, start: int, stop: int, wanted: int, past: int) -> int:
-    """The first row of [start, stop) whose word is ≥ `wanted` (> if `past` is 1); `stop` if there is none.
+def first_from(table: Int64s, run: int, column: int, start: int, stop: int, bound: int, past: int) -> int:
+    """Return the first row of [start, stop) whose word is ≥ `bound` (> if `past` is 1); `stop` if there is
+    none.
 
     Requires: the words of these rows ascend.
     """
@@ -72,11 +76,11 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
     at = HEADER + 3 * column
     address, width, base = table[run, at], table[run, at + 1], table[run, at + 2]
     step = 1
-    low = start - 1  # known to be before the row
+    low = start - 1  # always before the row
     high = start
     while high < stop:
         word = load(address, width, base, high)
-        if word > wanted or (word == wanted and past == 0):
+        if word > bound or (word == bound and past == 0):
             break
         low = high
         high += step
@@ -85,7 +89,7 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
     while high - low > 1:
         middle = (low + high) >> 1
         word = load(address, width, base, middle)
-        if word > wanted or (word == wanted and past == 0):
+        if word > bound or (word == bound and past == 0):
             high = middle
         else:
             low = middle
@@ -94,27 +98,27 @@ def first_from(table: Int64s, run: int, column: int, start: int, stop: int, want
 
 @small_kernel
 def find_within(
-    table: Int64s, run: int, span: tuple[int, int], keys: Int64s, at: int, known: int, kw: int
+    table: Int64s, run: int, span: tuple[int, int], keys: Int64s, at: int, equal_words: int, kw: int
 ) -> tuple[int, int]:
-    """The rows of the span that have the key in column `at` of `keys`: (first, row after the last).
+    """Return the rows of the span with the key in column `at` of `keys`: (first, row after the last).
 
-    Requires: all rows of the span have its first `known` words. Few rows are all looked at, and counted
-    without a branch on what they are, which could not be predicted.
+    Requires: all rows of the span have the key's first `equal_words` words. If the rows are few, all are
+    compared, and counted without a branch on them, which could not be predicted.
     """
     first, last = span
-    for column in range(known, kw):
-        wanted = keys[column, at]
+    for column in range(equal_words, kw):
+        value = keys[column, at]
         if last - first > FEW_ROWS_MAX:
-            first = first_from(table, run, column, first, last, wanted, np.int64(0))
-            last = first_from(table, run, column, first, last, wanted, np.int64(1))
+            first = first_from(table, run, column, first, last, value, np.int64(0))
+            last = first_from(table, run, column, first, last, value, np.int64(1))
             continue
         entry = HEADER + 3 * column
         address, width, base = table[run, entry], table[run, entry + 1], table[run, entry + 2]
         less, equal = np.int64(0), np.int64(0)
         for row in range(first, last):
             word = load(address, width, base, row)
-            less += word < wanted
-            equal += word == wanted
+            less += word < value
+            equal += word == value
         first += less
         last = first + equal
     return first, last
@@ -122,13 +126,13 @@ def find_within(
 
 @small_kernel
 def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) -> tuple[int, int]:
-    """(first row, row after the last) of the key in column `at` of `keys`.
+    """Return (first row, row after the last) of the key in column `at` of `keys`.
 
     Requires: rows before `start` are before it.
     """
     first = start
     last = table[run, ROWS]
-    known = 0
+    equal_words = 0
     if kw > 0 and table[run, DIRECTORY] != 0:
         word, low = keys[0, at], table[run, LOW]
         if word < low:
@@ -142,21 +146,19 @@ def find(table: Int64s, run: int, start: int, keys: Int64s, at: int, kw: int) ->
             if last > table[run, ROWS]:
                 raise IndexError("a directory that names rows outside its run")
         if table[run, SHIFT] == 0:  # a bucket for each first word
-            known = 1
-    return find_within(table, run, (first, last), keys, at, known, kw)
+            equal_words = 1
+    return find_within(table, run, (first, last), keys, at, equal_words, kw)
 
 
 @kernel
 def cursors_of(table: Int64s) -> Int64s:
-    """Cursors at the beginning of all runs: int64[2, runs], the first row of a key and the row after its
-    last.
-    """
+    """Return cursors at the start of all runs: int64[2, runs], bounds of the rows of a key."""
     return np.zeros((2, table.shape[0]), np.int64)
 
 
 @small_kernel
 def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> int:
-    """Move the cursors on to the rows of a key; returns how many rows it has in all runs.
+    """Move the cursors on to the rows of a key; return how many rows it has in all runs.
 
     Requires: keys come in ascending order, each once.
     """
@@ -172,7 +174,7 @@ def locate(table: Int64s, cursors: Int64s, keys: Int64s, at: int, kw: int) -> in
 
 @small_kernel
 def same_key(words: Int64s, a: int, b: int, kw: int) -> bool:
-    """Whether two rows of a table have the same key."""
+    """Return True if two rows of a table have the same key."""
     for column in range(kw):
         if words[column, a] != words[column, b]:
             return False
@@ -181,7 +183,7 @@ def same_key(words: Int64s, a: int, b: int, kw: int) -> bool:
 
 @small_kernel
 def compare_keys(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
-    """-1, 0 or 1: how the keys of two rows compare."""
+    """Return -1, 0 or 1: how the keys of two rows compare."""
     for column in range(kw):
         if a[column, i] != b[column, j]:
             return -1 if a[column, i] < b[column, j] else 1
@@ -190,7 +192,7 @@ def compare_keys(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
 
 @small_kernel
 def whose_turn(a: Int64s, i: int, b: Int64s, j: int, kw: int) -> int:
-    """The same of rows i and j of two arrays that are gone through together; one that is at its end is last.
+    """Return -1, 0 or 1: how row i of `a` and row j of `b` compare by key; an array at its end comes last.
 
     Requires: not both are at their ends.
     """

@@ -1,11 +1,11 @@
-"""Sort rows by (key, value, time), sum equal ones, drop what cancels.
+"""Sort rows by (key, value, time), sum equal ones, drop rows that cancel.
 
-Three ways, by what the rows are like:
+Three ways, depending on the rows:
 
-    packed    the bits that vary, of all columns with the diff lowest, fit one word: sort those words and
+    packed    the varying bits of all columns, with the diff lowest, fit one word: sort those words and
               unpack them again. No row is moved, no index followed.
     indexed   otherwise: a radix argsort column by column, skipping digits that are the same everywhere
-    few       up to `INSERTED_ROWS_MAX` rows: insertion, as they lie
+    few       up to `INSERTED_ROWS_MAX` rows: insertion sort of the rows themselves
 
 How rows are packed is in `packing.py`.
 """
@@ -33,9 +33,9 @@ from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 @kernel
 def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
-    """Sort by the bits [low, high) of words that are ≥ 0 and have none above; returns one of the two arrays.
+    """Sort by the bits [low, high) of words that are ≥ 0 and have none above; return one of the two arrays.
 
-    Cost: nothing but a pass if sorted already; else a pass per 8 or 11 bits.
+    Cost: one pass if sorted already; else a pass per 8 or 11 bits.
     """
     rows = keys.shape[0]
     ordered = True
@@ -74,10 +74,11 @@ def sort_packed(keys: Int64s, spare: Int64s, low: int, high: int) -> Int64s:
 
 @kernel
 def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> int:
-    """Sum equal sorted words in place: `keys` loses the diff's bits, `sums` gets the diffs; returns rows
-    kept, or -1 - i if the sum that begins at word i leaves 64 bits: from there on all is as it was.
+    """Sum equal sorted words in place: `keys` loses the diff's bits, `sums` gets the diffs; return rows left.
+
+    Return -1 - i if the sum that begins at word i leaves 64 bits: from there on the arrays are unchanged.
     """
-    kept = np.int64(0)
+    size = np.int64(0)
     row = np.int64(0)
     diff_mask = (np.int64(1) << diff_bits) - 1
     while row < keys.shape[0]:
@@ -92,46 +93,46 @@ def sum_packed(keys: Int64s, sums: Int64s, diff_bits: int, diff_base: int) -> in
         if excess(high, total) != 0:
             return -1 - first
         if total != 0:
-            keys[kept] = key
-            sums[kept] = total
-            kept += 1
-    return kept
+            keys[size] = key
+            sums[size] = total
+            size += 1
+    return size
 
 
 @kernel
 def sort_inserted(words: Int64s) -> Int64s:
-    """`sort_words` of so few rows that to compare them takes less than to look how they could be packed."""
+    """Do `sort_words` for so few rows that comparing them is faster than planning how to pack them."""
     columns, rows = words.shape
-    places = np.empty(rows, np.int64)
+    order = np.empty(rows, np.int64)
     for row in range(rows):
         at = row
-        while at > 0 and row_less(words, row, places[at - 1]):
-            places[at] = places[at - 1]
+        while at > 0 and row_less(words, row, order[at - 1]):
+            order[at] = order[at - 1]
             at -= 1
-        places[at] = row
-    kept, at = np.int64(0), np.int64(0)
+        order[at] = row
+    size, at = np.int64(0), np.int64(0)
     sums = np.empty(rows, np.int64)
     while at < rows:
-        first = places[at]
+        first = order[at]
         high, total = np.int64(0), np.int64(0)
-        while at < rows and same_row(words, first, places[at]):
-            high, total = wide_add(high, total, words[columns - 1, places[at]])
+        while at < rows and same_row(words, first, order[at]):
+            high, total = wide_add(high, total, words[columns - 1, order[at]])
             at += 1
         refuse(excess(high, total))
         if total != 0:
-            places[kept], sums[kept] = first, total
-            kept += 1
-    out = np.empty((columns, kept), np.int64)
-    for row in range(kept):
+            order[size], sums[size] = first, total
+            size += 1
+    out = np.empty((columns, size), np.int64)
+    for row in range(size):
         for column in range(columns - 1):
-            out[column, row] = words[column, places[row]]
+            out[column, row] = words[column, order[row]]
         out[columns - 1, row] = sums[row]
     return out
 
 
 @large_kernel
 def sort_words(words: Int64s) -> Int64s:
-    """`sort_consolidate` in one call, for other kernels and for few rows."""
+    """Do `sort_consolidate` in one call, for other kernels and for few rows."""
     columns, rows = words.shape
     if rows == 0:
         return words
@@ -151,38 +152,39 @@ def sort_words(words: Int64s) -> Int64s:
     sums = spare
     if ordered is spare:
         sums = keys
-    kept = sum_packed(ordered, sums, diff_bits, bases[columns - 1])
-    refuse(np.int64(kept < 0))
-    out = np.empty((columns, kept), np.int64)
+    size = sum_packed(ordered, sums, diff_bits, bases[columns - 1])
+    refuse(np.int64(size < 0))
+    out = np.empty((columns, size), np.int64)
     unpack_rows(ordered, sums, plan, bases, segments, out)
     return out
 
 
 def sort_consolidate(words: Int64s) -> Int64s:
-    """The same updates, sorted and consolidated, in a new array (or `words` itself if it has no rows).
+    """Return the same updates, sorted and consolidated, in a new array (or `words` itself if it has no rows).
 
-    Raises OverflowError if the multiplicity of a row leaves 64 bits; partial sums may.
-    Requires: words int64[≥ 2, n]. Cost: about 20 ns a row if the varying bits fit a word, else 70.
+    Raises OverflowError if the multiplicity of a row leaves 64 bits; partial sums may. Requires: words
+    int64[≥ 2, n]. Cost: about 20 ns a row if the varying bits fit a word, else 70.
     """
-    words = np.ascontiguousarray(words)  # columns put beside each other may come out in the other order
+    words = np.ascontiguousarray(words)  # concatenated columns may have the other memory order
     if words.shape[1] < MANY_ROWS:
         return sort_words(words)
     return sort_parts([words])
 
 
 def sort_parts(parts: list[Int64s]) -> Int64s:
-    """`sort_consolidate` of several tables together, which are taken out of the list and dropped on the way.
+    """Do `sort_consolidate` of several tables together, which are removed from the list and dropped on the
+    way.
 
     Requires: at least one table, all with as many columns, none without rows. When there are many rows, the
-    memory of the parts is free again before that of the result is taken.
-    Raises OverflowError, as `sort_consolidate`; the rows in question are among the `parts` then.
+    memory of the parts is free again before that of the result is taken. Raises OverflowError, as
+    `sort_consolidate`; the rows in question are then among the `parts`.
     """
-    found = sort_still_packed(parts)
-    return found.unpack(0, found.rows) if isinstance(found, PackedRows) else found
+    result = sort_still_packed(parts)
+    return result.unpack(0, result.rows) if isinstance(result, PackedRows) else result
 
 
 def sort_still_packed(parts: list[Int64s]) -> PackedRows | Int64s:
-    """`sort_parts`, whose result is still packed where there are many rows that can be."""
+    """Do `sort_parts`, and leave the result packed if there are many rows that can be packed."""
     if sum(part.shape[1] for part in parts) < MANY_ROWS:
         return sort_consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
     return sort_many(parts)
@@ -196,34 +198,36 @@ class PackedRows:
     def __init__(
         self, keys: Int64s, sums: Int64s, rows: int, plan: Int64s, bases: Int64s, diff_bits: int, seen: Int64s
     ) -> None:
-        """The first `rows` words of `keys`, without the bits of the diff, and of `sums`; `plan`, one column
-        for each segment, and `bases`: as of `plan_packing`; `seen`: as of `survey`.
+        """Take the first `rows` words of `keys`, without the bits of the diff, and of `sums`.
+
+        `plan`, one column for each segment, and `bases` are as of `plan_packing`; `seen` as of `survey`.
         """
         self._keys, self._sums, self.rows = keys, sums, rows
         self._plan, self._bases, self._diff_bits = plan, bases, diff_bits
         self._seen = seen
 
     def ranges(self) -> Int64s:
-        """Bounds of the values of each column, int64[columns, 2]. Requires: there are rows."""
+        """Return bounds of the values of each column, int64[columns, 2]. Requires: there are rows."""
         ranges = np.ascontiguousarray(self._seen[2:].T)
         sums = self._sums[: self.rows]
         ranges[-1] = sums.min(), sums.max()
         return ranges
 
     def has_negative(self) -> bool:
-        """Whether some row is there less than 0 times."""
+        """Return True if some row has a negative multiplicity."""
         return bool((self._sums[: self.rows] < 0).any())
 
     def unpack(self, start: int, stop: int) -> Int64s:
-        """The rows from `start` to `stop`."""
+        """Return the rows from `start` to `stop`."""
         assert 0 <= start <= stop <= self.rows
         out = room_for(self._bases.shape[0], stop - start)
         self._write(start, out)
         return out
 
     def drained(self, rows: int) -> Iterator[Int64s]:
-        """All rows, so many at a time, all in the same memory: they are gone with the next ones, and cannot
-        be asked for again.
+        """Yield all rows, `rows` at a time, in one memory: each block overwrites the last one.
+
+        It gives the packed rows back to the system on the way, so they cannot be read again.
         """
         columns = self._bases.shape[0]
         room = room_for(1, columns * min(rows, self.rows))[0]
@@ -240,11 +244,14 @@ class PackedRows:
         unpack_rows(self._keys[start:], self._sums[start:], self._plan, self._bases, segments, out)
 
     def blocks(self, rows: int, columns: int) -> Iterator[Int64s]:
-        """All rows, about `rows` at a time: those that agree in the first `columns` columns come together,
-        unless they are more. All in the same memory: to touch fresh pages takes longer than to write them.
+        """Yield all rows, about `rows` at a time, in one memory: to touch fresh pages takes longer than to
+        write them.
+
+        Rows that agree in the first `columns` columns come together, unless there are more than `rows` of
+        them.
         """
-        places = [place for column, _, _, place in self._plan.T.tolist() if column < columns]
-        low = min(places, default=63) - self._diff_bits
+        positions = [position for column, _, _, position in self._plan.T.tolist() if column < columns]
+        low = min(positions, default=63) - self._diff_bits
         width = self._bases.shape[0]
         room = room_for(1, width * min(rows, self.rows))[0]
         start = 0
@@ -261,7 +268,7 @@ class PackedRows:
 
 
 def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
-    """`sort_parts`, however many rows there are, still packed where they can be; otherwise as words."""
+    """Do `sort_parts`, however many rows there are; return them packed if they can be, otherwise as words."""
     columns = parts[0].shape[0]
     rows = sum(part.shape[1] for part in parts)
     seen = np.empty((4, columns), np.int64)
@@ -278,19 +285,19 @@ def sort_many(parts: list[Int64s]) -> PackedRows | Int64s:
         rows -= part.shape[1]
         pack_rows(part, plan, bases, segments, keys, rows)
     del part
-    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits), seen)
-    if isinstance(found, PackedRows):
-        return found
-    parts.append(found)
+    result = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits), seen)
+    if isinstance(result, PackedRows):
+        return result
+    parts.append(result)
     raise OverflowError("a sum leaves 64 bits")
 
 
 def sort_blocks(blocks: Callable[[], Iterable[Int64s]], columns: int, rows: int) -> PackedRows | None:
-    """`sort_many` of rows that come block by block, so that they are never all there as words: each block is
-    done with before the next is asked for, and may lie where the one before it lay. `blocks` is called twice,
-    and gives the same `rows` rows, at least one, in blocks none of which is empty.
+    """Do `sort_many` for rows that come block by block, so that they are never all in memory as words.
 
-    None if the bits that vary do not fit a word. Raises OverflowError, as `sort_consolidate`.
+    A block may overwrite the one before it. `blocks` is called twice, and yields the same `rows` rows, at
+    least one, in blocks none of which is empty. Return None if the bits that vary do not fit a word. Raises
+    OverflowError, as `sort_consolidate`.
     """
     seen = np.empty((4, columns), np.int64)
     for index, block in enumerate(blocks()):
@@ -305,28 +312,29 @@ def sort_blocks(blocks: Callable[[], Iterable[Int64s]], columns: int, rows: int)
         pack_rows(block, plan, bases, segments, keys, at)
         at += block.shape[1]
     assert at == rows, (at, rows)
-    found = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits), seen)
-    if isinstance(found, PackedRows):
-        return found
+    result = _summed(keys, spare, plan[:, :segments].copy(), bases, (diff_bits, bits), seen)
+    if isinstance(result, PackedRows):
+        return result
     raise OverflowError("a sum leaves 64 bits")
 
 
 def _summed(
     keys: Int64s, spare: Int64s, plan: Int64s, bases: Int64s, bits: tuple[int, int], seen: Int64s
 ) -> PackedRows | Int64s:
-    """Packed rows in order and summed; or, as words, those whose sum leaves 64 bits. `bits`: of the diff, and
-    in all.
+    """Return packed rows in order and summed; or, as words, the rows whose sum leaves 64 bits.
+
+    `bits`: number of bits of the diff, and in all.
     """
     if sort_packed(keys, spare, *bits).ctypes.data == spare.ctypes.data:
         keys, spare = spare, keys
-    kept = sum_packed(keys, spare, bits[0], int(bases[-1]))
-    if kept < 0:
-        return _unsummed(keys[-1 - kept :], bits[0], plan, bases, plan.shape[1])
-    return PackedRows(keys, spare, kept, plan, bases, bits[0], seen)
+    size = sum_packed(keys, spare, bits[0], int(bases[-1]))
+    if size < 0:
+        return _unsummed(keys[-1 - size :], bits[0], plan, bases, plan.shape[1])
+    return PackedRows(keys, spare, size, plan, bases, bits[0], seen)
 
 
 def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segments: int) -> Int64s:
-    """The rows of packed words that are equal to the first but for the diff."""
+    """Return the rows of packed words that are equal to the first but for the diff."""
     keys = keys[keys >> diff_bits == keys[0] >> diff_bits]
     out = np.empty((bases.shape[0], keys.shape[0]), np.int64)
     diffs = (keys & ((1 << diff_bits) - 1)) + bases[-1]
@@ -336,7 +344,7 @@ def _unsummed(keys: Int64s, diff_bits: int, plan: Int64s, bases: Int64s, segment
 
 @small_kernel
 def same_row(words: Int64s, a: int, b: int) -> bool:
-    """Whether rows `a` and `b` differ in their diff only."""
+    """Return True if rows `a` and `b` differ in their diff only."""
     for column in range(words.shape[0] - 1):
         if words[column, a] != words[column, b]:
             return False
@@ -345,7 +353,7 @@ def same_row(words: Int64s, a: int, b: int) -> bool:
 
 @small_kernel
 def row_less(words: Int64s, a: int, b: int) -> bool:
-    """Whether row `a` sorts before row `b`."""
+    """Return True if row `a` sorts before row `b`."""
     for column in range(words.shape[0] - 1):
         if words[column, a] != words[column, b]:
             return words[column, a] < words[column, b]
@@ -354,7 +362,7 @@ def row_less(words: Int64s, a: int, b: int) -> bool:
 
 @kernel
 def are_modest(values: Int64s, bound: int) -> bool:
-    """Whether all of `values` int64[n] are less than `bound`, and more than -`bound`."""
+    """Return True if all of `values` int64[n] are less than `bound`, and more than -`bound`."""
     is_so = True
     for row in range(values.shape[0]):
         is_so &= -bound < values[row] < bound
@@ -363,8 +371,9 @@ def are_modest(values: Int64s, bound: int) -> bool:
 
 @kernel
 def is_consolidated(words: Int64s) -> bool:
-    """Whether the rows are in order, each once, and none with a diff of 0. Cost: a pass, up to the first that
-    is not.
+    """Return True if the rows are in order, each once, and none with a diff of 0.
+
+    Cost: a pass up to the first row that is out of order or has a diff of 0.
     """
     for row in range(words.shape[1]):
         if words[words.shape[0] - 1, row] == 0 or (row > 0 and not row_less(words, row - 1, row)):
@@ -374,7 +383,7 @@ def is_consolidated(words: Int64s) -> bool:
 
 @kernel
 def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
-    """The rows' numbers in sorted order. Cost: two passes per 8 or 11 varying bits."""
+    """Return the rows' numbers in sorted order. Cost: two passes per 8 or 11 varying bits."""
     columns, rows = words.shape
     order = np.empty(rows, np.int64)
     for row in range(rows):
@@ -408,10 +417,10 @@ def sorted_order(words: Int64s, seen: Int64s) -> Int64s:
 
 @kernel
 def sort_indexed(words: Int64s, seen: Int64s) -> Int64s:
-    """`sort_consolidate` for rows of any content."""
+    """Do `sort_consolidate` for rows of any content."""
     columns, rows = words.shape
     order = sorted_order(words, seen)
-    kept = np.int64(0)
+    size = np.int64(0)
     row = np.int64(0)
     sums = np.empty(rows, np.int64)
     excesses = np.int64(0)
@@ -425,14 +434,14 @@ def sort_indexed(words: Int64s, seen: Int64s) -> Int64s:
             row += 1
         excesses |= excess(high, total)
         if total != 0:
-            order[kept] = first
-            sums[kept] = total
-            kept += 1
+            order[size] = first
+            sums[size] = total
+            size += 1
     refuse(excesses)
-    out = np.empty((columns, kept), np.int64)
+    out = np.empty((columns, size), np.int64)
     for column in range(columns - 1):
-        for row in range(kept):
+        for row in range(size):
             out[column, row] = words[column, order[row]]
-    for row in range(kept):
+    for row in range(size):
         out[columns - 1, row] = sums[row]
     return out
