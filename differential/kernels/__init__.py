@@ -1,4 +1,4 @@
-"""Compiled heart of the operators: sorting, merging, matching and aggregating rows of 64-bit words.
+"""Compiled kernels of the operators: sorting, merging, matching and aggregating rows of 64-bit words.
 
 Free functions over int64 arrays, all through `progress.compiled.kernel.kernel`. They import `progress` and
 numpy, nothing else, and never call back into Python. Every one has a slow twin in `tests/reference/words.py`.

@@ -1,4 +1,4 @@
-"""Sums, differences and products of two columns of whole numbers, none of which may leave 64 bits."""
+"""Sums, differences and products of two columns of whole numbers, with a check that all fit 64 bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MULTIPLY: Final = 2
 
 @kernel
 def combine(operation: int, left: Int64s, right: Int64s, out: Int64s) -> bool:
-    """Write left + right, left - right or left · right into `out`; whether all results fit 64 bits.
+    """Write left + right, left - right or left · right into `out`; return True if all results fit 64 bits.
 
     left, right   int64[n], or int64[1]: the same number in all rows; `out` int64[n]
     """

@@ -1,11 +1,11 @@
-"""Which kernels are ready before a dataflow says that it is installed?
+"""Kernels that are made ready before a dataflow counts as installed.
 
-A kernel is compiled or loaded at its first call. Loading takes half a millisecond or a whole one, compiling
-takes up to some seconds. The first merge of a trace, the first large batch and the first look at an output
-come long after the install, and whoever waits for a change then would wait for the compiler. So operators
-name the kernels that they may call when they are made: what is not in the cache is compiled then (`prepare`).
-What the first merges of a trace call is loaded as well (`load_kernels`): that takes several times what a
-small change takes.
+A kernel is compiled or loaded at its first call. Loading takes half a millisecond to one, compiling up to
+some seconds. The first merge of a trace, the first large batch and the first read of an output come long
+after the install, and a client that waits for a change would then wait for the compiler. So operators name
+the kernels that they may call when they are made: those that are not in the cache are compiled then
+(`prepare`). The kernels of the first merges of a trace are loaded as well (`load_kernels`): loading them
+takes several times as long as a small change.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _EXAMPLES: Final[dict[str, object]] = {
 
 MERGES: Final = ((merge_runs, "tllii"), (merge_words, "tltii"))
 _AT_MERGES: Final = (
-    # A trace's head becomes a run, runs become one, and that is packed more closely.
+    # A trace's head becomes a run, runs become one, and its columns are narrowed.
     (describe_words, "titi"),
     (column_ranges, "tti"),
     (encode_words, "tti"),
@@ -76,10 +76,10 @@ _AT_MERGES: Final = (
     (column_bounds, "tiiiil"),
     (copy_column, "tiii"),
     (decode_column, "tiiiiti"),
-    # A barrier has rows to do later; some rows that Python hands over come to a trace.
+    # A barrier has rows to do later; Python puts some rows into a trace.
     (merge_pending, "tt"),
     (insert_into_head, "ttiti"),
-    # A large batch is put in order.
+    # A large batch is sorted.
     (plan_packing, "ttl"),
     (pack_rows, "ttlili"),
     (sort_packed, "llii"),
@@ -88,7 +88,7 @@ _AT_MERGES: Final = (
     (encode_column, "tiitii"),
 )
 _OF_ALL: Final = (
-    # Rows come in, wait for their times, and are put in order; somebody looks at them.
+    # Rows come in, wait for their times, and are sorted; a client reads them.
     (are_modest, "li"),
     (survey, "tti"),
     (sort_words, "t"),
@@ -109,8 +109,9 @@ _OF_ALL: Final = (
 
 @functools.cache
 def load_kernels() -> None:
-    """Load or compile what each trace calls sooner or later, once in a process. Cost: some milliseconds then,
-    if all is in the cache.
+    """Load or compile the kernels that each trace calls sooner or later, once in a process.
+
+    Cost: some milliseconds, if all are in the cache.
     """
     load_kept(*(kernel for kernel, _ in (*_AT_MERGES, *MERGES)))
     # The kernels that merge take longest, so they come last: a helper may have compiled them by then.

@@ -1,4 +1,4 @@
-"""To which units does each row of a batch go?
+"""The units to which each row of a batch goes.
 
 A routing table (`timely/routing/table.py`) as columns: a *grid* per bucket or key, *lines* of grids. A line
 is one share of a grid, with the units that keep it, or one copy, with the units that a row visits.
@@ -11,7 +11,7 @@ is one share of a grid, with the units that keep it, or one copy, with the units
     line_ends     int64[l]             the last row hash of a line
     units_from    int64[l + 1]         where the units of a line begin
     units         int64[u]             different ones in each line
-    only_unit     int64[4 · buckets]   the unit of all rows of a bucket, or -1 if they have not all the same:
+    only_unit     int64[4 · buckets]   the unit of all rows of a bucket, or -1 if they have several:
                                        shares of side 0, its copies, shares of side 1, its copies
 """
 
@@ -26,7 +26,7 @@ from progress.compiled.kernel import Int64s, kernel, small_kernel
 
 
 class TableColumns(NamedTuple):
-    """What the docstring of this file says."""
+    """A routing table as columns; see the docstring of this file."""
 
     bucket_grid: Int64s
     keys: Int64s
@@ -41,7 +41,7 @@ class TableColumns(NamedTuple):
 
 @small_kernel
 def first_not_below(words: Int64s, start: int, stop: int, word: int) -> int:
-    """The first index in [start, stop) where the ascending `words` are ≥ `word`; else `stop`."""
+    """Return the first index in [start, stop) where the ascending `words` are ≥ `word`; else `stop`."""
     while start < stop:
         middle = (start + stop) // 2
         if words[middle] < word:
@@ -53,7 +53,7 @@ def first_not_below(words: Int64s, start: int, stop: int, word: int) -> int:
 
 @small_kernel
 def grid_of(table: TableColumns, side: int, key_hash: int) -> int:
-    """The grid of a key in the half of the table that is `side`'s."""
+    """Return the grid of a key in the half of the table that is `side`'s."""
     start, stop = table.keys_from[side], table.keys_from[side + 1]
     at = first_not_below(table.keys, start, stop, key_hash)
     if at < stop and table.keys[at] == key_hash:
@@ -64,7 +64,7 @@ def grid_of(table: TableColumns, side: int, key_hash: int) -> int:
 
 @small_kernel
 def line_of(table: TableColumns, side: int, takes_copy: int, key_hash: int, row_hash: int) -> int:
-    """The line that a row takes of its key's grid: a copy if `takes_copy` is 1, else a share."""
+    """Return the line that a row takes of its key's grid: a copy if `takes_copy` is 1, else a share."""
     grids = (table.lines_from.shape[0] - 1) // 2
     at = grid_of(table, side, key_hash) + takes_copy * grids
     return first_not_below(table.line_ends, table.lines_from[at], table.lines_from[at + 1], row_hash)
@@ -74,10 +74,10 @@ def line_of(table: TableColumns, side: int, takes_copy: int, key_hash: int, row_
 def visits_of(
     key_hash: Int64s, row_hash: Int64s, side: Int64s, takes_copy: Int64s, table: TableColumns
 ) -> tuple[Int64s, Int64s]:
-    """(row, unit): each row with all units of its line, rows in their order.
+    """Return (row, unit): each row with all units of its line, rows in their order.
 
-    `side` says in which half of the table to look for a row's key, `takes_copy` whether its line is a copy
-    (1) or a share (0). Requires: hashes ≥ 0. Cost: two passes, and for each row two searches in few words.
+    `side` is the half of the table for a row's key, `takes_copy` is 1 if its line is a copy, 0 if it is a
+    share. Requires: hashes ≥ 0. Cost: two passes, and for each row two searches in few words.
     """
     rows = key_hash.shape[0]
     line = np.empty(rows, np.int64)
@@ -87,12 +87,12 @@ def visits_of(
         total += table.units_from[line[row] + 1] - table.units_from[line[row]]
     out_row = np.empty(total, np.int64)
     out_unit = np.empty(total, np.int64)
-    place = 0
+    out_at = 0
     for row in range(rows):
         for at in range(table.units_from[line[row]], table.units_from[line[row] + 1]):
-            out_row[place] = row
-            out_unit[place] = table.units[at]
-            place += 1
+            out_row[out_at] = row
+            out_unit[out_at] = table.units[at]
+            out_at += 1
     return out_row, out_unit
 
 
@@ -100,8 +100,9 @@ def visits_of(
 def placed_rows(
     words: Int64s, keys: Int64s, side: int, takes_copy: int, as_spots: int, table: TableColumns
 ) -> Int64s:
-    """`words`, each row once for each unit of its line, with the unit in front of it, or, if `as_spots` is 1,
-    its *spot*: bucket · buckets + unit.
+    """Return `words` with each row once for each unit of its line, and a word in front of it.
+
+    The word is the unit, or, if `as_spots` is 1, its *spot*: bucket · buckets + unit.
 
     words   int64[w + 2, n], time and difference last; `keys` are the words of the key, all w are the row
     out     int64[w + 3, m], rows in their order, and a row's units in that of the line
@@ -111,31 +112,31 @@ def placed_rows(
     buckets = table.bucket_grid.shape[0] // 2
     first = (2 * side + takes_copy) * buckets
     key_hash = hashes_of(words, keys)
-    place = np.empty(rows, np.int64)  # the only unit, or -1 - the number of a line
-    made = np.int64(0)
+    unit_or_line = np.empty(rows, np.int64)  # the only unit, or -1 - the number of a line
+    extra = np.int64(0)
     for row in range(rows):
         bucket = key_hash[row] & (buckets - 1)
         unit = table.only_unit[first + bucket]
         if unit < 0:
             line = line_of(table, side, takes_copy, key_hash[row], hash_of_key(words, row, columns - 2))
-            made += table.units_from[line + 1] - table.units_from[line] - 1
+            extra += table.units_from[line + 1] - table.units_from[line] - 1
             unit = -1 - line
-        place[row] = unit
-        key_hash[row] = bucket * buckets * as_spots  # the hash no more, but what its units are added to
-    out = np.empty((columns + 1, rows + made), np.int64)
-    if rows > 0 and place.min() >= 0:
-        out[0] = place + key_hash
+        unit_or_line[row] = unit
+        key_hash[row] = bucket * buckets * as_spots  # no hash any more, but the base to which units are added
+    out = np.empty((columns + 1, rows + extra), np.int64)
+    if rows > 0 and unit_or_line.min() >= 0:
+        out[0] = unit_or_line + key_hash
         out[1:] = words
         return out
-    made = np.int64(0)
+    at_out = np.int64(0)
     for row in range(rows):
-        line = -1 - place[row]
+        line = -1 - unit_or_line[row]
         start, stop = np.int64(0), np.int64(1)
         if line >= 0:
             start, stop = table.units_from[line], table.units_from[line + 1]
         for at in range(start, stop):
-            out[0, made] = key_hash[row] + (table.units[at] if line >= 0 else place[row])
+            out[0, at_out] = key_hash[row] + (table.units[at] if line >= 0 else unit_or_line[row])
             for column in range(columns):
-                out[column + 1, made] = words[column, row]
-            made += 1
+                out[column + 1, at_out] = words[column, row]
+            at_out += 1
     return out

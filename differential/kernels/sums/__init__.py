@@ -1,1 +1,1 @@
-"""Sums without a loss: what a row adds, in limbs of 32 bits, and what all of it comes to."""
+"""Exact sums: the amounts that a row adds, in limbs of 32 bits, and the answers that their totals give."""

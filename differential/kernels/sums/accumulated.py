@@ -1,22 +1,22 @@
 """From the multiplicities of components (`components.py`) to the words of an answer.
 
-Each word of an answer is asked for by a column of a table:
+Each word of an answer has a column in the table `aggregates`:
 
-    what      which of the below
+    what      its kind: one of those below
     at        its first component
-    gate      the component that counts its values: without any the word is 0 (that of null); -1: no such
-    limbs     limbs of the number at `at`: few for whole numbers, many for floats; of a TOTAL, whether it is
-              one of decimals
-    digits    of a DECIMAL_MEAN, how many more there are behind its point than behind that of the values; of
-              spreads, how many there are behind that of the values: 0 but for decimals
-    room      components in all, and (the next line) how many of the first ones must be there: the same in
-    needed    every column
-    refused   if there is such a line: set in the first column when an answer does not fit. Without it the
-              kernel raises, and then what it has allocated is never given back
+    gate      the component that counts its values: if that is 0 the word is 0 (that of null); -1: none
+    limbs     number of limbs of the number at `at`: few for whole numbers, many for floats; of a TOTAL, 1 if
+              it is a total of decimals
+    digits    of a DECIMAL_MEAN, how many more digits it has behind the point than the values; of spreads, how
+              many the values have: 0 but for decimals
+    room      number of all components, and (the next line) how many of the first ones must not be 0: the same
+    needed    in every column
+    refused   if there is such a line: the first column is set to 1 when an answer does not fit. Without it
+              the kernel raises OverflowError, and then the memory that it has allocated is never freed
 
     COUNT     the multiplicity of a component
     FLAG      1 if there is a value, 0 for null                 FLAG_OF_TWO   1 if there are two or more
-    ANY       whether something is counted at `at`              ALL           whether nothing is
+    ANY       1 if the component at `at` is positive            ALL           1 if it is not
     TOTAL     the number at `at`, which must fit 64 bits, or the digits of a decimal
     FLOAT_TOTAL   the float nearest to it
     MEAN      the float nearest to it, divided by the count
@@ -72,14 +72,14 @@ REFUSED: Final = 7
 """The line of the table in which a kernel notes that an answer does not fit."""
 
 DECIMAL_LARGEST: Final = 10**18 - 1
-"""As many digits as a decimal may have: some more would fit the word, but not the type of the column."""
+"""The most digits of a decimal: some more would fit the word, but not the type of the column."""
 
 _NEGATIVE_INFINITE_WORD: Final = -1 - INFINITE_WORD
 
 
 @kernel
 def number_at(totals: Int64s, at: int, limbs: int, room: int) -> Int64s:
-    """A number in the making, of so many limbs and `room` more."""
+    """Return an unsettled number (`limbs.py`) of `limbs` limbs from `at` on, with `room` more."""
     number = np.zeros(limbs + room, np.int64)
     for index in range(limbs):
         number[index] = totals[at + index]
@@ -88,7 +88,7 @@ def number_at(totals: Int64s, at: int, limbs: int, room: int) -> Int64s:
 
 @kernel
 def not_finite(totals: Int64s, at: int) -> int:
-    """The word of a sum of floats that are not all finite, counted from `at` on; 0 if all are."""
+    """Return the word of a sum of floats that are not all finite, counted from `at` on; 0 if all are."""
     above, below = totals[at + 1], totals[at + 2]
     rises, falls = above > 0 or below < 0, above < 0 or below > 0
     if totals[at] != 0 or (rises and falls):
@@ -100,10 +100,11 @@ def not_finite(totals: Int64s, at: int) -> int:
 
 @kernel
 def total_word(totals: Int64s, at: int, is_decimal: int) -> tuple[int, int]:
-    """A whole number in one word, and an excess: not 0 if it leaves 64 bits, or has more digits than a
-    decimal.
+    """Return a whole number in one word, and an excess.
+
+    The excess is not 0 if the number leaves 64 bits, or has more digits than a decimal.
     """
-    if magnitude(totals[at]) >> 62 == 0 and magnitude(totals[at + 1]) >> 29 == 0:  # as nearly all are
+    if magnitude(totals[at]) >> 62 == 0 and magnitude(totals[at + 1]) >> 29 == 0:  # Fast path: small numbers
         total = totals[at] + (totals[at + 1] << 32)
         return total, np.int64(is_decimal != 0 and not -DECIMAL_LARGEST <= total <= DECIMAL_LARGEST)
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
@@ -118,7 +119,7 @@ def total_word(totals: Int64s, at: int, is_decimal: int) -> tuple[int, int]:
 
 @kernel
 def mean_word(totals: Int64s, at: int, limbs: int, count: int) -> int:
-    """The float nearest to a number, divided by `count`; 1 for the number itself."""
+    """Return the float nearest to a number, divided by `count`; 1 for the number itself."""
     base = np.int64(0)
     if limbs == FLOAT_LIMBS:
         base = np.int64(FLOAT_BASE)
@@ -137,14 +138,15 @@ def mean_word(totals: Int64s, at: int, limbs: int, count: int) -> int:
 
 @kernel
 def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> tuple[int, int]:
-    """A number of decimals, divided by `count`, with so many `digits` more; and an excess: not 0 if it has
-    more than a decimal.
+    """Return a number of decimals, divided by `count`, with `digits` more digits, and an excess.
+
+    The excess is not 0 if it has more digits than a decimal.
     """
     number = number_at(totals, at, np.int64(WHOLE_LIMBS), np.int64(HEADROOM))
     sign = settle(number)
     if count < 0:
         sign, count = -sign, -count
-    if count < 0:  # the least number has no opposite
+    if count < 0:  # the least number has no negative
         return np.int64(0), np.int64(1)
     multiply_by_tens(number, digits)
     mean = divided(number, count, np.int64(DECIMAL_LARGEST))
@@ -153,7 +155,7 @@ def decimal_mean_word(totals: Int64s, at: int, digits: int, count: int) -> tuple
 
 @kernel
 def variance_word(what: int, totals: Int64s, at: int, limbs: int, digits: int, count: int) -> int:
-    """(n · Σx² − (Σx)²) / (n · n or n · (n − 1)), or its root."""
+    """Return (n · Σx² − (Σx)²) / (n · n or n · (n − 1)), or its root, as the word of a float."""
     base, square_limbs, squares = np.int64(0), np.int64(WHOLE_SQUARE_LIMBS), at + limbs
     if limbs == FLOAT_LIMBS:
         if totals[squares] != 0 or totals[squares + 1] != 0 or totals[squares + 2] != 0:
@@ -186,11 +188,11 @@ def variance_word(what: int, totals: Int64s, at: int, limbs: int, digits: int, c
 
 
 @kernel
-def answer_and_excess(totals: Int64s, asked: Int64s, column: int) -> tuple[int, int]:
-    """The word that a column of the table asks for, and an excess: not 0 if the answer does not fit it."""
+def answer_and_excess(totals: Int64s, aggregates: Int64s, column: int) -> tuple[int, int]:
+    """Return the word of one column of the table, and an excess: not 0 if the answer does not fit it."""
     excess = np.int64(0)
-    what, at, gate = asked[0, column], asked[1, column], asked[2, column]
-    limbs, digits = asked[3, column], asked[4, column]
+    what, at, gate = aggregates[0, column], aggregates[1, column], aggregates[2, column]
+    limbs, digits = aggregates[3, column], aggregates[4, column]
     count = np.int64(1) if gate < 0 else totals[gate]
     if what == FLAG:
         return np.int64(count != 0), excess

@@ -1,17 +1,17 @@
-"""What is kept of the values of a group instead of the values: multiplicities of a few components.
+"""Components: instead of the values of a group, the multiplicities of a few components are stored.
 
 A row (key, values) with difference d becomes rows (key, component) with differences d · amount. Equal ones
-add up, so a key has as many lines as it has components, however many rows it has. What there is to be added:
+add up, so a key has as many lines as it has components, however many rows it has. The kinds of amounts:
 
     ROWS      1 for the row                        VALUES    1 if the value is not null
     TRUE      1 if it is true                      FALSE     1 if it is false
     WHOLE     a whole number, in limbs             WHOLE_SQUARE, FLOAT_SQUARE    their squares
-    FLOAT     a float, exactly, in limbs; behind these NaN, inf and -inf are counted
+    FLOAT     a float, exactly, in limbs; the components behind these count NaN, inf and -inf
 
 A number is a sign and *limbs*: pieces of 32 bits, of which limb i counts 2³²ⁱ; those of floats begin at
-2⁻¹⁰⁸⁸, of their squares at 2⁻²¹⁷⁶, below the least there is. Each limb is a component of its own, and most
-are 0 and not written: sums of floats are exact, whatever the order, and of whole numbers right in between
-although they may leave 64 bits there. What is made of them again: `accumulated.py`.
+2⁻¹⁰⁸⁸, of their squares at 2⁻²¹⁷⁶, below the least that exists. Each limb is a component of its own, and most
+are 0 and not written: sums of floats are exact, whatever the order, and sums of whole numbers are right
+although partial sums may leave 64 bits. `accumulated.py` computes answers from components.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ FLOAT_SQUARE_LIMBS: Final = 133
 FLOAT_BASE: Final = -1088
 """The exponent of limb 0 of a float."""
 NOT_FINITE: Final = 3
-"""Components behind the limbs of a float: how many NaN, inf, -inf."""
+"""Number of components behind the limbs of a float: the counts of NaN, inf, -inf."""
 
 LIMB_BITS: Final = 32
 LIMB: Final = (1 << 32) - 1
 MOSTLY_APART: Final = 1 << 15
-"""Up to so many rows may each be of a key of its own; of more, a quarter: they are added up, mostly."""
+"""Room for this many rows, each of a key of its own; of more rows, a quarter: mostly they are added up."""
 _FRACTION_BITS: Final = 52
 _EXPONENTS: Final = 2047
 _ALL_BUT_SIGN: Final = 0x7FFF_FFFF_FFFF_FFFF
@@ -54,7 +54,9 @@ _WEIGHT_MAX: Final = 1 << 30
 
 @small_kernel
 def shift_limbs(limbs: Int64s, position: int) -> int:
-    """Move five limbs up by `position` bits, as far as that is less than a limb; returns the whole limbs."""
+    """Move five limbs up by the part of `position` that is less than a limb; return the number of whole
+    limbs.
+    """
     shift = position & 31
     for index in range(4, 0, -1):
         limbs[index] = ((limbs[index] << shift) & LIMB) | (limbs[index - 1] >> (LIMB_BITS - shift))
@@ -64,13 +66,15 @@ def shift_limbs(limbs: Int64s, position: int) -> int:
 
 @small_kernel
 def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
-    """(sign, first limb) of a number whose five limbs from there on go to `limbs`; a sign of 0: none is
-    finite, and the second says which of the three components behind the limbs it is.
+    """Return (sign, first limb) of a number, and write its five limbs from there on to `limbs`.
+
+    A sign of 0: the number is not finite, and the second value is the number of its component behind the
+    limbs.
     """
     sign, mantissa, position = np.int64(1), word, np.int64(0)
     if kind == WHOLE:
         if word < 0:
-            sign, mantissa = np.int64(-1), -word  # the least wraps, and its bits are right
+            sign, mantissa = np.int64(-1), -word  # the least number wraps, and its bits are right
     elif kind in (FLOAT, FLOAT_SQUARE):
         bits = word ^ ((word >> 63) & _ALL_BUT_SIGN)
         exponent = (bits >> _FRACTION_BITS) & _EXPONENTS
@@ -79,7 +83,7 @@ def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
             return np.int64(0), np.int64(0) if mantissa != 0 else np.int64(1) if bits >= 0 else np.int64(2)
         if exponent > 0:
             mantissa |= np.int64(1) << _FRACTION_BITS
-        exponent += exponent == 0  # those near 0 have the exponent of the least others
+        exponent += exponent == 0  # numbers near 0 have the exponent of the next larger ones
         position = exponent - 1075 - FLOAT_BASE
         if bits < 0:
             sign = np.int64(-1)
@@ -93,18 +97,20 @@ def split_number(kind: int, word: int, limbs: Int64s) -> tuple[int, int]:
 
 
 @kernel
-def with_room(out: Int64s, made: int, more: int) -> Int64s:
-    """`out` with its first `made` rows and room for `more`, or a larger one with the same rows."""
-    if made + more <= out.shape[1]:
+def with_room(out: Int64s, out_rows: int, more: int) -> Int64s:
+    """Return `out` with its first `out_rows` rows and room for `more`, or a larger one with the same rows."""
+    if out_rows + more <= out.shape[1]:
         return out
-    larger = np.empty((out.shape[0], 2 * (made + more)), np.int64)
-    copy_rows(out, made, larger)
+    larger = np.empty((out.shape[0], 2 * (out_rows + more)), np.int64)
+    copy_rows(out, out_rows, larger)
     return larger
 
 
 @small_kernel
 def add_amount(totals: Int64s, component: int, amount: int, diff: int) -> None:
-    """Add diff · amount to the total of a component, which has room; raises if the product leaves 64 bits."""
+    """Add diff · amount to the total of a component, which has room; raise OverflowError if it leaves 64
+    bits.
+    """
     high, low = wide_multiply(amount, diff)
     refuse(excess(high, low))
     last = totals.shape[0] - 1
@@ -115,7 +121,7 @@ def add_amount(totals: Int64s, component: int, amount: int, diff: int) -> None:
 
 @small_kernel
 def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: Int64s, totals: Int64s) -> None:
-    """Add what one maker makes of a row to the totals, to each at most once."""
+    """Add the amounts of one maker for a row to the totals, to each at most once."""
     diff = words[words.shape[0] - 1, row]
     kind, flag, base = makers[0, maker], makers[2, maker], makers[3, maker]
     if kind == ROWS:
@@ -140,7 +146,7 @@ def add_component(words: Int64s, row: int, makers: Int64s, maker: int, limbs: In
 
 @small_kernel
 def follows(words: Int64s, row: int, kw: int) -> bool:
-    """Whether a row has the key, its first `kw` words, and the time of the row before."""
+    """Return True if a row has the key, its first `kw` words, and the time of the row before."""
     time = words.shape[0] - 2
     if words[time, row] != words[time, row - 1]:
         return False
@@ -152,24 +158,24 @@ def follows(words: Int64s, row: int, kw: int) -> bool:
 
 @kernel
 def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
-    """Rows (key, component, time, diff), int64[kw + 3, ·]; neighbours of one key and time are summed.
+    """Return rows (key, component, time, diff), int64[kw + 3, ·]; neighbours of one key and time are summed.
 
     words    int64[≥ kw + 2, n]: rows, the key words first, time and diff last
     makers   int64[4, k]: kind, word of the value, word that is 0 if it is null (-1: never), first component
-    Raises if a limb · diff leaves 64 bits; then value · diff does.
+    Raises OverflowError if a limb · diff leaves 64 bits; then value · diff does.
     Cost: O(n · k). Rows in the order of their keys leave the fewest behind.
     """
     count, time = words.shape[1], words.shape[0] - 2
     room = np.int64(0)
     for maker in range(makers.shape[1]):
         room = max(room, makers[3, maker])
-    # Behind the totals: the first component that was added to, and the one behind the last.
+    # Behind the totals: the first component with an amount, and the one behind the last.
     totals = np.zeros(room + FLOAT_SQUARE_LIMBS + 3, np.int64)
     last = totals.shape[0] - 1
     first, stop = last, np.int64(0)
     limbs = np.zeros(5, np.int64)
     out = np.empty((kw + 3, max(count // 4, min(count, np.int64(MOSTLY_APART))) + 16), np.int64)
-    made, row = np.int64(0), np.int64(0)
+    out_rows, row = np.int64(0), np.int64(0)
     while row < count:
         start, weight = row, min(magnitude(words[time + 1, row]) + 1, _WEIGHT_MAX)
         is_huge = weight == _WEIGHT_MAX
@@ -184,7 +190,7 @@ def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
         for maker in range(makers.shape[1]):
             kind, value, flag = makers[0, maker], makers[1, maker], makers[2, maker]
             component, total = makers[3, maker], np.int64(0)
-            # Here what is common, without calls, which cost more than what they do.
+            # Common kinds are handled here without calls, which would cost more than the work.
             is_plain = kind in (ROWS, WHOLE) and not is_huge
             for each in range(start, row):
                 amount = words[value, each] if kind == WHOLE else np.int64(1)
@@ -197,23 +203,24 @@ def components_of(words: Int64s, kw: int, makers: Int64s) -> Int64s:
             if total != 0:
                 totals[component] += total
                 first, stop = min(first, component), max(stop, component + 1)
-        out = with_room(out, made, max(stop - first, np.int64(0)))
+        out = with_room(out, out_rows, max(stop - first, np.int64(0)))
         for component in range(first, stop):
             if totals[component] != 0:
                 for word in range(kw):
-                    out[word, made] = words[word, start]
-                out[kw, made], out[kw + 1, made] = component, words[time, start]
-                out[kw + 2, made] = totals[component]
+                    out[word, out_rows] = words[word, start]
+                out[kw, out_rows], out[kw + 1, out_rows] = component, words[time, start]
+                out[kw + 2, out_rows] = totals[component]
                 totals[component] = 0
-                made += 1
-    return first_rows(out, made)
+                out_rows += 1
+    return first_rows(out, out_rows)
 
 
 @kernel
 def are_components(words: Int64s, column: int, count: int) -> bool:
-    """Whether all rows say in a column which of so many components they are.
+    """Return True if a column of all rows has valid component indices, below `count`.
 
-    Of rows that come from elsewhere: whoever adds them up trusts this. Cost: one pass, without a branch.
+    For rows from other processes: kernels that add them up trust the indices. Cost: one pass, without a
+    branch.
     """
     wrong = np.int64(0)
     for row in range(words.shape[1]):

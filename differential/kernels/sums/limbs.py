@@ -1,7 +1,7 @@
-"""Whole numbers of any length as arrays of limbs, for what is worked out exactly and rounded once.
+"""Whole numbers of any length as arrays of limbs, for exact computations that are rounded once.
 
-A number in the making has limbs of any size and sign: it is Σ limb[i] · 2³²ⁱ. *Settled* it is a sign and
-limbs in [0, 2³²).
+An *unsettled* number has limbs of any size and sign: it is Σ limb[i] · 2³²ⁱ. *Settled* it is a sign and limbs
+in [0, 2³²).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from progress.compiled.kernel import Int64s, kernel
 
 LIMB: Final = (1 << 32) - 1
 HEADROOM: Final = 2
-"""Limbs above the last that is used, which settling needs: carries of 64-bit limbs."""
+"""Number of limbs above the last one in use that settling needs: carries of 64-bit limbs."""
 NAN_WORD: Final = 0x7FF8_0000_0000_0000
 INFINITE_WORD: Final = 0x7FF0_0000_0000_0000
 _MANTISSA_BITS: Final = 53
 _TENS: Final = 9
-"""The most tens whose product is less than a limb."""
+"""The most factors of ten whose product is less than a limb."""
 
 
 @kernel
 def settle(limbs: Int64s) -> int:
-    """Make the limbs those of the number's magnitude, each in [0, 2³²), in place; returns its sign: -1, 0, 1.
+    """Make the limbs those of the number's magnitude, each in [0, 2³²), in place; return its sign: -1, 0, 1.
 
     Requires: the last `HEADROOM` limbs are 0.
     """
@@ -48,7 +48,7 @@ def settle(limbs: Int64s) -> int:
 
 @kernel
 def extent(limbs: Int64s) -> tuple[int, int]:
-    """(first, after last) of the limbs that are not 0; (0, 0) if all are."""
+    """Return (first, after last) of the limbs that are not 0; (0, 0) if all are."""
     stop = np.int64(limbs.shape[0])
     while stop > 0 and limbs[stop - 1] == 0:
         stop -= 1
@@ -60,7 +60,7 @@ def extent(limbs: Int64s) -> tuple[int, int]:
 
 @kernel
 def add_multiplied(total: Int64s, a: Int64s, b: Int64s, sign: int) -> None:
-    """Add sign · a · b of two settled magnitudes to a number in the making.
+    """Add sign · a · b of two settled magnitudes to an unsettled number.
 
     Requires: room for all limbs of the product; less than 2²⁹ limbs.
     """
@@ -89,8 +89,9 @@ def multiply_by_tens(limbs: Int64s, digits: int) -> None:
 
 @kernel
 def divided(limbs: Int64s, divisor: int, most: int) -> int:
-    """A settled magnitude divided by a `divisor` > 0, to the nearest whole number, halves up: or, as soon as
-    it is known to be more than `most` < 2⁶², something that is more.
+    """Return a settled magnitude divided by a `divisor` > 0, to the nearest whole number, halves up.
+
+    If the result exceeds `most` < 2⁶², return any number above `most`.
     """
     quotient, rest = np.int64(0), np.int64(0)
     first, stop = extent(limbs)
@@ -98,11 +99,11 @@ def divided(limbs: Int64s, divisor: int, most: int) -> int:
         whole = limbs[0] | (limbs[1] << 32)
         quotient, rest = whole // divisor, whole % divisor
     else:
-        for place in range(32 * stop - 1, -1, -1):
+        for bit in range(32 * stop - 1, -1, -1):
             if quotient > most:
                 return quotient
-            # A rest is less than the divisor: doubled it may wrap, and what is left of it then is right.
-            rest = (rest << 1) | ((limbs[place >> 5] >> (place & 31)) & 1)
+            # A rest is less than the divisor: doubled it may wrap, and its bits are right.
+            rest = (rest << 1) | ((limbs[bit >> 5] >> (bit & 31)) & 1)
             quotient <<= 1
             if rest < 0 or rest >= divisor:
                 rest = wrapped_subtract(rest, divisor)
@@ -112,7 +113,7 @@ def divided(limbs: Int64s, divisor: int, most: int) -> int:
 
 @kernel
 def set_word(limbs: Int64s, word: int) -> int:
-    """Make two limbs those of a word's magnitude; returns its sign."""
+    """Set two limbs to a word's magnitude; return its sign."""
     size = -word if word < 0 else word
     limbs[0], limbs[1] = size & LIMB, (size >> 32) & LIMB
     return np.int64(-1) if word < 0 else np.int64(word > 0)
@@ -120,7 +121,7 @@ def set_word(limbs: Int64s, word: int) -> int:
 
 @kernel
 def rounded(limbs: Int64s) -> tuple[int, int]:
-    """(m, e) with m · 2ᵉ nearest to a settled magnitude, m of up to 54 bits, ties to an even m."""
+    """Return (m, e) with m · 2ᵉ nearest to a settled magnitude, m of up to 54 bits, ties to an even m."""
     first, stop = extent(limbs)
     if stop == 0:
         return np.int64(0), np.int64(0)
@@ -141,8 +142,9 @@ def rounded(limbs: Int64s) -> tuple[int, int]:
 
 @kernel
 def float_word(sign: int, mantissa: int, divisor: int, exponent: int, takes_root: bool) -> int:
-    """The word of the float sign · (mantissa / divisor) · 2 ** exponent, or of its square root (NaN if it is
-    negative); see `columns/float_words.py`.
+    """Return the word of the float sign · (mantissa / divisor) · 2 ** exponent, or of its square root.
+
+    The root of a negative number is NaN; see `columns/float_words.py`.
     """
     value = math.ldexp(np.float64(mantissa) / np.float64(divisor), exponent)
     if value == 0 or sign == 0:
