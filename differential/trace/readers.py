@@ -65,7 +65,7 @@ class Readable(Protocol):
         ...
 
     def pin(self, position: int | None) -> View:
-        """Return a copy of that view that stays valid."""
+        """Return a view of what is visible at a position; None: of everything. It stays valid."""
         ...
 
     def words(self) -> Int64s:

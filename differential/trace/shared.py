@@ -264,7 +264,7 @@ class SharedTrace(Trace):
         return self.lines[: len(self.table) + pieces] if pieces else self.table
 
     def pin(self, position: int | None = None) -> View:
-        """Return a copy of that view that stays valid."""
+        """Return a view of what is visible at a position; None: of everything. It stays valid."""
         lines = self.lines_up_to(position)
         pieces = self.tail[: len(lines) - len(self.table)]
         view = View(lines, self._runs, self._head_words(), pieces)

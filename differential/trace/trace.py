@@ -448,7 +448,7 @@ class Trace:
             raise row_overflow([self.words(), *besides], self.show) from None
 
     def pin(self) -> View:
-        """Return a copy of what is visible now that stays valid."""
+        """Return a view of what is visible now that stays valid."""
         return View(self.table, self._runs, self._head_words(), ())
 
     def words(self) -> Int64s:

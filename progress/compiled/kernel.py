@@ -176,12 +176,12 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for a function that is called for each row or key: its machine code becomes part of each
-    caller's.
+    """Compile a function that is called for each row or key as a part of each kernel that calls it.
 
-    It counts no references. The compiler, left to itself, makes calls of most such functions. A call copies
-    nine words for each array, and counts a reference to each up and down, atomically: more work than such a
-    kernel does. This is not for all kernels, since code that is in ten callers is compiled ten times.
+    It is otherwise as `kernel`, but counts no references. The compiler, left to itself, makes calls of most
+    such functions. A call copies nine words for each array, and counts a reference to each up and down,
+    atomically: more work than such a kernel does. This is not for all kernels, since code that is in ten
+    callers is compiled ten times.
 
     Requires: the function makes no array, and returns none, nor does a kernel that it calls: nothing would
     free it.
@@ -190,10 +190,12 @@ def small_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def large_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for a function that takes a second or more to compile, and is called seldom for its work.
+    """Compile a function once for all kernels that call it: one that takes a second or more and is seldom
+    called.
 
-    Its machine code is compiled once, and linked to that of each kernel which calls it. Otherwise each caller
-    would compile it again as a part of itself, and one process would compile what several can share.
+    It is otherwise as `kernel`, but its machine code is linked to that of each kernel which calls it.
+    Otherwise each caller would compile it again as a part of itself, and one process would compile what
+    several can share.
 
     The compiler does not look into it where it is called, so the work for each row belongs on one side of the
     call.
