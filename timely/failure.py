@@ -102,7 +102,7 @@ def text_of(error: object) -> str:
     except BaseException as second:
         if is_interrupt(second):
             raise
-        return f"(its text cannot be told: __str__ raised {type(second).__name__})"
+        return f"(it has no text: __str__ raised {type(second).__name__})"
 
 
 def add_note(error: BaseException, note: str) -> None:

@@ -438,12 +438,12 @@ class BatchDelivery:
             (message for message in messages if isinstance(message, Staged)), key=lambda one: one.attempt
         )
         if any((one.query, one.batch) != (self.query, self.batch) for one in staged):
-            raise InternalError(f"Spark commits {self._name} with what was staged for another")
+            raise InternalError(f"Spark commits {self._name} with the staged rows of another batch")
         attempts = [one.attempt for one in staged if one.rows]
         if len(attempts) > _TASKS_MAX:
             raise MisuseError(
-                f"{self._name} is of {len(attempts):,} tasks with rows, all of which its commit has to name, "
-                f"and {_TASKS_MAX:,} are the limit: write fewer partitions, as by coalesce({_TASKS_MAX})"
+                f"{self._name} has {len(attempts):,} tasks with rows, and its commit must name all of them; "
+                f"{_TASKS_MAX:,} are the limit: write fewer partitions, as by coalesce({_TASKS_MAX})"
             )
         stream = next((one.stream for one in staged), "")
         is_sent = False

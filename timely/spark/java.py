@@ -214,7 +214,7 @@ def program_of_ours(name: str, script: str) -> Path:
         except OSError:  # another process was first
             shutil.rmtree(unfinished, ignore_errors=True)
         if not _is_script(program, script):
-            raise SparkStartError(f"{home} is not what was put there. Remove it and start again.")
+            raise SparkStartError(f"{home} was changed after it was written. Remove it and start again.")
     return program
 
 

@@ -69,7 +69,7 @@ def check_table(table: pa.Table, size_bytes: int) -> None:
             continue
         what = f"the column {name[:_SHOWN_CHARS_MAX]!r}"
         if bad := next(_unclear(column.type, is_inner=False), None):
-            raise ValueError(f"{what} has the type {bad}, in which a few bytes can stand for many values")
+            raise ValueError(f"{what} has the type {bad}, in which a few bytes can be many values")
         if _is_view(column.type):
             viewed = sum(map(_viewed, column.chunks))
             if viewed > _VIEWED_PER_BYTE_MAX * size_bytes:

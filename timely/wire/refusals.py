@@ -33,7 +33,7 @@ def client_refusal(refusal: Refusal, address: str, keys: ClientKeys | None) -> s
         case Refusal.NOT_LISTED:
             return (
                 f"refused: {_whose(keys)} is not on the list of clients of the cluster at {address}. It was "
-                "taken away, or never put there: ask whoever runs the cluster, who says 'python -m "
+                "taken away, or never put there: ask the owner of the cluster to run 'python -m "
                 "timely.keys client'"
             )
         case Refusal.KEYS_WANTED:
@@ -51,12 +51,12 @@ def client_refusal(refusal: Refusal, address: str, keys: ClientKeys | None) -> s
             )
         case Refusal.BROKEN_OFF if keys is None:
             return (
-                f"whoever listens at {address} ends every connection before it has begun: it is no worker, "
+                f"the program at {address} ends every connection before it has begun: it is no worker, "
                 "or one that takes only clients with keys: connect(…, keys=FOLDER)"
             )
         case Refusal.BROKEN_OFF:
             return (
-                f"refused: whoever listens at {address} does not have the keys of the cluster that this "
+                f"refused: the program at {address} does not have the keys of the cluster that this "
                 f"client talks to ({_cluster(keys)}). It is another cluster, or no worker: check host and "
                 "port, and which folder of keys belongs to it"
             )

@@ -59,7 +59,7 @@ def test_diff_of_another_word_is_refused_with_those_that_are_taken(spark: SparkS
     with pytest.raises(InputFormatError, match="input 'rows': the column 'said', which diff= names") as told:
         laid(frame, "said")
     message = str(told.value)
-    assert "is 'perhaps' in 2 rows, null in 1 row. What comes is said by 'insert', '+'" in message
+    assert "is 'perhaps' in 2 rows, null in 1 row. Rows that come have 'insert', '+'" in message
     assert "what goes by 'remove', 'delete'" in message and "\n" not in message
     assert "df.replace({'perhaps': 'insert'}, subset=['said'])" in message
 

@@ -176,7 +176,7 @@ def test_restart_of_another_job_or_beside_another_run_is_refused_whatever_is_kep
         with pytest.raises(OutputError, match="of another job: query: its steps, functions or constants"):
             sink_of(spark, to_parquet(tmp_path, other), {**JOB, "query": "b"}, Days(("x",)))
     assert sorted(tmp_path.rglob("[!_]*")) == before
-    with pytest.raises(MisuseError, match="has query, which the run writes itself"):
+    with pytest.raises(MisuseError, match="has query, which the run sets"):
         sink_of(spark, to_parquet(tmp_path, keep, job={"query": "b"}), JOB, Days(tuple("abc")))
 
 

@@ -150,7 +150,7 @@ def test_read_are_only_the_rows_that_are_asked_for(session: SparkSession, flow: 
         ("at = TIMESTAMP '2026-01-01 00:00:00'", "so it needs a zone"),
         ("local = TIMESTAMP '2026-01-01 00:00:00Z'", "so it needs no zone"),
         ("at = DATE '2026-01-01'", "DATE '2026-01-01' is no value of 'at'"),
-        ("NOT n", "the column 'n' is int64, which this condition cannot compare"),
+        ("NOT n", "the column 'n' is int64, which has no such condition"),
         ("n NOT BETWEEN 1 AND 2", "NOT BETWEEN is two ranges"),
         ("n IN (1, 2", "the end stands where \\) is expected"),
         ("length(Name) = 2", "there is no column 'length'"),

@@ -313,7 +313,7 @@ def test_refused_is_a_batch_of_more_tasks_than_one_commit_can_name(
     plan = plan_of_write(SourceOptions.of(options(flow, query="q")), SCHEMA, overwrite=False)
     names = [f"{task:06d}/{'a' * 32}" for task in range(65_537)]
     messages = [Staged("q", 0, name, (1, 0), 1) for name in names]
-    with pytest.raises(MisuseError, match=r"of 65,537 tasks with rows.* coalesce\(65536\)"):
+    with pytest.raises(MisuseError, match=r"has 65,537 tasks with rows.* coalesce\(65536\)"):
         BatchWriter(plan).commit(messages)
     with pytest.raises(MisuseError, match="what 65536 of its tasks staged is not there any more"):
         BatchWriter(plan).commit([*messages[1:], replace(messages[0], rows=0, parts=(0, 0))])

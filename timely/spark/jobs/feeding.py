@@ -147,8 +147,8 @@ def _how_often(name: str, frame: DataFrame, diff: str) -> Column:
     whole = f"when(col({diff!r}), 1).otherwise(-1)" if isinstance(kind, T.BooleanType) else ""
     whole = whole or (f"col({diff!r}).cast('bigint')" if isinstance(kind, T.NumericType) else "…")
     raise InputFormatError(
-        f"input {name!r}: the column {diff!r}, which diff= names, is {kind.simpleString()}. It must hold "
-        "whole numbers (1 for a row that comes, -1 for one that goes) or the texts 'insert' and 'remove'. Write "
+        f"input {name!r}: the column {diff!r}, which diff= names, is {kind.simpleString()}. It has to have "
+        "whole numbers (1: a row comes, -1: it goes), or the texts 'insert' and 'remove'. Write "
         f"withColumn({diff!r}, {whole})"
     )
 
@@ -169,7 +169,7 @@ def _wrong_diffs(name: str, frame: DataFrame, diff: str) -> InputFormatError | N
     if isinstance(frame.schema[diff].dataType, T.StringType):
         word = next((value for value, _ in listed if value is not None), "new")
         words = (
-            f"What comes is said by {_either(_COMES)}, what goes by {_either(_GOES)}. Rename another word: "
+            f"Rows that come have {_either(_COMES)}, rows that go {_either(_GOES)}. Replace other words: "
             f"df.replace({{{word!r}: 'insert'}}, subset=[{diff!r}])"
         )
     else:

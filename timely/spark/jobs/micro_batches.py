@@ -165,7 +165,7 @@ class _Follower:
             )
         spark = self.frames[self.stream].sparkSession
         batches = _Batches(self.stream, committed)
-        with spark_errors_as(f"what was written of the stream {self.stream!r} cannot be read"):
+        with spark_errors_as(f"the stored rows of the stream {self.stream!r} cannot be read"):
             inputs[self.stream] = read_folders(spark, *there)
             layout = lay_out(inputs, self.fields, batches, self.diff, wants)
         try:

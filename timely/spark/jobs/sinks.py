@@ -178,7 +178,7 @@ class FolderSink:
         which = ("with", "that this run does not find") if is_there else ("without", "that this run finds")
         raise OutputError(
             f"{self.folder}: the epochs up to {self.wants - 1} are committed {which[0]} the row {row}, "
-            f"{which[1]}. What is new must come behind what is committed. Remove the folder, or give another"
+            f"{which[1]}. New rows must come in later epochs. Remove the folder, or give another"
         )
 
     def flush(self) -> None:
@@ -275,7 +275,7 @@ def sink_of(
     ours = job.keys() & target.job.keys()
     if ours:
         raise MisuseError(
-            f"job= of {target.folder} has {', '.join(sorted(ours))}, which the run writes itself. Use other names"
+            f"job= of {target.folder} has {', '.join(sorted(ours))}, which the run sets: use other names"
         )
     return FolderSink(spark, target.folder, target.keep, {**job, **target.job}, calendar)
 
@@ -312,8 +312,8 @@ def _check_values(folder: Path, there: Path, values: pa.Array, committed: int) -
     for epoch, (old, new) in enumerate(zip(before, now, strict=False)):
         if old != new:
             raise OutputError(
-                f"{folder}: epoch {epoch} is committed and was {old}; of the present input it would be "
-                f"{new}. What is new must come behind what is committed. Remove the folder, or give another"
+                f"{folder}: epoch {epoch} is committed and was {old}; with the present input it would be "
+                f"{new}. New rows must come in later epochs. Remove the folder, or give another"
             )
 
 

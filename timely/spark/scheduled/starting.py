@@ -126,9 +126,7 @@ def cluster(
         try:
             tasks = job.wait_for_tasks(wait)
             differing = [
-                f"{task.host} has {other}"
-                for task in tasks.values()
-                if (other := difference(own, task.facts))
+                f"{task.host} has {text}" for task in tasks.values() if (text := difference(own, task.facts))
             ]
             if differing:
                 raise ScheduleError(_other_versions(differing))
@@ -145,8 +143,8 @@ def cluster(
         job.stop()
         ship(context)
     raise ScheduleError(
-        "executors do not find our packages, though Spark was given them by addPyFile: install naiad there, "
-        "or pass its zip by --py-files"
+        "executors do not find our packages, although addPyFile has passed them to Spark: install naiad "
+        "there, or pass its zip by --py-files"
     )
 
 

@@ -144,9 +144,7 @@ class _Reading:
             raise self._refused(f"there is no column {name!r}; there are {', '.join(self._schema.names)}")
         field = self._schema.field(same[0])
         if not fits(field.type):
-            raise self._refused(
-                f"the column {field.name!r} is {field.type}, which this condition cannot compare"
-            )
+            raise self._refused(f"the column {field.name!r} is {field.type}, which has no such condition")
         return field
 
     def _list(self, field: pa.Field) -> list[object]:

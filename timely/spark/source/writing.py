@@ -138,7 +138,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query = None if context is None else context.getLocalProperty(_QUERY)
         with plainly():
             if batch is None or query is None:
-                raise InternalError("Spark has not told a task of a stream which query and batch it is of")
+                raise InternalError("a task of a stream got neither query nor batch from Spark")
             staged = _stage(self.plan, self.plan.query or query, int(batch), iterator)
             return replace(staged, stream=query)
 
@@ -148,7 +148,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             query = self._query_of(messages)
             if not query:
                 raise InternalError(
-                    f"no task names the query of batch {batchId}: Spark runs at least one task"
+                    f"no task has reported the query of batch {batchId}: Spark runs at least one task"
                 )
             _commit(self.plan, query, batchId, messages)
 

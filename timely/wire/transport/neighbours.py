@@ -303,7 +303,7 @@ class Neighbours:
         except OSError as error:
             _log.info("worker %d: no shared memory with worker %d: %s", self._index, peer, error)
         except ValueError as error:
-            raise PeerError(f"worker {peer} has offered shared memory that is none: {error}") from error
+            raise PeerError(f"worker {peer} has sent a malformed offer of shared memory: {error}") from error
 
 
 def _has_descriptors(count: int) -> bool:

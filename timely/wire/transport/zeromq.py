@@ -81,7 +81,7 @@ _DOUBT_SECONDS: Final = 2.0
 begun.
 """
 _DOUBT_OF_PEERS_SECONDS: Final = 10.0
-"""The same between workers, which may be started by hand."""
+"""The time after which a worker gives up on a peer in the same case; peers may be started by hand."""
 
 
 class _Connection:

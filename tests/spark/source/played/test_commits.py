@@ -173,5 +173,5 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
 
 def test_refused_is_a_commit_that_no_task_has_named_its_query_for() -> None:
     plan = WritePlan(Whereabouts(()), 0, "rows", None, "", True, False, 8, 0.0)
-    with pytest.raises(InternalError, match="no task names the query of batch 3"):
+    with pytest.raises(InternalError, match="no task has reported the query of batch 3"):
         StreamWriter(plan).commit([None], 3)

@@ -206,7 +206,7 @@ def test_memory_that_cannot_be_opened_is_no_error(host: Host, caplog: pytest.Log
         ([b"1234567"], "without a number"),
         ([struct.pack("<q", -1)], "twice, or without saying where"),
         ([struct.pack("<q", -1), b"", b""], "twice, or without saying where"),
-        ([struct.pack("<q", -1), b"short"], "shared memory that is none"),
+        ([struct.pack("<q", -1), b"short"], "a malformed offer of shared memory"),
     ],
 )
 def test_what_no_worker_sends_is_an_error_that_names_it(
