@@ -396,8 +396,7 @@ def reduce_first(
             times = with_seeds(pending, first_pending, p, kw, times, state, frontier, guards)
         answers = gathered(answers_table, answer_cursors, keys, key, kw, state, guards, answers)
         held = consolidate_key(answers, state)
-        # nothing is beyond the frontier: the key would not be visited again
-        if order < 0 and shape[4] >> SMALL_BITS == 0:
+        if order < 0 and shape[4] >> SMALL_BITS == 0:  # no time is beyond: the key is not visited again
             reached[0] = 0
             reach = with_seeds(ready, first, last_seed, kw + vw, reach, reached, nothing, guards)
             reach = closed_with(answers, held, aw, reach, reached, nothing, guards)
