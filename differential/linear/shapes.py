@@ -231,7 +231,7 @@ def lengths_of(shape: Tumbling | Sliding, type_: ColumnType) -> tuple[int, int, 
     every = words_of_length(shape.every, type_, "window") if isinstance(shape, Sliding) else size
     if -(-size // every) > _WINDOWS_MAX:
         raise SchemaError(
-            f"window ({call_site()}): each row would be in {-(-size // every):,} windows, and "
-            f"become as many rows; at most {_WINDOWS_MAX:,} are allowed. Aggregate by a tumbling window of {shape.size} first"
+            f"window ({call_site()}): each row would be in {-(-size // every):,} windows, and become as many "
+            f"rows; at most {_WINDOWS_MAX:,} are allowed. Aggregate by a tumbling window of {shape.size} first"
         )
     return size, every, words_of_moment(shape.origin, type_, "window")
