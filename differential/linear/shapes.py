@@ -232,6 +232,6 @@ def lengths_of(shape: Tumbling | Sliding, type_: ColumnType) -> tuple[int, int, 
     if -(-size // every) > _WINDOWS_MAX:
         raise SchemaError(
             f"window ({call_site()}): each row would be in {-(-size // every):,} windows, and become as many "
-            f"rows; at most {_WINDOWS_MAX:,} are allowed. Aggregate by a tumbling window of {shape.size} first"
+            f"rows; at most {_WINDOWS_MAX:,} may be. Aggregate by a tumbling window of {shape.size} first"
         )
     return size, every, words_of_moment(shape.origin, type_, "window")

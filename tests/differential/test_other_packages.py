@@ -1,4 +1,4 @@
-"""Packages of other authors with our names; most tests are in `tests/timely/user_code/test_other_packages.py`."""
+"""Packages of other authors with our names; see `tests/timely/user_code/test_other_packages.py`, too."""
 
 from __future__ import annotations
 
