@@ -60,14 +60,14 @@ def test_diff_of_another_word_is_refused_with_those_that_are_taken(spark: SparkS
         laid(frame, "said")
     message = str(told.value)
     assert "is 'perhaps' in 2 rows, null in 1 row. Rows that come have 'insert', '+'" in message
-    assert "what goes by 'remove', 'delete'" in message and "\n" not in message
+    assert "rows that go 'remove', 'delete'" in message and "\n" not in message
     assert "df.replace({'perhaps': 'insert'}, subset=['said'])" in message
 
 
 def test_diff_of_very_many_words_shows_the_most_frequent(spark: SparkSession) -> None:
     frame = spark.sql("SELECT id AS k, 1 AS at, concat('word', int(sqrt(id))) AS said FROM range(100)")
     with pytest.raises(
-        InputFormatError, match=r"is 'word9' in 19 rows, .*'word6' in 13 rows, and others\. What"
+        InputFormatError, match=r"is 'word9' in 19 rows, .*'word6' in 13 rows, and others\. Rows"
     ):
         laid(frame, "said")
 

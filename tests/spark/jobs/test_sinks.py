@@ -148,7 +148,7 @@ def test_restart_with_other_rows_or_epochs_is_refused_in_one_line(
             sink.check_before(lambda found=found: found)  # type: ignore[misc]
         assert "\n" not in str(told.value)
     sink.close()
-    with pytest.raises(OutputError, match=r"epoch 1 is committed and was b; .* it would be aa\. What is new"):
+    with pytest.raises(OutputError, match=r"epoch 1 is committed and was b; .* it would be aa\. New rows"):
         folder(spark, tmp_path, days=("a", "aa", "b"))  # type: ignore[arg-type]
     with pytest.raises(OutputError, match="has 2 epochs, committed by an earlier run, and this run only 1"):
         folder(spark, tmp_path, days="a")
