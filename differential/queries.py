@@ -4,7 +4,8 @@
         return orders.join(payments, on="order")
 
 `as_builder` makes a builder for a cluster: it declares the inputs, calls the function, and puts out what that
-returns, a collection or a dict of named ones. `again` makes a builder from collections that are written
+returns. `put_out` makes outputs of what any query returns: a collection, several of them as a tuple or list,
+or a dict of them by name. `again` makes a builder from collections that are written
 already. `described` returns, for any dataflow that is being written, its inputs, its outputs, and which query
 it is.
 """
@@ -34,10 +35,10 @@ from .plan.encoding import encode_plan, query_identity
 from .plan.nodes import Import, Input, Node, Output
 from .plan.stages.timed import input_codec
 
-__all__ = ["ANSWER", "Described", "again", "as_builder", "described"]
+__all__ = ["ANSWER", "Described", "again", "as_builder", "described", "put_out"]
 
 ANSWER = "result"
-"""The name of the output of a query that returns one collection."""
+"""The name of the output of a query that returns one collection. A tuple makes result_0, result_1, …"""
 
 
 class Described(NamedTuple):
@@ -49,11 +50,11 @@ class Described(NamedTuple):
 
 
 def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Dataflow], None]:
-    """Return a builder that calls `query` with a collection for each of `inputs`, and puts out its result.
+    """Return a builder that calls `query` with a collection for each of `inputs`, by name. Its outputs are
+    what `query` returns (see `put_out`), and what it names itself by `output`.
 
-    One collection is put out as "result", a dict of collections under its names. Raises MisuseError if
-    `query` does not take inputs of these names; the builder raises it for a result that is neither of the
-    two.
+    Raises MisuseError if `query` does not take inputs of these names. The builder raises it if `query` returns
+    something else, or returns nothing and names no output.
     """
     called = getattr(query, "__name__", type(query).__name__)
     _check_parameters(query, called, inputs)
@@ -62,11 +63,35 @@ def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Da
     def build(dataflow: Dataflow) -> None:
         with at_site((here,)):
             collections = {name: input_of(dataflow, name, schema) for name, schema in inputs.items()}
-        for name, collection in _named(query(**collections), called).items():
-            collection.output(name)
+        answer = query(**collections)
+        if answer is not None or not _outputs_of(dataflow):
+            _name_outputs(dataflow, _named(answer, called))
 
     build.__name__ = build.__qualname__ = called if called.isidentifier() else "query"
     return build
+
+
+def put_out(dataflow: Dataflow, answer: object) -> None:
+    """Make outputs of what a builder has returned: one collection is called "result", those of a tuple or
+    list "result_0", "result_1", …, those of a dict by its keys.
+
+    What is no collection is none of our business. A collection without a name of its own that the builder
+    has put out itself stays as it is.
+    """
+    named = _by_name(answer)
+    if named is not None:
+        _name_outputs(dataflow, named, is_named=isinstance(answer, Mapping))
+
+
+def _name_outputs(dataflow: Dataflow, named: Mapping[str, Collection], is_named: bool = False) -> None:
+    there = {output.source.digest for output in _outputs_of(dataflow)}
+    for name, collection in named.items():
+        if is_named or collection.within(()).node.digest not in there:
+            collection.output(name)
+
+
+def _outputs_of(dataflow: Dataflow) -> list[Output]:
+    return [root for root in Plan.of(dataflow).roots if isinstance(root, Output)]
 
 
 def again(answer: object) -> Callable[[Dataflow], None]:
@@ -129,13 +154,24 @@ def _check_parameters(query: Builder, called: str, inputs: Mapping[str, SchemaSp
 
 
 def _named(answer: object, called: str) -> dict[str, Collection]:
-    if isinstance(answer, Collection):
-        return {ANSWER: answer}
-    if isinstance(answer, Mapping) and answer:
-        named = {str(name): each for name, each in answer.items()}
-        if all(isinstance(each, Collection) for each in named.values()):
-            return named
+    named = _by_name(answer)
+    if named is not None:
+        return named
     shown = f"a {type(answer).__name__}" if answer is not None else "nothing"
     raise MisuseError(
-        f"the query {called} returns {shown}: return a collection, or a dict of them by the names of outputs"
+        f"the query {called} returns {shown}: return a collection, a tuple of collections, or a dict of them "
+        "by the names of outputs; or name each by collection.output('name')"
     )
+
+
+def _by_name(answer: object) -> dict[str, Collection] | None:
+    """Collections by the names of their outputs; None for anything else."""
+    if isinstance(answer, Collection):
+        return {ANSWER: answer}
+    if isinstance(answer, Mapping):
+        named = {str(name): each for name, each in answer.items()}
+    elif isinstance(answer, tuple | list):
+        named = {f"{ANSWER}_{number}": each for number, each in enumerate(answer)}
+    else:
+        return None
+    return named if named and all(isinstance(each, Collection) for each in named.values()) else None

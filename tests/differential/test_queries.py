@@ -101,7 +101,7 @@ def test_refused_parameters_that_are_no_inputs(query: object, message: str) -> N
     ("answer", "shown"), [(None, "nothing"), ([1], "a list"), ({}, "a dict"), ({"a": 1}, "a dict")]
 )
 def test_refused_answers_that_are_no_collections(answer: object, shown: str) -> None:
-    with pytest.raises(MisuseError, match=f"returns {shown}: return a collection, or a dict"):
+    with pytest.raises(MisuseError, match=f"returns {shown}: return a collection, a tuple"):
         dataflow_of(as_builder(lambda edges: answer, EDGES))
 
 

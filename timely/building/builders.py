@@ -78,6 +78,9 @@ def builder(function: B) -> B:
     return function
 
 
+_PUT_OUT = "differential.queries:put_out"
+"""What makes outputs of returned collections, which `differential` knows."""
+
 _SPEC = re.compile(r"\w[\w.-]*:[A-Za-z_]\w*")
 """A script may be called 02_reachable.py or my-job.py: any module that can be imported by its name is
 allowed."""
@@ -151,10 +154,15 @@ def load_builder(spec: str) -> Builder:
 
 
 def build_dataflow(builder: Builder, name: str, arguments: Mapping[str, object]) -> Dataflow:
-    """Return what `builder` builds; an error in it becomes a `VertexError` with the traceback."""
+    """Return what `builder` builds; an error in it becomes a `VertexError` with the traceback.
+
+    Collections that it returns are outputs, as if it had named them.
+    """
     dataflow = Dataflow(name)
     try:
-        builder(dataflow, **arguments)
+        answer = builder(dataflow, **arguments)
+        if answer is not None and "differential" in sys.modules:
+            load_function(_PUT_OUT, "what is returned")(dataflow, answer)
     except TimelyError as error:
         site = site_of(error)
         if site.line and str(site) not in str(error):  # a copy of the error has no traceback

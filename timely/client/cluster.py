@@ -39,6 +39,7 @@ from ..user_code.offered import Offered
 from ..user_code.short_traces import in_short, short
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers, after_work
+from .queries import query_of
 from .session import Flow
 
 if TYPE_CHECKING:
@@ -91,23 +92,30 @@ class Cluster(Offered):
         """Where other clients reach the workers, in order; empty for an embedded cluster."""
         return list(self._workers.addresses)
 
-    def install(self, build: str | Builder, **arguments: Value) -> Flow:
+    def install(
+        self, build: str | Builder, *, inputs: Mapping[str, object] | None = None, **arguments: Value
+    ) -> Flow:
         """Build and start a dataflow on all workers, or, after an error, on none.
 
-        `build` is "module:function", which every worker imports, or a function. If `@timely.builder` marks
-        the function, workers in other processes import and call it. Any other function is called here, once,
-        and the operators that it has used travel to the workers: so a query can be written in a notebook, a
-        REPL or inside of a function. Its own functions travel by import name if they have one; otherwise as
-        source with the plain values that they use, but only to workers that `connect` has started.
-        `arguments` are values that msgpack holds; for a query that travels or is embedded, any values.
+        `build` is "module:function", which every worker imports, or a function of a dataflow. With `inputs`,
+        schemas by name, it is a function of collections of these names, as `timely.spark.run` takes it:
+        `install(components, inputs={"edges": "src: int, dst: int"})`. It may also be a collection that is
+        written already, or a tuple or dict of such. The query names its outputs by `output(name)`, or returns
+        them: a collection (the output "result"), a tuple ("result_0", …), or a dict by names.
+
+        If `@timely.builder` marks the function, workers in other processes import and call it. Any other
+        function is called here, once, and the operators that it has used travel to the workers: so a query
+        can be written in a notebook, a REPL or inside of a function. Its own functions travel by import name
+        if they have one; otherwise as source with the plain values that they use, but only to workers that
+        `connect` has started. `arguments` are values that msgpack holds; for a query that travels or is
+        embedded, any values.
 
         Raise `GraphError` if the workers build different dataflows, with the first stage that differs;
         `VertexError` if the builder fails.
         """
-        return Flow(self._workers, self._installed(build, arguments))
+        return Flow(self._workers, self._installed(*query_of("install", build, inputs, arguments)))
 
     def _installed(self, build: str | Builder, arguments: dict[str, Value]) -> Reply:
-        _check_build("install", build)
         install_here = getattr(self._workers, "install", None)
         if install_here is not None:
             began = time.monotonic()
@@ -129,17 +137,18 @@ class Cluster(Offered):
         /,
         *,
         timeout: float | None = None,
+        inputs: Mapping[str, object] | None = None,
         **arguments: Value,
     ) -> Flow:
         """Replace a running dataflow (a `Flow`, its number, or its name) by a new version, and return that
         once it has taken over.
 
-        `build` and `arguments` are as in `install`. The new version runs beside the old one until it has
-        caught up, and takes over at an epoch that all workers agree on: its name, and all that clients append
-        and read from there on, also clients that know only the old one. Inputs that both have begin with the
-        rows of the old version, which must export them (`edges.export("edges")`); others begin empty. In that
-        epoch an output that both have changes by the difference between the two. A call for an input or
-        output that is gone, or that has other columns, raises `ReplacedError`.
+        `build`, `inputs` and `arguments` are as in `install`. The new version runs beside the old one until
+        it has caught up, and takes over at an epoch that all workers agree on: its name, and all that clients
+        append and read from there on, also clients that know only the old one. Inputs that both have begin
+        with the rows of the old version, which must export them (`edges.export("edges")`); others begin
+        empty. In that epoch an output that both have changes by the difference between the two. A call for an
+        input or output that is gone, or that has other columns, raises `ReplacedError`.
 
         If the new version cannot be built, fails, or has not caught up after `timeout` seconds, the old one
         goes on as it was.
@@ -151,8 +160,8 @@ class Cluster(Offered):
             )
         old = of.index if isinstance(of, Flow) else of if isinstance(of, int) else self.flow(of).index
         try:
-            _check_build("replace", build)
-            return Flow(self._workers, self._replaced(old, build, arguments, timeout))
+            query, arguments = query_of("replace", build, inputs, arguments)
+            return Flow(self._workers, self._replaced(old, query, arguments, timeout))
         except TimelyError as error:
             if self._goes_on(old):
                 add_note(error, f"dataflow {old}, which was to be replaced, goes on as it was")
@@ -368,15 +377,6 @@ def _built_here(build: str | Builder) -> tuple[str, Builder]:
     if isinstance(build, str):
         return build, load_builder(build)
     return getattr(build, "__name__", "dataflow"), build
-
-
-def _check_build(call: str, build: object) -> None:
-    """Raise `MisuseError` if `build` cannot be a builder."""
-    if not isinstance(build, str) and not callable(build):
-        raise MisuseError(
-            f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', not "
-            f"{build!r:.80}"
-        )
 
 
 def _numbered(flows: Mapping[int, str], name: str) -> int:

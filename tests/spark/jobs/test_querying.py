@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from query_forms import FORMS, OUTPUTS, ROWS
 
 import differential as dd
 import timely
@@ -62,6 +63,25 @@ def test_a_builder_and_collections_declare_their_inputs(orders: DataFrame, form:
         query_of(asked, {"orders": orders.drop("cents")}, [])
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_are_those_of_install(spark: SparkSession, form: str) -> None:
+    edges = spark.createDataFrame(ROWS, "src: bigint NOT NULL, dst: bigint NOT NULL")
+    query = query_of(FORMS[form](), {"edges": edges}, [])
+    assert sorted(query.outputs) == sorted(OUTPUTS[form])
+
+
+def test_a_function_of_a_dataflow_is_known_by_its_parameter(orders: DataFrame) -> None:
+    def declares(flow) -> None:  # type: ignore[no-untyped-def]
+        totals(flow)
+
+    assert list(query_of(declares, {"orders": orders}, []).outputs) == ["totals"]
+
+    def annotated(written: timely.Dataflow) -> None:
+        totals(written)
+
+    assert list(query_of(annotated, {"orders": orders}, []).outputs) == ["totals"]
+
+
 def test_errors_of_a_query_name_its_line_in_one_line(orders: DataFrame) -> None:
     def missing(orders: Collection) -> Collection:
         return orders.select(x=col.nowhere)
@@ -74,8 +94,8 @@ def test_errors_of_a_query_name_its_line_in_one_line(orders: DataFrame) -> None:
     with pytest.raises(MisuseError, match=r"failing failed at .*test_querying.py:\d+: ValueError: ") as told:
         query_of(failing, {"orders": orders}, [])
     assert "\n" not in str(told.value)
-    with pytest.raises(MisuseError, match=r"^the query failed at .*: a collection has no 'sort'"):
-        query_of(lambda orders: orders.sort("day"), {"orders": orders}, [])
+    with pytest.raises(MisuseError, match=r"^the query failed at .*: a collection has no 'sample'"):
+        query_of(lambda orders: orders.sample("day"), {"orders": orders}, [])
     with pytest.raises(MisuseError, match="query <lambda>.* does not fit the inputs orders"):
         query_of(lambda lines: lines, {"orders": orders}, [])
 

@@ -1,7 +1,8 @@
 """From the user's query to a dataflow: its inputs, its outputs, and its identity.
 
     a function of collections       its inputs have the columns of the DataFrames
-    a builder, "module:function"    declares its inputs; the DataFrames must have their columns
+    a function of a dataflow        declares its inputs; the DataFrames must have their columns
+    "module:function"               the same, for a function that `@timely.builder` marks
     collections                     built already, over a `timely.Dataflow`; the DataFrames must fit them, too
 
 Queries are written with `differential`, which nothing in `timely` imports: this module loads the functions
@@ -14,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import Protocol, cast
 
 import pyarrow as pa
@@ -76,16 +78,32 @@ def query_of(query: object, inputs: Mapping[str, DataFrame], beside: Iterable[st
         description = _described(load_builder(build) if isinstance(build, str) else build, called)
         fields = _fitting(description, inputs, beside)
         return Query(build, called, fields, description.outputs, description.identity)
-    if callable(query):
+    if callable(query) and not _takes_a_dataflow(query, inputs):
         fields = {name: input_fields(name, frame, beside) for name, frame in inputs.items()}
         build = cast("Builder", _of_differential(f"{_QUERIES}:as_builder")(query, fields))
         with _noting(beside):
             description = _described(build, build.__name__)
         return Query(build, build.__name__, fields, description.outputs, description.identity)
-    build = cast("Builder", _of_differential(f"{_QUERIES}:again")(query))
-    description = _described(build, "query")
+    called = getattr(query, "__name__", "query") if callable(query) else "query"
+    build = cast("Builder", query if callable(query) else _of_differential(f"{_QUERIES}:again")(query))
+    description = _described(build, called)
     fields = _fitting(description, inputs, beside)
-    return Query(build, "query", fields, description.outputs, description.identity)
+    return Query(build, called, fields, description.outputs, description.identity)
+
+
+def _takes_a_dataflow(query: Builder, inputs: Mapping[str, DataFrame]) -> bool:
+    """Return True for a builder that is not marked: `def query(dataflow)`, as `Cluster.install` takes it.
+
+    Its one parameter is called dataflow or flow, or is annotated so, and is no input.
+    """
+    try:
+        (parameter,) = signature(query).parameters.values()
+    except (TypeError, ValueError):  # another number of parameters, or a function of C without a signature
+        return False
+    if parameter.name in inputs:
+        return False
+    annotation = str(getattr(parameter.annotation, "__name__", parameter.annotation))
+    return parameter.name in ("dataflow", "flow") or annotation.rpartition(".")[2] == "Dataflow"
 
 
 @contextmanager
@@ -122,9 +140,9 @@ def _described(build: Builder, called: str) -> _Described:
     the line of the code.
     """
 
-    def plainly(dataflow: timely.Dataflow) -> None:
+    def plainly(dataflow: timely.Dataflow) -> object:
         try:
-            build(dataflow)
+            return build(dataflow)
         except TimelyError:
             raise
         except Exception as error:  # the user's own

@@ -62,10 +62,12 @@ def run(
         answer.to_df().show()                                         # as of the last day
         answer.changes().show()                                       # columns, epoch, diff
 
-    query       a function that takes a collection for each input, by name, and returns one collection (the
-                output "result") or a dict of them; it is called in this process, and its plan is sent to the
-                workers. Or a builder (`@timely.builder`, "module:function") that declares inputs and outputs
-                itself, or collections that are built already.
+    query       a query as `Cluster.install` takes it. A function that takes a collection for each input, by
+                name: it is called in this process, and its plan is sent to the workers. A function of a
+                dataflow (its parameter is called dataflow or flow), or "module:function", that declares
+                inputs itself. Or collections that are built already. The query names its outputs by
+                `output(name)`, or returns them: one collection (the output "result"), a tuple ("result_0",
+                …), or a dict by names.
     inputs      DataFrames by name. The collections take over their columns, types and nullability, without
                 the columns that `epochs`, `window` and `diff` name.
     epochs      a column whose different values, in their order, are the epochs. One of the inputs may be a

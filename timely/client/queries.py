@@ -1,0 +1,69 @@
+"""From what a user installs to a builder: a function of a dataflow or of collections, or collections.
+
+`differential` writes queries, and nothing of `timely` imports it: what is needed of it is loaded by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from inspect import signature
+from typing import Final, cast
+
+from ..building.builders import Builder, is_marked, load_function
+from ..building.dataflow import Dataflow
+from ..errors import MisuseError
+from ..wire.requests import Value
+
+__all__ = ["query_of"]
+
+_QUERIES: Final = "differential.queries"
+
+
+def query_of(
+    call: str, build: object, inputs: object, arguments: dict[str, Value]
+) -> tuple[str | Builder, dict[str, Value]]:
+    """Return the builder of a query, or its name, and its arguments. `call` is what the user has called.
+
+    Raises MisuseError for what is no query, or does not fit the schemas `inputs`.
+    """
+    given = dict(arguments)
+    if inputs is not None:  # a builder has an argument of that name, and refuses it otherwise
+        given["inputs"] = inputs
+    if isinstance(build, str) or is_marked(build):
+        return cast("str | Builder", build), given
+    if callable(build):
+        if inputs is None or "inputs" in signature(build).parameters:  # an argument of that name
+            return build, given
+        return _of_collections(call, build, inputs, arguments), {}
+    if _is_written(build):
+        return cast("Builder", load_function(f"{_QUERIES}:again", "a query")(build)), arguments
+    raise MisuseError(
+        f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', or a function "
+        f"of collections and inputs={{'edges': 'src: int, dst: int'}}, not {build!r:.80}"
+    )
+
+
+def _of_collections(call: str, query: Builder, inputs: object, arguments: Mapping[str, Value]) -> Builder:
+    if not isinstance(inputs, Mapping) or not inputs:
+        raise MisuseError(
+            f"{call}(…, inputs={inputs!r:.80}) takes schemas by name: "
+            "inputs={'edges': 'src: int, dst: int'}"
+        )
+    if arguments:
+        name = getattr(query, "__name__", "query")
+        query = partial(query, **arguments)
+        query.__name__ = name  # type: ignore[attr-defined]
+    return cast("Builder", load_function(f"{_QUERIES}:as_builder", "a query")(query, inputs))
+
+
+def _is_written(query: object) -> bool:
+    """True if these are collections."""
+    parts: list[object] = [query]
+    if isinstance(query, Mapping):
+        parts = list(query.values())
+    elif isinstance(query, tuple | list):
+        parts = list(query)
+    return bool(parts) and all(
+        callable(getattr(type(part), "output", None)) and not isinstance(part, Dataflow) for part in parts
+    )
