@@ -49,7 +49,7 @@ from differential.collections.groups import Grouped
 from differential.collections.loops import iterate
 from differential.collections.patterns.joins_of_many import join_all
 from differential.collections.sources import announcements, checked_input, from_stream, imported, input
-from differential.columns.client_tables import to_pylist
+from differential.columns.client_tables import to_arrow, to_pandas, to_pylist
 from differential.columns.column_types import (
     any_value,
     binary,
@@ -287,7 +287,9 @@ __all__ = [
     "substring",
     "sum",
     "timestamp",
+    "to_arrow",
     "to_date",
+    "to_pandas",
     "to_pylist",
     "to_timestamp",
     "trim",

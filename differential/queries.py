@@ -53,8 +53,8 @@ def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Da
     """Return a builder that calls `query` with a collection for each of `inputs`, by name. Its outputs are
     what `query` returns (see `put_out`), and what it names itself by `output`.
 
-    Raises MisuseError if `query` does not take inputs of these names. The builder raises it if `query` returns
-    something else, or returns nothing and names no output.
+    Raises MisuseError if `query` does not take inputs of these names. The builder raises it if `query`
+    returns something else, or returns nothing and names no output.
     """
     called = getattr(query, "__name__", type(query).__name__)
     _check_parameters(query, called, inputs)

@@ -2,7 +2,7 @@
 
 The worker sends the client the Arrow schema of an input. `client_table` makes columns from it, and checks the
 data against them before they are sent. In tables from an output, lists and other `any` values are packed;
-`to_pylist` unpacks them.
+`symbols/arrow_values.py` unpacks them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from differential.columns.column_types import ANY_METADATA, ColumnType, any_value, as_column_type
 from differential.columns.schema import Column, Schema
-from differential.columns.symbols.packing import unpack
+from differential.columns.symbols.arrow_values import with_values
 from differential.columns.tables import to_table
-from differential.errors import SchemaError
+from differential.errors import SchemaError, shown
+from timely.client.tables import is_of_pandas
 from timely.errors import InternalError
+from timely.wire.arrow import to_pandas as table_to_pandas
 
-__all__ = ["client_table", "to_pylist"]
+__all__ = ["client_table", "to_arrow", "to_pandas", "to_pylist"]
 
 
 def client_table(data: object, declared: pa.Schema | None, input_name: str) -> pa.Table:
@@ -65,17 +67,45 @@ def _type_of(field: pa.Field) -> ColumnType:
     return declared.or_null(field.nullable)
 
 
-def to_pylist(table: pa.Table) -> list[dict[str, object]]:
-    """Return the rows of an output's changes or snapshot as dicts, with `any` columns as Python values.
+def to_pylist(result: object) -> list[object]:
+    """Return a result as Python objects: the rows of a table as dicts, the values of a column, the rows of an
+    output as of its last epoch. Lists come back as tuples.
 
-    Like `table.to_pylist()`, which however shows such values as their msgpack bytes. Lists come back as
-    tuples.
+    `result` is what `changes`, `snapshot` and `follow` return, a part of it (a column, a slice), a table that
+    Arrow reads from a file, records, or the output itself. The method `to_pylist()` of what an output returns
+    does the same; this function also understands a table that has lost its type on the way.
     """
-    packed = [field.name for field in table.schema if field.metadata == ANY_METADATA]
-    rows: list[dict[str, object]] = table.to_pylist()
-    for row in rows:
-        for name in packed:
-            value = row[name]
-            if isinstance(value, bytes):
-                row[name] = unpack(value)
+    rows: list[object]
+    if isinstance(result, list):
+        return result
+    if isinstance(result, pa.Table | pa.RecordBatch):
+        rows = with_values(_as_table(result)).to_pylist()
+        return rows
+    own = getattr(result, "to_pylist", None)
+    if own is None:
+        raise SchemaError(
+            f"to_pylist takes a table of an output, a column of it, or the output, not {shown(result)}"
+        )
+    rows = own()
     return rows
+
+
+def to_arrow(result: object) -> pa.Table:
+    """The same as an Arrow table: of a table, a batch, a frame of pandas or Polars, or an output."""
+    if isinstance(result, pa.Table | pa.RecordBatch):
+        return with_values(_as_table(result))
+    own = getattr(result, "to_arrow", None)
+    if own is not None:
+        return own()
+    if is_of_pandas(result, "DataFrame"):
+        return pa.Table.from_pandas(result, preserve_index=False)
+    raise SchemaError(f"to_arrow takes a table of an output, or the output, not {shown(result)}")
+
+
+def to_pandas(result: object) -> object:
+    """The same as a DataFrame of pandas: values of `any` columns are objects, not bytes."""
+    return table_to_pandas(to_arrow(result))
+
+
+def _as_table(result: pa.Table | pa.RecordBatch) -> pa.Table:
+    return result if isinstance(result, pa.Table) else pa.Table.from_batches([result])

@@ -29,7 +29,7 @@ from differential.columns.encoding import is_short
 from differential.columns.foreign.type_names import kind_of_arrow
 from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
-from timely.wire.arrow import pc
+from timely.wire.arrow import pc, stored
 
 __all__ = ["Conforming", "ValueLocation", "conform_table"]
 
@@ -104,6 +104,7 @@ def conform_table(table: pa.Table | pa.RecordBatch, declared: Conforming, input_
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
+    table = stored(table)
     if declared.is_met_by(table):
         return table
     _check_names(table.column_names, declared.names, input_name)

@@ -32,6 +32,7 @@ from ..limits import (
 from ..operators.inputs.names import named, place_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
+from ..wire.arrow import stored
 from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
@@ -315,7 +316,8 @@ class AppendClient:
         """
         writer, sequence = named(writer, sequence)
         request = append_request(self._dataflow, input, epoch, writer, sequence)
-        (reply,) = self._workers.ask([(place_of(writer, sequence, self._workers.count), request, table)])
+        place = place_of(writer, sequence, self._workers.count)
+        (reply,) = self._workers.ask([(place, request, stored(table))])
         return bool(reply.integer("is_new"))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ __all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows"]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for those that this client has not read yet: tables of Arrow, "
-    "which have to_pandas() and to_pylist(); dd.to_pylist(table) unpacks columns of type any"
+    "which have to_pylist(); to_pylist(), to_arrow() and to_pandas() of the output are those of the snapshot"
 )
 _FOLLOW: Final = "follow(): for epoch, changes in output.follow()"
 _INSERT: Final = "insert(rows), a list of tuples or dicts, or a table; then flow.seal()"
@@ -23,9 +23,7 @@ _END: Final = "uninstall(), which ends the dataflow; input('name').close() ends 
 
 OF_OUTPUTS: Final = Spellings(
     {
-        **dict.fromkeys(
-            ("to_pandas", "toPandas", "to_arrow", "toArrow", "to_polars", "to_pylist", "df"), _ROWS
-        ),
+        **dict.fromkeys(("toPandas", "toArrow", "to_polars", "df"), _ROWS),
         **dict.fromkeys(
             ("collect", "read", "get", "fetch", "show", "rows", "result", "table", "values"), _ROWS
         ),

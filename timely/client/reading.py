@@ -30,11 +30,11 @@ from ..operators.capture import FOREVER, check_kept
 from ..operators.failures import Without
 from ..user_code.offered import Offered
 from ..user_code.short_traces import in_short, short_lookup, shortened_traces
-from ..wire.arrow import int64s_of
+from ..wire.arrow import int64s_of, to_pandas
 from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
 from .other_spellings import OF_OUTPUTS
-from .tables import accumulated, at_epoch, expanded, merged_changes, records_of
+from .tables import accumulated, at_epoch, expanded, merged_changes, records_of, with_values
 
 __all__ = ["FlowOutput", "epoch_of", "seconds_of"]
 
@@ -106,14 +106,14 @@ class FlowOutput(Offered):
             table, end = self._read_open_ended(begin, own, timeout, start is None)
         if start is None:
             self._position = max(self._position, end)
-        return records_of(table) if self.is_records else table
+        return records_of(table) if self.is_records else with_values(table)
 
     def changes_nowait(self) -> pa.Table:
         """Return the changes of all epochs that are complete now and that this client has not read yet,
         whichever client sealed them; do not wait.
         """
         table, self._position = self._read_open_ended(self._position, self._position, None, moves_reader=True)
-        return records_of(table) if self.is_records else table
+        return records_of(table) if self.is_records else with_values(table)
 
     def follow(
         self,
@@ -175,7 +175,8 @@ class FlowOutput(Offered):
                     yield epoch, fresh_copy(without.error)
                     continue
                 rows = at_epoch(table, epoch)
-                yield epoch, [record for _, record in records_of(rows)] if self.is_records else rows
+                records = [record for _, record in records_of(rows)] if self.is_records else None
+                yield epoch, with_values(rows) if records is None else records
             self._position = max(self._position, complete)
             if forget:
                 self.forget()
@@ -192,7 +193,7 @@ class FlowOutput(Offered):
                 epoch, first = self._first_snapshot(timeout)
             if not isinstance(first, Without):
                 if epoch >= 0:
-                    yield epoch, first
+                    yield epoch, with_values(first)
                 return last_error
             if empty or last_error != first.since:
                 last_error = first.since
@@ -213,7 +214,20 @@ class FlowOutput(Offered):
         table = expanded(tables)
         del tables
         give_back_read(table.num_rows)
-        return table.replace_schema_metadata({_EPOCH_KEY: str(epoch)})
+        return with_values(table).replace_schema_metadata({_EPOCH_KEY: str(epoch)})
+
+    def to_pylist(self, timeout: float | None = None) -> list[dict[str, object]]:
+        """The rows of `snapshot()` as dicts."""
+        rows: list[dict[str, object]] = self.snapshot(timeout).to_pylist()
+        return rows
+
+    def to_arrow(self, timeout: float | None = None) -> pa.Table:
+        """The same as `snapshot()`."""
+        return self.snapshot(timeout)
+
+    def to_pandas(self, timeout: float | None = None) -> object:
+        """The rows of `snapshot()` as a DataFrame of pandas, which must be installed."""
+        return to_pandas(self.snapshot(timeout))
 
     @staticmethod
     def epoch_of(snapshot: pa.Table) -> int:

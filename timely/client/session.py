@@ -21,6 +21,7 @@ from ..operators.capture import FOREVER
 from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, place_of
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
+from ..wire.arrow import stored
 from ..wire.claims import shown
 from ..wire.frames.tables import schema_from_bytes
 from ..wire.requests import (
@@ -408,6 +409,7 @@ class FlowInput(Offered):
                 f"{type(table).__name__}: pa.Table.from_pandas(frame, preserve_index=False), or to_arrow() "
                 "of Polars. insert(…) and remove(…) take rows of any kind, into the open epoch"
             )
+        table = stored(table)
         if (writer is None) != (sequence is None):
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
         if writer is None or sequence is None:

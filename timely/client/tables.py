@@ -35,7 +35,11 @@ __all__ = [
     "merged_changes",
     "records_of",
     "summed",
+    "with_values",
 ]
+
+_VALUES = "differential.columns.symbols.arrow_values:with_values"
+"""What makes values of packed columns, which `differential` knows."""
 
 _ROWS_FEW = 1_000
 _LOOKED_AT_ROWS = 1 << 15
@@ -144,6 +148,14 @@ class InputForm:
                 f"and dicts of these: {error}"
             ) from error
         return pa.Table.from_arrays([binary_array(packed)], ["record"])
+
+
+def with_values(table: pa.Table) -> pa.Table:
+    """Return a table as users are given it: packed values are values wherever Arrow makes Python objects."""
+    if any(field.metadata for field in table.schema):
+        values: pa.Table = load_function(_VALUES, "columns of type any")(table)
+        return values
+    return table
 
 
 def records_of(table: pa.Table) -> list[tuple[int, object]]:

@@ -34,7 +34,9 @@ __all__ = [
     "number_array",
     "numbers_of",
     "pc",
+    "stored",
     "text_array",
+    "to_pandas",
     "validity_of",
     "write_short_numbers",
 ]
@@ -44,6 +46,34 @@ _Number = TypeVar("_Number", np.int64, np.int32, np.float64, np.bool_)
 _ALIGNMENT_BYTES = 16
 _BYTES_MAX = int(np.iinfo(np.int32).max)
 _NO_INTEGERS = np.empty(0, dtype=np.int64)
+
+
+def stored(table: pa.Table) -> pa.Table:
+    """Return the table with columns of extension types as what they are stored as, which workers take."""
+    for at, field in enumerate(table.schema):
+        if isinstance(field.type, pa.BaseExtensionType):
+            metadata = {**(field.metadata or {}), **getattr(field.type, "storage_metadata", {})}
+            storage = field.type.storage_type
+            column = pa.chunked_array([chunk.storage for chunk in table.column(at).chunks], storage)
+            table = table.set_column(at, pa.field(field.name, storage, field.nullable, metadata), column)
+    return table
+
+
+def to_pandas(table: pa.Table) -> object:
+    """Return a table as a DataFrame of pandas: columns of values are columns of objects."""
+    frame = stored(table).to_pandas()
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if isinstance(kind, pa.BaseExtensionType):
+            frame[name] = _objects(table.column(name).to_pylist())
+    return frame
+
+
+def _objects(values: list[object]) -> npt.NDArray[np.object_]:
+    """An array of these, of which some may be lists."""
+    made = np.empty(len(values), np.object_)
+    for place, value in enumerate(values):
+        made[place] = value
+    return made
 
 
 class _Function(Protocol):

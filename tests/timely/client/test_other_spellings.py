@@ -52,7 +52,7 @@ def test_an_output_and_an_input_are_no_attributes_of_a_flow_but_named_as_what_th
 
 
 def test_inputs_and_outputs_say_what_to_write(flow: Flow) -> None:
-    for name in ("to_pandas", "collect", "read"):
+    for name in ("toPandas", "collect", "read"):
         with pytest.raises(AttributeError, match=rf"output .* no '{name}'. Write instead: snapshot\(\)"):
             getattr(flow.output("out"), name)
     with pytest.raises(AttributeError, match=r"input .* no 'send'. Write instead: insert\(rows\)"):

@@ -187,7 +187,9 @@ class SparkForm:
         return table
 
     def _written_out(self, packed: pa.ChunkedArray, name: str) -> pa.Array:
-        values = [None if each is None else self.unpack(each) for each in packed.to_pylist()]
+        values = packed.to_pylist()
+        if packed.type == pa.binary():  # as workers send them; an output of a flow gives values
+            values = [None if each is None else self.unpack(each) for each in values]
         kind = self.nested.get(name)
         if kind is None:
             return pa.array([None if each is None else _as_text(each) for each in values], pa.string())

@@ -1,0 +1,67 @@
+"""Packed values in Arrow tables that clients receive: `to_pylist()` and `as_py()` give the values.
+
+A column of type `any` holds the msgpack form of its values. Here it is an Arrow extension type over these
+bytes, so that a value is a value wherever Arrow makes Python objects: of a table, a column, a row. Lists come
+back as tuples. Workers know the bytes alone; tables on the way to them hold the bytes again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from differential.columns.column_types import ANY_METADATA
+from differential.columns.symbols.packing import unpack
+
+__all__ = ["AnyScalar", "AnyType", "with_values"]
+
+
+class AnyScalar(pa.ExtensionScalar):  # type: ignore[misc]  # Arrow has no types
+    """One value of a column of type `any`."""
+
+    def as_py(self, **options: object) -> object:
+        """Return the value; None for null. `options` are about maps of Arrow, which this is not."""
+        packed = self.value
+        return None if packed is None else unpack(packed.as_py())
+
+
+class AnyType(pa.ExtensionType):  # type: ignore[misc]  # as above
+    """The Arrow type of such a column."""
+
+    storage_metadata = ANY_METADATA
+    """What says of the bytes alone that they are packed values."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.binary(), "differential.any")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> AnyType:
+        del storage_type, serialized
+        return cls()
+
+    def __arrow_ext_scalar_class__(self) -> type[AnyScalar]:
+        return AnyScalar
+
+
+_ANY: Final = AnyType()
+pa.register_extension_type(_ANY)
+
+
+def with_values(table: pa.Table) -> pa.Table:
+    """Return the table with packed columns as columns of values. No bytes are copied."""
+    for at, field in enumerate(table.schema):
+        is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
+        if not is_packed or field.type == _ANY:
+            continue
+        chunks = [pa.ExtensionArray.from_storage(_ANY, _plain(chunk)) for chunk in table.column(at).chunks]
+        typed = pa.field(field.name, _ANY, field.nullable, field.metadata)
+        table = table.set_column(at, typed, pa.chunked_array(chunks, _ANY))
+    return table
+
+
+def _plain(chunk: pa.Array) -> pa.Array:
+    return chunk if chunk.type == pa.binary() else chunk.cast(pa.binary())

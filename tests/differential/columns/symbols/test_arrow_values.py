@@ -1,0 +1,128 @@
+"""Values of `any` columns in what clients are given: one `to_pylist` for all of it, and back into inputs.
+
+given_*      tables, columns, rows, outputs: by Arrow's own methods and by ours
+back_*       what an output gives is taken by inputs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import differential as dd
+import timely
+from differential import col
+from differential.columns.column_types import ANY_METADATA
+from differential.columns.symbols.arrow_values import AnyType, with_values
+from differential.columns.symbols.packing import pack
+from differential.errors import SchemaError
+
+VALUES = [(1, "a"), {"x": [1, 2]}, None, "text", b"bytes", 7]
+EXPECTED = [(1, "a"), {"x": (1, 2)}, None, "text", b"bytes", 7]
+ROWS = [{"k": number, "v": value} for number, value in enumerate(EXPECTED)]
+
+
+def query(dataflow: timely.Dataflow) -> dict[str, dd.Collection]:
+    """Rows as they come, and their lists."""
+    rows = dd.input(dataflow, "rows", "k: int, v: any?")
+    return {"rows": rows, "numbers": rows.select("k")}
+
+
+@pytest.fixture(scope="module", params=["embedded", "processes"])
+def flow(request: pytest.FixtureRequest) -> Iterator[timely.Flow]:
+    """A dataflow with these rows in it."""
+    with timely.connect(workers=1, embedded=request.param == "embedded") as cluster:
+        made = cluster.install(query)
+        made.input("rows").insert(list(enumerate(VALUES)))
+        made.seal()
+        yield made
+
+
+def test_given_values_by_every_way_of_reading(flow: timely.Flow) -> None:
+    output = flow.output("rows")
+    assert output.snapshot().to_pylist() == output.to_pylist() == ROWS
+    assert output.to_arrow().equals(output.snapshot())
+    changes = output.changes(0, 1)
+    assert sorted(changes.to_pylist(), key=lambda row: row["k"]) == [
+        {**row, "epoch": 0, "diff": 1} for row in ROWS
+    ]
+    epoch, first = next(output.follow(start=0))
+    assert epoch == 0 and sorted(first.column("k").to_pylist()) == [0, 1, 2, 3, 4, 5]
+    assert {repr(value) for value in first["v"].to_pylist()} == {repr(value) for value in EXPECTED}
+    _, whole = next(output.follow(snapshot=True))
+    assert whole.column("v").type == AnyType()
+
+
+def test_given_column_row_slice_and_batch(flow: timely.Flow) -> None:
+    table = flow.output("rows").snapshot()
+    assert table["v"].to_pylist() == EXPECTED
+    assert [value.as_py() for value in table["v"]] == EXPECTED
+    assert table.slice(1, 1).to_pylist() == [ROWS[1]]
+    assert table.to_batches()[0].to_pylist() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("part", "wanted"),
+    [
+        (lambda flow: flow.output("rows"), ROWS),
+        (lambda flow: flow.output("rows").snapshot(), ROWS),
+        (lambda flow: flow.output("rows").snapshot().to_batches()[0], ROWS),
+        (lambda flow: flow.output("rows").snapshot()["v"], EXPECTED),
+        (lambda flow: flow.output("rows").snapshot()["v"].chunk(0), EXPECTED),
+        (lambda flow: flow.output("numbers").snapshot()["k"], [0, 1, 2, 3, 4, 5]),
+        (lambda flow: [(0, "record")], [(0, "record")]),
+    ],
+)
+def test_given_one_function_for_all(
+    part: Callable[[timely.Flow], object], wanted: list[object], flow: timely.Flow
+) -> None:
+    assert dd.to_pylist(part(flow)) == wanted
+
+
+def test_given_bytes_that_are_packed_are_values_too() -> None:
+    field = pa.field("v", pa.binary(), metadata={**ANY_METADATA, b"PARQUET:field_id": b"1"})
+    packed = pa.table([pa.array([pack([1]), None])], schema=pa.schema([field]))
+    assert dd.to_pylist(packed) == with_values(packed).to_pylist() == [{"v": (1,)}, {"v": None}]
+    assert dd.to_arrow(packed).column("v").to_pylist() == [(1,), None]
+    plain = pa.table({"v": pa.array([b"\x91\x01"])})
+    assert dd.to_pylist(plain) == [{"v": b"\x91\x01"}], "bytes of a user stay bytes"
+
+
+def test_given_frames_of_pandas_have_values(flow: timely.Flow) -> None:
+    for frame in (flow.output("rows").to_pandas(), dd.to_pandas(flow.output("rows").snapshot())):
+        assert list(frame.columns) == ["k", "v"] and list(frame["v"]) == EXPECTED  # type: ignore[attr-defined, index]
+    assert dd.to_arrow(dd.to_pandas(flow.output("numbers"))).to_pylist() == [{"k": k} for k in range(6)]
+
+
+def test_given_through_a_file_of_parquet(flow: timely.Flow, tmp_path: Path) -> None:
+    pq.write_table(flow.output("rows").snapshot(), tmp_path / "rows.parquet")
+    assert dd.to_pylist(pq.read_table(tmp_path / "rows.parquet")) == ROWS
+
+
+@pytest.mark.parametrize("call", [dd.to_pylist, dd.to_arrow, dd.to_pandas])
+def test_given_what_is_no_result_is_refused(call: Callable[[object], object]) -> None:
+    with pytest.raises(SchemaError, match=r"take?s? a table of an output"):
+        call(col.k)
+
+
+def test_back_into_inputs() -> None:
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(query)
+        rows = flow.input("rows")
+        rows.insert(list(enumerate(VALUES)))
+        flow.seal()
+        table = flow.output("rows").snapshot()
+        rows.remove(table)
+        rows.insert(table)
+        rows.insert(pa.table({"k": table["k"], "v": table["v"]}))
+        flow.seal()
+        changes = flow.output("rows").changes(1, 2)
+        assert changes["diff"].to_pylist() == [1] * 6
+        rows.append(changes.drop_columns(["epoch"]))
+        flow.seal()
+        assert len(flow.output("rows").to_pylist()) == 18
+        assert flow.output("rows").snapshot().slice(0, 3)["v"].to_pylist() == [(1, "a")] * 3
