@@ -109,7 +109,7 @@ class Arrangement:
         self._trace: SharedTrace | None = None
 
     def trace(self, code: TimeCode, name: str) -> SharedTrace:
-        """Return the trace, for times of `code`; `name`: the stage that writes it."""
+        """Return the trace, for times of `code`; `name`: that of the stage that writes it."""
         if self._trace is None:
             self._trace = SharedTrace(self.kw, self.vw, code.guards, name)
             self._trace.show = self._show

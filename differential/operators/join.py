@@ -7,8 +7,8 @@
               and a join never has to wait for a frontier; with many rows it does (`join_vertex.py`).
 
 A side is the sum of one or more inputs. An input is either rows that come to this join alone, which it keeps
-itself (`OwnRows`), or an arrangement that is kept elsewhere, which it reads from a position. A join of an
-arrangement with itself has two positions in it.
+itself (`OwnRows`), or an arrangement that is kept elsewhere, of which it is a reader with a position. A join
+of an arrangement with itself has two positions in it.
 
 A join needs frontiers only to forget. Rows that come in on the right are matched with the left, at their
 times or later: so the left history may be compacted to the right frontier, and dropped when the right is
@@ -244,7 +244,10 @@ class JoinMachine:
         return pairs
 
     def recv_arranged(self, port: int, batches: Sequence[ArrangedBatch]) -> Int64s:
-        """Accept inserts of an arrangement, whose batches came in at `port`; otherwise as `recv`."""
+        """Accept all inserts of an arrangement whose batches came in at `port`; otherwise as `recv`.
+
+        Raises InternalError unless they follow the last accepted insert one by one.
+        """
         side, source = self.inputs[port]
         assert isinstance(source, Reader) and source.position is not None
         for number, batch in enumerate(batches, source.position + 1):

@@ -35,7 +35,7 @@ __all__ = ["JoinPort", "JoinVertex"]
 _NO_TIMES: Final[Int64s] = np.empty(0, dtype=np.int64)
 
 _EVEN: Final = 4
-"""Two sides are even if neither has more than this many times the rows of the other."""
+"""Ports are even if none has more than this many times the waiting rows of another."""
 
 
 class JoinPort(NamedTuple):
@@ -134,7 +134,7 @@ class JoinVertex(OperatorVertex):
         return not any(word & counters for word, _ in messages)
 
     def _gather(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
-        """Let rows wait until one of the times at which rows have come is complete."""
+        """Let rows wait until one of the times at which rows have come is complete, or enough rows wait."""
         gathered = self._gathered
         gathered.add(port, packed_parts(messages))
         for word in {word for word, _ in messages} - gathered.words:
@@ -153,7 +153,7 @@ class JoinVertex(OperatorVertex):
 
     def _take_gathered(self) -> None:
         """Take up the port with the most rows first: the few of the others are then looked up in them. If
-        both sides are even, take up the right side first: pairs then come in the order of the left rows, in
+        the ports are even, take up the right side first: pairs then come in the order of the left rows, in
         which later stages keep them.
         """
         machine, gathered = self.machine, self._gathered
@@ -179,8 +179,8 @@ class JoinVertex(OperatorVertex):
         self._take_over(at_end=True)
 
     def _look(self) -> None:
-        """Called before a merge: times before the frontiers may merge. `on_frontier` handles the end of
-        inputs.
+        """Let a merge that is about to begin merge times before the frontiers; `on_frontier` handles the end
+        of an input.
 
         Frontiers move at every step, and are of use only where merges begin.
         """

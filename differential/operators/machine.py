@@ -71,7 +71,7 @@ class Machine(Protocol):
         return []
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Promise to ask, from now on, only about times at or after one of the frontier of their port."""
+        """Ask, from now on, only about times at or after an element of the frontier of their port."""
         return
 
     def let_look(self, look: Callable[[], None]) -> None:

@@ -74,8 +74,8 @@ PORTIONED_ROWS_MIN: Final = 512
 """Fewer ready rows than this are never divided: the square of them is no more than some milliseconds."""
 
 TIMES_AT_ONCE: Final = 128
-"""How many ready times of its key a row meets in a portion. At this number dividing the portion once
-more costs about as much as it saves."""
+"""About how many ready times of its key a row meets in a portion. At this number the work of a portion costs
+about as much as the overhead of one portion more."""
 
 NEAR_SHARE: Final = 8
 """If a sweep keeps at least this many rows for each new one, it looks only at rows near the new ones."""
@@ -211,7 +211,8 @@ class ReduceMachine(Machine):
         if self._reader is not None:
             self._reader.asks_corners = self._is_sum
         elif guards & (guards - 1) != 0:
-            # (With one chain, rows in its own trace are before new rows, wherever they were advanced to.)
+            # Needed only with several chains: with one, rows in its own trace are before new rows, wherever
+            # they were advanced to.
             self.input.asks_corners = self._is_sum
         self._own_reader: Reader | None = None
         if answers is not None and not self._is_sum:
@@ -347,7 +348,7 @@ class ReduceMachine(Machine):
         return failed
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Promise to ask, from now on, only about times ≥ one of the frontier."""
+        """Ask, from now on, only about times ≥ an element of the frontier; traces may forget the others."""
         (frontier,) = frontiers
         if self._reader is None:
             self.input.set_since(frontier)
@@ -393,7 +394,7 @@ class ReduceMachine(Machine):
         self._pending.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words that it keeps: rows and keys that wait, and those of the traces that it writes."""
+        """Show all words that it keeps: rows and keys that wait, failed keys, and its own traces."""
         self._waiting.symbols(mark)
         self._pending.symbols(mark)
         if self._failed:
@@ -530,7 +531,8 @@ def portions(ready: Int64s, key_words: int, guards: int, frontier: Int64s) -> It
     need that: all rows at earlier times count. But a history of thousands of epochs, appended in one call,
     would cost its square. In portions, each is like a frontier that has moved by a few epochs only, and the
     rows before it are one sum in the trace. A portion costs a call of the kernel and an insert, so there
-    are only as many as it takes for each row to meet about `TIMES_AT_ONCE` times of its key.
+    are only as many as it takes for each row to meet about `TIMES_AT_ONCE` times of its key. If keys have few
+    times each, as they nearly always do, there is one.
 
     ready      int64[key_words + · + 2, n]: sorted rows, with their times in the last line but one
     frontier   the one up to which all rows are complete; the last pair has it

@@ -52,7 +52,7 @@ def reduce_stage(
     name: str = "",
     detail: str = "",
 ) -> ReduceStreams:
-    """Add a stage that keeps the answer of each group; `shares`: the answers are an arrangement, too.
+    """Add a stage that keeps the answer of each group right; `shares`: the answers are an arrangement, too.
 
     source   an arrangement; or feeds to port 0 (rows key first, routed by key), which the reduce keeps itself
     widths   key words and value words of its rows

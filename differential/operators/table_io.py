@@ -299,7 +299,8 @@ class TableLog:
 
     def _merge_unanswered(self) -> None:
         """Sum up changes of epochs without an answer, which no reader tells apart. So however long something
-        fails, rows that cancel take no memory. Cost: each row is sorted once for each doubling of the rows.
+        fails, about as many rows are kept as do not cancel. Cost: each row is sorted once for each doubling
+        of the rows.
         """
         while len(self._unanswered) > 1 and self._unanswered[-2][1].rows <= 2 * self._unanswered[-1][1].rows:
             (_, first), (epoch, second) = self._unanswered[-2:]
@@ -327,7 +328,7 @@ class TableLog:
         if not self._unanswered:
             return
         assert self._failures is not None
-        # The log of failures has forgotten earlier epochs, and so that these had no answer.
+        # The log of failures may have forgotten earlier epochs, and that these had no answer.
         last = max(self._unanswered[-1][0], self._forgotten_before)
         good = self._failures.good_from(last, stop)
         if good is None:

@@ -104,7 +104,7 @@ class OperatorVertex(Vertex):
         }
 
     def report(self) -> dict[str, object]:
-        """Return the arrangements that it keeps for others: their size, and how far each reader has come."""
+        """Return the arrangements that it keeps for others: their size, and what each reader holds back."""
         reports = [trace.report() for trace in self.traces() if isinstance(trace, SharedTrace)]
         return {"arrangements": [report.to_plain(self.code.unpack) for report in reports]} if reports else {}
 
@@ -317,7 +317,7 @@ class MachineVertex(OperatorVertex):
             self.resume()
 
     def _look(self) -> None:
-        """Called before a merge: times before the frontiers may merge, for no row will ask about them."""
+        """Let a merge that is about to begin merge times that no row will ask about any more."""
         self.machine.set_since(*[self.frontier(port) for port in range(self._ports)])
 
     def first_asked(self) -> int | None:

@@ -113,8 +113,9 @@ class CopiedImport:
         self._news()
 
     def take(self, before: int) -> Taken:
-        """Return the next piece of the state; behind the last one, all rows that came in since, of epochs
-        before `before`.
+        """Return the next piece of the state; if none is left, all rows that came in since.
+
+        Rows of epochs from `before` on are not returned, and wait for a later call.
         """
         if self._reader is not None:
             self._state, self._state_from = self._vertex.state(self._epoch), self._vertex.code.anchor.epoch

@@ -2,8 +2,8 @@
 
 They are in a trace, and readers nearly always want its last state only. So changes of complete epochs wait
 beside it, as they came, until there are enough to pay for an insert. A small change costs nothing more, and
-rows of many changes together go through fewer merges. A reader adds up the waiting changes, which are one
-array from then on: a reader may come after each change.
+rows of many changes together go through fewer merges. A reader that meets many waiting changes adds them up
+first, and they are one array from then on: a reader may come after each change.
 
 They are also kept for readers of changes (`kept_changes.py`): the arrays are the same.
 """
@@ -28,10 +28,10 @@ from timely.dictionaries import Mark
 __all__ = ["PARTS_READ_MAX", "WAITING_ROWS_MAX", "WAITING_ROWS_MIN", "WAITING_SHARE", "Collected"]
 
 WAITING_ROWS_MIN: Final = 4096
-"""Fewer rows than this always wait: taking them in takes some 0.1 µs a row."""
+"""Up to this many rows always wait: taking them in takes some 0.1 µs a row."""
 
 WAITING_SHARE: Final = 64
-"""Less than this part of all rows waits, too, up to `WAITING_ROWS_MAX` rows."""
+"""So do up to 1/64 of the rows in the trace, and at most `WAITING_ROWS_MAX` rows."""
 
 WAITING_ROWS_MAX: Final = 1 << 17
 
@@ -158,7 +158,9 @@ class Collected:
         self._trace.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show all words of the rows, except those of waiting rows that cancel."""
+        """Show all words of the rows. Take in waiting rows first, so that those that cancel do not count,
+        unless their multiplicities are large.
+        """
         self._settle_modest()
         self._trace.symbols(mark)
         for words in self._waiting:

@@ -18,7 +18,7 @@ __all__ = ["KeptChanges"]
 
 
 class KeptChanges:
-    """At least one row, time and diff last, in their order. The array is kept, and not changed.
+    """The rows of the changes, at least one, time and diff last, in their order. The array is not changed.
 
     The rows may be those of a run, which the output's trace holds, too, until it has merged it with others.
     """

@@ -39,7 +39,7 @@ _BUCKETS = 1 << 12
 _LONG_TEXTS = 4
 """A piece that is more than this many times as large as it may be, because of long texts, is cut again."""
 _EPOCHS_MAX = 2
-"""The number of epochs whose collections stay laid out; each takes the memory of the collection."""
+"""At most this many epochs have their collections laid out; each takes the memory of the collection."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ further. Between two classes there are enough iterations for most loops to come 
 which nothing happens cost nothing. If a class is not done when the next one comes, they mix; times decide
 the order, so the result is right all the same.
 
-A row keeps its epoch: (t, 0) becomes (t, i). Later times of the loop see it.
+A row keeps its time outside the loop: (t, 0) becomes (t, i). Later times of the loop see it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PriorityVertex(PassingVertex):
         super().__init__(words + 1, words)
 
     def on_start(self) -> None:
-        """Learn the bits of the loop's counter in a time word."""
+        """Learn where the loop's counter is in a time word, and how far rows may go in it."""
         shift, bits = self.code.fields[-1]
         self._turns = (shift, spacing_of(bits), (1 << bits) // 2)
 

@@ -44,7 +44,7 @@ class SortDirection:
 class _Word:
     """A word of the layout: the word `source` of the row, or (`begins` ≥ 0) a word of its beginning.
 
-    inverted   every bit is flipped, for a descending order
+    inverted   every bit is flipped: for a descending order, or in the flag of a column with nulls last
     symbol     1, or -1 in a descending order, if the word is a symbol that takes part in the order; else 0
     """
 

@@ -58,7 +58,7 @@ class FirstMachine(Machine):
         return self.rows_in_order.traces
 
     def set_since(self, *frontiers: Int64s) -> None:
-        """Promise to ask, from now on, only about times at or after one of the frontier."""
+        """Ask, from now on, only about times at or after an element of the frontier."""
         self.rows_in_order.set_since(*frontiers)
 
     def let_look(self, look: Callable[[], None]) -> None:

@@ -130,7 +130,7 @@ class _Siblings:
             low = max(high - (count + 1) * _STEP, 0)
         else:
             low, high = places[at - 1], places[at]
-        # Without room the values get the place of the neighbour before, or 1.
+        # Without room the values get the place of the neighbour before, or 1: 0 is for values that are short.
         return [max(1, low + (high - low) * number // (count + 1)) for number in range(1, count + 1)]
 
 

@@ -61,7 +61,9 @@ def _of_each(symbols: Int64s, table: SymbolTable) -> Int64s:
 
 
 def ranks(symbols: Int64s, table: SymbolTable) -> Int64s:
-    """Return a number ≥ 0 for each symbol, in the order of the values. Text and bytes do not compare.
+    """Return a number ≥ 0 for each symbol, in the order of the values.
+
+    Numbers of text and of bytes must not be compared with one another.
 
     Cost: about 1 µs for each symbol.
     """

@@ -1,11 +1,11 @@
 """Find which of several arrangements has the fewest rows for a row, so that it proposes and the others check.
 
-    propose     the arrangement with the fewest rows for the known words of a row extends it by each of them
-    intersect   each of the others checks, for each extended row, that it has the row, too
+    propose     the arrangement with the fewest rows for the known words of a row extends it by each of those
+    intersect   each of the others checks, for each extended row, whether it has that, too
 
-So a row costs the number of rows in the smallest arrangement, not in the first one. Otherwise a join of three
-or more may cost more than the size of any possible result: for the triangles of a graph, all neighbours of a
-node with very many of them, for each of its neighbours.
+So a row costs the least number of rows that any of the arrangements has for it, not the number that the first
+one has. Otherwise a join of three or more may cost more than the size of any possible result: for the
+triangles of a graph, all neighbours of a node with very many of them, for each of its neighbours.
 
 Rows pass all arrangements, one after another, and note in two words the fewest rows so far, and the number
 of the arrangement that has them. The count is an estimate: rows that were removed, or come too late to be

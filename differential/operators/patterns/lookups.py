@@ -1,7 +1,7 @@
 """Lookups: the changes of one collection look up the earlier updates of another one, which is arranged.
 
 A join of n collections is computed by n *ways*. Each way takes the changes of one collection, which look up
-the others one after another. It keeps only the arrangements that are looked up. Each combination of n updates
+the others one after another. Only the arrangements that are looked up are kept. Each combination of n updates
 must come out of exactly one way, so a rule decides which. Let
 
     origin   the time of the change that a way began with; a combination's own time is the lub of all its
@@ -348,15 +348,15 @@ class LookupMachine(Machine):
         if not self._work:
             return None
         pieces: list[Int64s] = []
-        done = 0
+        count = 0
         table = self._source.table
-        while self._work and done < MATCHED_ROWS_MAX:
+        while self._work and count < MATCHED_ROWS_MAX:
             work = self._work[0]
             rows, work.start = self.answers(work, table)
             is_done = work.start == work.delta.shape[1]
             if is_done:
                 self._work.popleft()
-            done += rows.shape[1] if is_done else MATCHED_ROWS_MAX
+            count += rows.shape[1] if is_done else MATCHED_ROWS_MAX
             if rows.shape[1]:
                 pieces.append(rows)
         if len(pieces) < 2:

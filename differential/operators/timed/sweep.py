@@ -5,7 +5,7 @@
 The output of a key is its answers less its earlier output. A key with changes at several times is worked on
 in rounds, one time each, since the output at one time counts at later ones.
 
-If little has changed, only the spans around the changes are swept, as if each were a group
+If little has changed, only the spans of time around the changes are swept, as if each were a group
 (`kernels/sweeps/near.py`): a change of a large group costs what is around it. Pending times are those of a
 whole key, which is swept as a whole then; they come up in loops only.
 """

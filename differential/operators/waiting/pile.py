@@ -2,7 +2,7 @@
 
 All of a first load may wait for the end of its epoch, and many of its rows may be equal: ten rows of each key
 become one with a count. So parts stay as they came only while they are few. Then they are packed, block by
-block, and when there are many more blocks than are summed already, all are summed. The rows are never all
+block, and when many more rows are packed than are summed already, all are summed. The rows are never all
 there as words before `take`.
 
 Sums are made by sorting anew, not by merging sorted runs: if the varying bits of a row fit a word, as most

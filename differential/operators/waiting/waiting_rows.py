@@ -3,7 +3,8 @@
     WaitingRows     rows, which leave when their times are complete
     PendingTimes    pairs (key, time) at which an answer may have to be corrected although nothing arrives
 
-Both find the minimal times of what waits at no cost per row.
+The minimal times of rows that wait are found at no cost per row. Those of pairs cost a look at each pair, as
+long as it is *near* (see `PendingTimes`).
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ rows that one change has caused at its iterations; 100,000 epochs in one part wo
 100,000 times."""
 
 _NEAR_MAX: Final = 1024
-"""Pending pairs are near as long as they are no more than this, or were looked through at most `_LOOKS_MAX`
-times."""
+"""Pending pairs go far when they were more than this at more than `_LOOKS_MAX` looks, one after another."""
 
 _ROWS_FEW: Final = 64
 """Up to this many rows, checking whether they are ready takes no longer than looking at their least times."""
