@@ -196,7 +196,7 @@ class Keeper:
     def check(self) -> None:
         self._looks += self._looks >= 0
         for client, frames in self._server.recv_nowait():
-            error = timely.PeerError("worker 0 of 1 was told to end, and the cluster with it")
+            error = timely.PeerError("worker 0 of 1 had to end, and the cluster with it")
             self._server.send(client, encode_error(number_of(frames), error))
             self._looks = 0
         if self._looks == self._late > 0:
@@ -206,7 +206,7 @@ class Keeper:
         self._server.close()
 
 
-@pytest.mark.parametrize(("late", "told"), [(3, "the task of worker 0 is lost"), (0, "was told to end")])
+@pytest.mark.parametrize(("late", "told"), [(3, "the task of worker 0 is lost"), (0, "had to end")])
 def test_who_keeps_the_workers_and_knows_best_is_waited_for_after_their_answers(
     late: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,7 +218,7 @@ class WorkerProcess:
             raise PeerError(self._stop_reason)
         self._server.say_farewell("")
         who = f"worker {self._settings.index} of {self._settings.workers}"
-        self._tell_clients(PeerError(f"{who} was told to end, and the cluster with it"))
+        self._tell_clients(PeerError(f"{who} had to end, and the cluster with it"))
 
     def _is_expected(self) -> bool:
         """Return True if a client waits for an answer or the rest of one, or rows wait to enter."""

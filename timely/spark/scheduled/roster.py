@@ -107,7 +107,7 @@ class Roster:
             end = End.FAILED if message.get("is_cause") else End.HAS_LOST
             self._ends(task, Trouble(end, index, str(message["failed"])), now)
         elif "ended" in message:
-            text = f"{task.who} was told to end, and the cluster with it"
+            text = f"{task.who} had to end, and the cluster with it"
             self._ends(task, Trouble(End.ENDED, index, text), now)
 
     def hangs_up(self, index: int, now: float) -> None:
