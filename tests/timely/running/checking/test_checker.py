@@ -72,8 +72,8 @@ def test_caught_a_dropped_count_by_what_the_worker_owns() -> None:
         flow.input("words").insert(["drop a count"])
         with pytest.raises(
             timely.InternalError,
-            match=r"predicate B2, own share does not hold at worker 1 of 2, dataflow 0: what a worker owns "
-            r".*fails at 'miscounts' output 0 → 'collect' input 0 \(connector 1\) at \(0,\)\.\n"
+            match=r"predicate B2, own share does not hold at worker 1 of 2, dataflow 0: the rights that a "
+            r"worker owns .*fails at 'miscounts' output 0 → 'collect' input 0 \(connector 1\) at \(0,\)\.\n"
             r"  last events: .*a message went out at 'miscounts'",
         ):
             flow.wait(flow.seal())
@@ -132,7 +132,9 @@ def test_caught_a_peer_that_tells_of_what_cannot_be() -> None:
     settle(group)
     checker = instances[0].checker
     assert isinstance(checker, ProgressChecker)
-    with pytest.raises(InternalError, match=r"predicate B9 .*: what a worker will hear of.*at \(0,\)"):
+    with pytest.raises(
+        InternalError, match=r"predicate B9 .*: every change that a worker will receive.*at \(0,\)"
+    ):
         checker.on_progress(1, [(3, 0, 1)])
 
 
