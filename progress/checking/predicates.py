@@ -15,7 +15,7 @@ could result in one at t". The state of a system of workers p, q:
     GInfo(k, p, q) = Info(k, p, q) + sum over the other p' of Info(0, p', q)
 
 Sources, and the letters: A and S from Abadi, McSherry, Murray, Rodeheffer (FORTE 2013), B and E from Brun,
-Decova, Lattuada, Traytel (ITP 2021). The differences, and why they state the same:
+Decova, Lattuada, Traytel (ITP 2021). What differs here, and why the predicates mean the same:
 
   * A step's changes travel as *one payload*. That is Send with the set of all points: nothing remains in
     `temp`, and 0 is upright, so the licence to send that the sources require always holds.
@@ -29,7 +29,7 @@ Decova, Lattuada, Traytel (ITP 2021). The differences, and why they state the sa
   * In the A's an action gives up all that it acts by. Here a worker may act by a right at a stage and retain
     it (a hold), or turn it into another right of the same point (a hold into a notification). That is the
     same as consuming the right and producing it again, but the changes do not show it. So `not_upright` takes
-    the retained points as an argument, and lets them support others as given up points do. Messages are never
+    the retained points as an argument, and lets them support points as those given up do. Messages are never
     retained. Without retained points it is the sources' predicate to the letter. (In the B's everything owned
     supports; for them nothing is different.)
   * Statements "for every t" are evaluated at finitely many t: each function says at which, and why they
@@ -61,22 +61,22 @@ STATEMENTS: Final[Mapping[str, str]] = {
     "A1": "no count of outstanding events is negative",
     "A2": "the changes that a worker has not sent yet are upright",
     "A3": "the changes that one worker has sent and another not received, plus its unsent ones, are upright",
-    "A4": "all changes that a worker has not received are upright",
-    "A5": "events outstanding by all actions = those that a worker believes outstanding + unreceived changes",
-    "A6": "every outstanding event comes at or after one that every worker believes outstanding",
+    "A4": "all changes that a worker has not applied are upright",
+    "A5": "outstanding by all actions = what a worker believes outstanding + changes that it has not applied",
+    "A6": "for every worker: each outstanding event comes at or after one that it believes outstanding",
     "S1": "an event that becomes outstanding comes at or after one that was outstanding",
-    "S2": "an event that becomes outstanding comes at or after one that every worker believed outstanding",
-    "S3": "an event that a worker newly believes outstanding comes at or after one it believed so before",
+    "S2": "for every worker: what becomes outstanding comes at or after an event it believed outstanding",
+    "S3": "what a worker comes to believe outstanding is at or after an event that it believed outstanding",
     "B0": "new rights come at or after rights that the worker owned, new messages after them",
     "B1": "no worker owns a negative number of rights",
-    "B2": "outstanding events = events that a worker believes outstanding + changes that it has not received",
-    "B2, own share": "the rights that a worker owns = those it counted + those that came - those that went",
+    "B2": "outstanding events = events that a worker believes outstanding + changes that it has not applied",
+    "B2, own share": "what a worker owns = what it counted + messages from others - messages to others",
     "B4": "the changes that a worker has to send are justified by the rights that it owns",
-    "B5": "all changes that a worker has not received are justified by the outstanding events",
+    "B5": "all changes that a worker has not applied are justified by the outstanding events",
     "B6": "a worker's negative counts come after positive ones, and so do the outstanding events",
     "B9": "every change that a worker will receive comes at or after an event that it believes outstanding",
     "C4": "frontiers are those of the positive counts",
-    "E1": "a tracker counts exactly the changes that its worker received",
+    "E1": "a tracker counts exactly the changes that its worker applied, its own and those of others",
     "E2": "an outstanding event holds back every frontier that it can lead to",
     "due": "a notification comes when nothing at or before its time can come in any more",
     "no zero cycle": "every cycle of the dataflow advances a time",
@@ -165,8 +165,9 @@ def unjustified(caps: Counts, v: Counts, order: Order) -> list[Pointstamp]:
 
 
 def unjustified_with(caps: Counts, v: Counts, w: Counts, order: Order) -> list[Pointstamp]:
-    """B4 for one payload v and the changes w that follow it, justified_with(C, v, w): v(t)>0 ⇒ (∃s<t. v(s)<0
-    ∨ w(s)<0) ∨ (∃s<t. C(s)>0) ∨ v(t)+w(t)<C(t).
+    """B4 for one payload v and the changes w that follow it, justified_with(C, v, w).
+
+    That is v(t)>0 ⇒ (∃s<t. v(s)<0 ∨ w(s)<0) ∨ (∃s<t. C(s)>0) ∨ v(t)+w(t)<C(t).
     """
     before = {s for part in (v, w) for s in part if part[s] < 0} | {s for s in caps if caps[s] > 0}
     return sorted(

@@ -133,7 +133,7 @@ def test_caught_a_peer_that_tells_of_what_cannot_be() -> None:
     checker = instances[0].checker
     assert isinstance(checker, ProgressChecker)
     with pytest.raises(
-        InternalError, match=r"predicate B9 .*: every change that a worker will receive.*at \(0,\)"
+        InternalError, match=r"predicate B9 .*: every change that a worker will receive .*at \(0,\)"
     ):
         checker.on_progress(1, [(3, 0, 1)])
 
