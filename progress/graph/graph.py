@@ -13,8 +13,8 @@ An event at one location can lead on to others in one step (`steps`):
     connector into input p of stage s  →  s                                  hold_summary(s, p)
     stage s                            →  each connector leaving s           its summary
 
-Invariant: no path from a location to itself, applied to a time t, yields a time ≤ t. Otherwise an event
-could wait for itself for ever. The graph refuses such a cycle when it is built.
+Invariant: no path of one step or more from a location to itself, applied to a time t, yields a time ≤ t.
+Otherwise an event could wait for itself for ever. The graph refuses such a cycle when it is built.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class StageSpec:
                    None = a message on p leads to nothing on q
         detail     free text that two workers must agree on (the plan of an operator)
 
-    If the outputs of one input differ, see `Graph.hold_summary`: a capability is a right to send on every
-    output of the stage, so a stage cannot turn a message that may not lead to all of them into a capability.
+    If an input has different summaries to the outputs, see `Graph.hold_summary`: a capability is a right to
+    send on every output of the stage, so a stage cannot turn a message that may not lead to all of them into
+    a capability.
     """
 
     name: str
@@ -150,8 +151,8 @@ class Graph:
         return spec.internal.get((input, output), PathSummary.identity(spec.shape))
 
     def hold_summary(self, stage: int, input: int) -> PathSummary | None:
-        """Return from when on a stage may hold a message on `input` as a capability or notification; None:
-        never.
+        """Return the summary from a message on `input` to the earliest capability or notification that the
+        stage may have for it; None if it may have none.
 
         A capability at t is a right to send on every output at t. So it must not be earlier than any of the
         internal summaries allows: it is the latest of them, if there is one and all outputs can be reached.

@@ -70,7 +70,7 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
         """Return the earliest times at a port, a group of locations of one scope, that `point` could result
         in.
 
-        Times that no word holds are left out: sending along such a path is refused.
+        Times with a counter that does not fit its field are left out: sending along such a path is refused.
         """
         images = self._images.get((point, port))
         if images is None:
@@ -92,8 +92,8 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
     def standing_pairs(self) -> list[Pointstamp]:
         """Return pairs of locations between which some path there and back does not advance.
 
-        If there is none, the law of no zero cycle holds, without which the order is no order. Cost: every
-        pair of locations.
+        Each pair violates the law of no zero cycle, without which the order is no order. Cost: every pair of
+        locations.
         """
         pairs: list[tuple[int, int]] = []
         locations = range(self.graph.location_count)

@@ -9,8 +9,8 @@ as many stages as connectors, in one chain or one loop, that took
     4,000 locations   64 MB   0.6 s
    10,000 locations  400 MB   3.5 s
 
-so it grows with the square, and `LOCATIONS_MAX` bounds it. Larger dataflows would need a table without the
-rows of locations that are never active (connectors within one worker).
+so it grows with the square, and `LOCATIONS_MAX` bounds the number of locations. Larger dataflows would need a
+table without the rows of locations that are never active (connectors within one worker).
 """
 
 from __future__ import annotations

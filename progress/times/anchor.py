@@ -6,10 +6,11 @@ many epochs are *open* at once, not how many there are: the field holds how many
 
     epoch of a word   =   anchor + (word >> position of the epoch's field)
 
-The mover of the anchor (`timely/running/instance.py`) knows that nothing is outstanding before the new
-anchor, in a view that is never ahead of the truth. As the epoch is the topmost field, moving is a subtraction
-of one constant from every word that the dataflow stores: a *rebase*. Words of the past, which are in traces
-only, become words of the new anchor first; every later lookup is at a later time, and sees no difference:
+`timely/running/instance.py` moves the anchor. It knows that nothing is outstanding before the new anchor, in
+a view that is never ahead of the truth. As the epoch is the topmost field, moving is a subtraction of one
+constant from every word that the dataflow stores: a *rebase*. Words of the past, which are in traces only,
+become words of the new anchor first; every lookup from then on is at a time that is not before the new
+anchor, and sees no difference:
 
     lub(t, (anchor, 0, …))   is t with the epoch of the anchor, for epochs are a chain of their own
 

@@ -46,10 +46,10 @@ class LastingCode(TimeCode):
         self.anchor.epoch = self.live.epoch
 
     def pack(self, time: Timestamp) -> int:
-        """Return the word of a time. Once the anchor has moved the time may be of any epoch up to
-        `EPOCH_MAX`.
+        """Return the word of a time.
 
-        Raises `TimeOverflowError` for an epoch after that, or a counter that does not fit.
+        Until the anchor moves, the epoch must have a word, as for `TimeCode.pack`; then it may be any up to
+        `EPOCH_MAX`. Raises `TimeOverflowError` for other epochs, or a counter that does not fit.
         """
         if self.live.epoch == self.anchor.epoch:
             return super().pack(time)

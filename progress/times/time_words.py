@@ -239,7 +239,7 @@ class TimeCode:
 
     def pack(self, time: Timestamp) -> int:
         """Return the word of a time. Raises `TimeOverflowError` if a coordinate does not fit its field."""
-        # the times of inputs and outputs
+        # Fast path: the times of inputs and outputs.
         if len(time) == 1 == self.shape.coordinates and self.holds(time[0]):
             return (time[0] - self.anchor.epoch) << self.layout.shifts[0]
         if (loop := self._in_one_loop) is not None and len(time) == 2:

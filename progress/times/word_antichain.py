@@ -55,7 +55,7 @@ def insert_word(elements: Int64s, count: int, word: int, guards: int) -> int:
     """Insert `word` into the sorted antichain `elements[:count]`; return the new count.
 
     Requires: room for one more element. Ensures: sorted by integer, none ≤ another. Cost: O(count); in scopes
-    of one and two chains O(log count), and moving the elements behind it.
+    of one and two chains all of that but O(log count) is moving the elements behind the new one.
     """
     position = 0
     if count >= search_from(elements, count, guards):
@@ -96,7 +96,7 @@ def minimal_words(words: Int64s, guards: int) -> Int64s:
     """Return the minimal elements of ascending words (duplicates allowed), ascending.
 
     In ascending order the first chain can be ignored: a word is minimal iff the rest of it, without that
-    chain, is beyond no rest before it. The rests form an antichain of one chain less.
+    chain, is beyond the rest of no earlier word. The minimal rests form an antichain of one chain less.
 
     Cost: O(n) in scopes of one and two chains; with three, O(n log a) and moving up to `a` words for each
     minimal one, a being the size of the antichain of rests; with more, O(n · a).

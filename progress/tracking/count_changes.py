@@ -1,11 +1,11 @@
 """The changes of counts that one step makes.
 
 Callbacks only append here: +1 for a message sent, -1 for one consumed, and so on, for a pointstamp
-(location, word). Changes of one step are summed up before they leave, so that no other worker hears of a
-message that was sent and consumed within the step.
+(location, word). Changes of one step are summed up before they leave, so that no tracker, here or on another
+worker, hears of a message that was sent and consumed within the step.
 
-Increments come first in the result. A reader that applied a decrement first could think a time complete that
-the same step keeps open.
+Increments leave first. A reader that applied a decrement first could think a time complete that the same step
+keeps open.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class CountChanges:
         self.deltas[key] = self.deltas.get(key, 0) + delta
 
     def consolidated(self) -> list[Change]:
-        """Return the changes since the last `take`, increments first, otherwise in the order of the first
-        `add`.
+        """Return the changes since the last `take`: increments first, otherwise in the order in which their
+        pointstamps were first added.
         """
         raised: list[Change] = []
         lowered: list[Change] = []

@@ -40,18 +40,17 @@ class FarPointstamps:
         return sorted((location, word, count) for (location, word), count in self.pointstamps.items())
 
     def first_epoch(self, least: int | None) -> int | None:
-        """Return how many epochs behind the anchor the first epoch with an active pointstamp is; None if none
-        is active.
+        """Return by how many epochs the first epoch with an active pointstamp is later than the anchor.
 
-        `least` is the least word that the tracker has, or None.
+        None if no pointstamp is active. `least` is the least word that the tracker has, or None.
         """
         if least is not None and least >= self.stand_in:
             least = min(word for _, word in self.pointstamps)
         return None if least is None else least >> self._shift
 
     def first_epoch_among(self, locations: Container[int]) -> int | None:
-        """Return how many epochs behind the anchor the first far pointstamp at one of `locations` is; None if
-        none.
+        """Return by how many epochs the first far pointstamp at one of `locations` is later than the anchor;
+        None if none of them has one.
         """
         words = [word for location, word in self.pointstamps if location in locations]
         return min(words) >> self._shift if words else None

@@ -104,8 +104,8 @@ def change_counts(
 
 @kernel
 def mark_frontier(count: int, touched: int, active: Int64s) -> int:
-    """Update which pointstamps are in the frontier of the dataflow; append the locations of those that
-    changed.
+    """Update which pointstamps are in the frontier of the dataflow; append the locations of those that have
+    entered or left it.
 
     `active[TOUCHED, :touched]` is the list before the call; return its new length.
     """

@@ -24,7 +24,7 @@ Occurrences may dip below zero on one worker, since news of a receipt can overta
 is below zero is active like any other: some of the news about it has not arrived.
 
 There are two representations. *Few* pointstamps (up to `FEW_MAX`) are columns of one table, looked through
-pair by pair, with their precursors stored; a change is one call of one kernel, a few microseconds.
+pair by pair, with their precursors stored; an `apply` is one call of one kernel, a few microseconds.
 *Many* are stored by location (`crowd.py`), and frontiers follow from the foremost times of each location;
 precursors are then counted on demand. Both give the same answers.
 
@@ -33,8 +33,8 @@ Cost of `apply`:
     few     O(changes · active + ports touched · active)
     many    O(changes · log active + ports touched · foremost)
 
-Where all times are one chain, a location has one foremost time. A port whose frontier is an antichain of n
-times returns a new array after each change of it, which costs n.
+Where all times are one chain, a location has one foremost time. If the frontier of a port is an antichain of
+n times, `frontier` returns a new array after each change of it, which costs n.
 
 Memory: P ports · min(FEW_MAX, active) · the summaries of the largest set · 8 bytes, and some 250 bytes for
 each active pointstamp.
@@ -102,7 +102,7 @@ class Tracker:
         graph     the dataflow
         watched   for each port, the locations of its connectors (all of one scope, at least one)
         few_max   largest number of pointstamps before they are stored by location; tests choose a small one
-        anchor    the epoch from which words count, for messages
+        anchor    the epoch from which words count, for error messages
 
     Only `apply` changes the state. Nothing is active at first, so all frontiers are empty: open the first
     epochs of *all* workers' inputs by one `apply` before anything else happens.
@@ -341,7 +341,7 @@ class Tracker:
         return words
 
     def first(self, port: int) -> int | None:
-        """Return the first word of `frontier`, None if that is empty. Makes no array unless it is long."""
+        """Return the first word of `frontier`, None if that is empty, without making an array."""
         size = self._edges.item(port, SIZE)
         if size > 0:
             first: int = self._edges.item(port, EDGE)
