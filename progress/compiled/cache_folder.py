@@ -173,8 +173,8 @@ def on_unwritable(hook: Callable[[str], None]) -> None:
 def sweep() -> None:
     """Remove files unused for `SECONDS_UNUSED_MAX`, and the least recently used ones beyond `BYTES_MAX`.
 
-    Runs at most once a day, and removes only files of this user. A process that was reading a removed file
-    compiles anew.
+    Runs at most once a day, and removes only files of this user. A process that needs a removed file compiles
+    anew.
     """
     with suppress(OSError), _opened_folder() as folder:
         now = time.time()
@@ -212,7 +212,7 @@ def _mark_as_used(name: str, status: os.stat_result, folder: int) -> None:
 
 
 def _make_folder() -> None:
-    """Create the folder with fixed rights, whatever the umask: other users may read it, and not write."""
+    """Create the folder so that other users cannot write to it, and may read it if the umask lets them."""
     folder = cache_folder()
     if folder is None:
         raise FileNotFoundError(errno.ENOENT, "there is no home, and XDG_CACHE_HOME is not set")
@@ -236,7 +236,7 @@ def _opened_folder() -> Iterator[int]:
 
 def _require_safe(status: os.stat_result, is_kind: Callable[[int], bool], what: str) -> None:
     if not is_kind(status.st_mode):
-        raise _UnsafeError(errno.EINVAL, f"{what} is not a plain file or folder, as it should be")
+        raise _UnsafeError(errno.EINVAL, f"{what} is not a file or folder of the expected kind")
     if status.st_uid not in (os.geteuid(), _ROOT):
         raise _UnsafeError(errno.EPERM, f"it belongs to the user {status.st_uid}, and not to {os.geteuid()}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

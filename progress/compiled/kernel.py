@@ -230,7 +230,7 @@ class Kernel(functools.partial[object]):
     _is_small: bool
     _is_large: bool
     _unready: Called
-    """What a call runs at first. Held here, because it replaces itself while it runs."""
+    """The function that the first call runs. Held here, because it replaces itself while it runs."""
     _signature: str | None
     _compiled: Compiled | None
 

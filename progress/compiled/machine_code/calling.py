@@ -12,7 +12,7 @@ without numba. An array that the kernel was not compiled for (with gaps, read-on
 
 Where no result of a kernel holds memory, arrays are *lent* to it: nothing counts references to them, since
 the caller holds them until the call is over. Otherwise the array that comes back may be a part of one that
-went in, and numba's runtime counts.
+went in, and numba's runtime counts references to both.
 
 The code compares a type by identity, the descriptor of an array's items as well: numpy has one of each. It
 reads the first words of numpy's arrays and Python's tuples, which have had the same layout in all releases of

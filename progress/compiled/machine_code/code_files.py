@@ -215,7 +215,8 @@ def _digest_of_module(name: str) -> str:
 def content_of(function: FunctionType) -> str:
     """Return a digest of what a function does: of its instructions, not of their lines.
 
-    It includes the functions, numbers and texts of its module that it names, and what those name.
+    It includes the functions, numbers and texts that it names, of its module and of the function around it,
+    and what those name.
     """
     content = repr([_content_parts(each) for each in _reach(function, {})])
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()

@@ -174,7 +174,7 @@ def link(objects: list[bytes], entry: str) -> Image:
             else:
                 here.append(at)
             struct.pack_into("<q", code, at, (offset or 0) + plus)
-    words = {name: np.array(each, np.int64) for name, each in there.items()}
+    words = {name: np.array(at, np.int64) for name, at in there.items()}
     return Image(bytes(code), offsets[entry], np.array(here, np.int64), words)
 
 

@@ -167,7 +167,8 @@ def image_that_calls(part: Part) -> tuple[Image, list[object]]:
 def _reached(parts: Iterable[Part], *, enters_large: bool) -> list[Part]:
     """Return these parts, those that they call, and so on, each once, and each behind all that call it.
 
-    LLVM links what earlier code refers to, and leaves out the rest.
+    LLVM links what earlier code refers to, and leaves out the rest. Unless `enters_large`, large kernels are
+    left out, and with them what only they reach.
     """
     reached: dict[Part, None] = {}
 
