@@ -57,9 +57,9 @@ class Accumulated:
 def accumulate(blocks: Callable[[], Iterable[Int64s]], columns: int, rows: int) -> Accumulated:
     """Sum up `rows` rows of `columns` columns, whatever their times; `blocks` yields them, some at a time.
 
-    `blocks` is called up to three times; it may overwrite a block when it yields the next one. Raises
-    OverflowError if a multiplicity leaves 64 bits. Cost: about 40 ns a row if the bits that vary fit a word,
-    else 100 and the memory of all rows as words, twice.
+    `blocks` is called up to three times. It may overwrite a block when it yields the next one; the time words
+    of each block are set to 0. Raises OverflowError if a multiplicity leaves 64 bits. Cost: about 40 ns a row
+    if the bits that vary fit a word, else 100 and the memory of all rows as words, twice.
     """
 
     def timeless() -> Iterator[Int64s]:

@@ -96,7 +96,7 @@ class Merging:
         self._progress = np.zeros(5, np.int64)
         self._lub = int(word_lub(lub, since, self._guards))
         self._packing = _packing(ranges) if is_moved else None
-        if self._packing is not None:  # readers of a run's times advance them themselves
+        if self._packing is not None:  # by these lines `merge_words` reads times that are advanced already
             self._tables[: len(sources), _TIME_BASE] += moves
         self._tightening: Tightening | None = None
 
@@ -124,7 +124,7 @@ class Merging:
         return self._progress[2] == 0 if self._tightening is None else self._tightening.is_done
 
     def work(self, budget: int) -> int:
-        """Read about `budget` more rows, or do as much other work; return how many rows it was."""
+        """Read about `budget` more rows, or do as much other work; return the work done, in rows."""
         if self._tightening is not None:
             return self._tightening.work(budget)
         if self._packing is not None:

@@ -65,7 +65,7 @@ class Readable(Protocol):
         ...
 
     def pin(self, position: int | None) -> View:
-        """Return a view of what is visible at a position; None: of everything. It stays valid."""
+        """Return the rows that are visible at a position, as a view that stays valid."""
         ...
 
     def words(self) -> Int64s:
@@ -156,7 +156,7 @@ class Reader:
         return self.trace.words()
 
     def pin(self) -> View:
-        """Return a copy of what it sees that stays valid."""
+        """Return what it sees, as a view that stays valid."""
         return self.trace.pin(self.position)
 
     def accept(self, sequence: int) -> None:

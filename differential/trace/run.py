@@ -189,8 +189,8 @@ class Run:
 def directory_shape(low: int, high: int, rows: int) -> tuple[int, int]:
     """Return (number of bits by which first words are shifted, number of buckets).
 
-    It aims at one bucket at least; otherwise words at both ends of their range would be shifted by 64, which
-    no processor does.
+    The shift is for at least one bucket: for none, words at both ends of their range would be shifted by 64,
+    which no processor does.
     """
     bucket_count = max(1, rows // BUCKET_ROWS)
     shift = max(0, (high - low).bit_length() - bucket_count.bit_length())

@@ -108,8 +108,13 @@ class SharedTrace(Trace):
 
     @property
     def is_done(self) -> bool:
-        """True if all readers, at least one, will look up no time any more: new rows are then not stored."""
-        return bool(self._readers) and all(reader.is_done for reader in self._readers)
+        """True if all readers, at least one so far, will look up no time any more.
+
+        New rows are not stored then.
+        """
+        if not self._readers:
+            return len(self._since) == 0  # all have closed
+        return all(reader.is_done for reader in self._readers)
 
     def forget(self, reader: Reader) -> None:
         """Remove a reader that has closed."""
@@ -264,7 +269,7 @@ class SharedTrace(Trace):
         return self.lines[: len(self.table) + pieces] if pieces else self.table
 
     def pin(self, position: int | None = None) -> View:
-        """Return a view of what is visible at a position; None: of everything. It stays valid."""
+        """Return the rows that are visible at a position, as a view that stays valid; None: all rows."""
         lines = self.lines_up_to(position)
         pieces = self.tail[: len(lines) - len(self.table)]
         view = View(lines, self._runs, self._head_words(), pieces)

@@ -2,9 +2,9 @@
 
 A merge reserves memory for its result before the result is known: for the rows of both sources, for every
 time between the earliest and the latest, for sums of differences. Mostly most of that stays unused: rows that
-cancel disappear, times become one, and differences stay small. So when all is written, tightening measures
-the columns, and if it is worth it, copies them; the memory of a column goes back to the system when the
-column has been copied.
+cancel disappear, times become one, and differences stay small. So when all is written, tightening finds the
+bounds of times and differences, and if narrower columns are worth it, copies all columns; the memory of a
+column goes back to the system when the column has been copied.
 
 It works in pieces, as merging does, since it is part of the same debt.
 """

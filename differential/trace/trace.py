@@ -48,7 +48,7 @@ EFFORT_PER_ROW: Final = 4
 """Rows of merging in each merge under way, paid for each row inserted; two would just do."""
 
 EFFORT_ROWS: Final = 2048
-"""Merging is paid for in pieces of at least this many rows, some 30 µs: of less, calls would be the most."""
+"""Merging is paid for in pieces of at least this many rows, some 30 µs: with fewer, calls would cost more."""
 
 SUMMED_SHARE: Final = 4
 """`sum_up` leaves out a run with more than this many times the rows to sum up: most are other rows."""
@@ -300,7 +300,7 @@ class Trace:
         Where most of the rows cancel, as when everything has been removed, all of them become one run in idle
         moments. Merges that inserts begin do not reach that, for no inserts come that would begin them.
 
-        The differences of all rows add up to the same before and after merging. Where the sum is less than
+        The differences of all rows add up to the same before and after merging. Where the sum is at most
         half the number of rows, the other rows may cancel. A trace checks that for each quarter more of rows,
         and a few more times as `since` moves on.
         """
@@ -448,7 +448,7 @@ class Trace:
             raise row_overflow([self.words(), *besides], self.show) from None
 
     def pin(self) -> View:
-        """Return a view of what is visible now that stays valid."""
+        """Return all rows as a view that stays valid."""
         return View(self.table, self._runs, self._head_words(), ())
 
     def words(self) -> Int64s:

@@ -65,8 +65,9 @@ class View:
             mark.words(piece.words[:-2])
 
     def bytes_besides(self, counted: set[int]) -> int:
-        """Return the memory that it holds, without runs and pieces whose `id` is in `counted`; add theirs to
-        it.
+        """Return the memory that it holds, without runs and pieces whose `id` is in `counted`.
+
+        Add the ids of the other runs and pieces to `counted`.
         """
         held = self._head.nbytes
         for part, size in (

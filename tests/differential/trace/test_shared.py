@@ -320,6 +320,15 @@ def test_since_moves_on_when_a_reader_closes() -> None:
 # report_
 
 
+def test_since_of_a_trace_whose_readers_have_all_closed_lets_no_rows_in() -> None:
+    trace = SharedTrace(1, 1, CODE.guards)
+    trace.read("a", by_position=True).close()
+    for number in range(60):
+        trace.add(as_words([(number, 0, CODE.pack((0, 0)), 1)], 4))
+    assert trace.is_done and trace.rows == 0
+    trace.check_invariants()
+
+
 def test_report_says_who_lags_and_who_holds_what_back() -> None:
     trace, (a, b) = _trace(2)
     c = trace.read("count", by_position=False)
