@@ -155,6 +155,11 @@ class Dataflow(Offered, Declarations):
             raise GraphError(
                 f"the dataflow {self.name!r} already has an output {name!r}; choose another name"
             )
+        if isinstance(stream, (list, tuple)):
+            raise GraphError(
+                f"output {name!r}: dataflow.stage(…) returns a list of its outputs, and an output is one "
+                "stream. Write (stream,) = dataflow.stage(…), or dataflow.stage(…)[0]"
+            )
         if stream.scope is not self.root:
             raise GraphError(f"output {name!r} is inside {stream.scope.path()!r}: leave the loop first")
         used = RecordsOut() if codec is None else codec
@@ -204,10 +209,10 @@ class Dataflow(Offered, Declarations):
     ) -> list[Stream]:
         """Add a stage with any number of inputs and outputs; return its outputs.
 
-        All feeds must be streams of one scope, which becomes the scope of the stage.
+        All feeds must be streams of one scope, which becomes the scope of the stage. A feed says which input
+        it is for, and which worker gets a record: `stream.feed(1, exchange=timely.by("word"))`.
         """
-        if not feeds:
-            raise GraphError(f"stage {name!r} has no input: feed it a stream")
+        _check_parts(name, vertex, feeds)
         _check_count(f"stage {name!r:.80}: `outputs`", outputs)
         for feed in feeds:
             _check_count(f"stage {name!r:.80}: the port of a feed", feed.port)
@@ -289,6 +294,35 @@ def _is_ours(vertex: Callable[[], Vertex]) -> bool:
     """Return True if a factory is of these packages, which describe their vertices in the stage's detail."""
     module: str = getattr(vertex, "__module__", None) or ""
     return module.partition(".")[0] in ("timely", "differential")
+
+
+def _check_parts(name: str, vertex: object, feeds: object) -> None:
+    """Raise GraphError unless `vertex` makes vertices and `feeds` are feeds, with what to write."""
+    if isinstance(vertex, Vertex) or not callable(vertex):
+        shown = type(vertex).__name__
+        raise GraphError(
+            f"stage {name!r:.80} ({call_site()}): each worker makes a vertex of its own, so hand in the "
+            f"class or a function that makes one, not a {shown}: "
+            + (
+                f"{shown}, or lambda: {shown}(…)"
+                if isinstance(vertex, Vertex)
+                else "MyVertex, not MyVertex()"
+            )
+        )
+    if isinstance(feeds, (Feed, Stream)):
+        write = "[stream.feed()]" if isinstance(feeds, Stream) else "[stream.feed(…)]"
+        raise GraphError(
+            f"stage {name!r:.80} ({call_site()}): `feeds` is a list of feeds, not a {type(feeds).__name__}. "
+            f"Write {write}"
+        )
+    if not isinstance(feeds, Sequence) or not feeds:
+        raise GraphError(f"stage {name!r} has no input: feed it a stream")
+    for number, feed in enumerate(feeds):
+        if not isinstance(feed, Feed):
+            raise GraphError(
+                f"stage {name!r:.80} ({call_site()}): `feeds` has a {type(feed).__name__} at place {number}, "
+                f"where a feed belongs. Write stream.feed({number}) for input {number}"
+            )
 
 
 def _check_count(what: str, count: object) -> None:

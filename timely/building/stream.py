@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 from progress.errors import MisuseError
 from progress.times.path_summary import PathSummary
@@ -71,11 +71,23 @@ class Stream(Offered):
         self,
         port: int = 0,
         *,
+        exchange: Callable[[object], int] | Route | None = None,
         route: Route | None = None,
         transform: Transform | None = None,
         detail: str = "",
     ) -> Feed:
-        """Return this stream as one source of input `port` of a stage that is being built."""
+        """Return this stream as one source of input `port` of a stage that is being built.
+
+        `exchange` decides which worker each record goes to, as in `stage`. Feeds of the same port are merged:
+        the vertex gets their records at one `edge`. `route` is an exchange that is a `Route`.
+        """
+        if exchange is not None:
+            route = _route_of(f"feed({port!r:.80})", exchange)
+        elif route is not None and not is_route(route) and callable(route):
+            raise MisuseError(
+                f"feed({port!r:.80}): `route` is a timely.Route, not a function of a record. Write "
+                f"exchange=timely.by(…), as in stream.feed({port!r:.80}, exchange=timely.by(0))"
+            )
         return Feed(self, port, route, transform, detail)
 
     def stage(
@@ -92,21 +104,22 @@ class Stream(Offered):
         integer, the same in every process (equal ones modulo `BUCKETS` meet); a `Route`; or `None`: each
         record stays on its worker. `hash` means `timely.by()`, the whole record as its key.
         """
-        route: Route | None
-        if exchange is None:
-            route = None
-        elif callable(exchange):
-            route = RecordRoute(exchange)
-        elif is_route(exchange):
-            route = exchange
-        else:
-            raise MisuseError(
-                f"stage {name!r:.80}: `exchange` is timely.by(…), a function from a record to a whole "
-                f"number, or a timely.Route, not a {type(exchange).__name__}.\n"
-                "  Records with equal entries meet by exchange=timely.by('word'), or timely.by(0) of tuples."
-            )
+        route = None if exchange is None else _route_of(f"stage {name!r:.80}", exchange)
         (output,) = self.dataflow.stage(name, vertex, [self.feed(route=route)])
         return output
+
+
+def _route_of(where: str, exchange: object) -> Route:
+    """Return the route that `exchange` stands for; raise MisuseError, which begins with `where`, if none."""
+    if callable(exchange):
+        return RecordRoute(exchange)
+    if is_route(exchange):
+        return cast("Route", exchange)
+    raise MisuseError(
+        f"{where}: `exchange` is timely.by(…), a function from a record to a whole number, or a "
+        f"timely.Route, not a {type(exchange).__name__}.\n"
+        "  Records with equal entries meet by exchange=timely.by('word'), or timely.by(0) of tuples."
+    )
 
 
 @dataclass(frozen=True, eq=False)

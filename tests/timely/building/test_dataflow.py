@@ -88,3 +88,35 @@ def test_inputs_and_outputs_have_names_that_clients_can_ask_for(name: object) ->
     with pytest.raises(GraphError, match="the name of an input is a text, such as 'rows'"):
         dataflow.input(name)  # type: ignore[arg-type]
     assert list(dataflow.inputs) == ["numbers"] and not dataflow.outputs
+
+
+@pytest.mark.parametrize(
+    ("vertex", "message"),
+    [
+        (Vertex(), r"not a Vertex: Vertex, or lambda: Vertex\(…\)"),
+        ("Vertex", r"not a str: MyVertex, not MyVertex\(\)"),
+    ],
+)
+def test_vertices_are_made_by_each_worker(vertex: object, message: str) -> None:
+    numbers = Dataflow().input("numbers")
+    with pytest.raises(GraphError, match=rf"stage 'one' \({__file__}:\d+\): each worker .*{message}"):
+        numbers.stage("one", vertex)  # type: ignore[arg-type]
+
+
+def test_feeds_are_a_list_of_feeds() -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    for feeds, message in [
+        (numbers, r"not a Stream. Write \[stream.feed\(\)\]"),
+        (numbers.feed(), r"not a Feed. Write \[stream.feed\(…\)\]"),
+        ([numbers.feed(), numbers], r"has a Stream at place 1, .* Write stream.feed\(1\) for input 1"),
+    ]:
+        with pytest.raises(GraphError, match=message):
+            dataflow.stage("one", Vertex, feeds)  # type: ignore[arg-type]
+
+
+def test_an_output_is_one_stream_of_a_stage() -> None:
+    dataflow = Dataflow()
+    outputs = dataflow.stage("one", Vertex, [dataflow.input("numbers").feed()])
+    with pytest.raises(GraphError, match=r"Write \(stream,\) = dataflow.stage\(…\)"):
+        dataflow.output("out", outputs)  # type: ignore[arg-type]

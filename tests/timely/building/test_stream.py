@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from timely import Broadcast, Dataflow, Vertex
+import pytest
+
+import timely
+from timely import Broadcast, Dataflow, MisuseError, Vertex
 from timely.building.exchange import RecordRoute
 
 
@@ -33,3 +36,64 @@ def test_a_feed_keeps_its_port_its_route_and_what_is_said_of_it() -> None:
     one = Dataflow().input("one")
     feed = one.feed(1, route=route, detail="some")
     assert feed.stream is one and (feed.port, feed.route, feed.detail) == (1, route, "some")
+
+
+def test_a_feed_takes_an_exchange_as_a_stage_does() -> None:
+    one = Dataflow().input("one")
+    route = Broadcast()
+    assert isinstance(one.feed(exchange=timely.by(0)).route, RecordRoute)
+    assert one.feed(exchange=route).route is route
+    with pytest.raises(MisuseError, match=r"^feed\(1\): `exchange` is timely.by\(…\), .*not a str"):
+        one.feed(1, exchange="word")  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match=r"Write exchange=timely.by\(…\), as in stream.feed\(1, exchange"):
+        one.feed(1, route=timely.by(0))  # type: ignore[arg-type]
+
+
+class PairVertex(Vertex):
+    """Puts together, by key, what comes in at two inputs and by a loop."""
+
+    def __init__(self) -> None:
+        self.sides: dict[tuple[object, ...], dict[object, set[object]]] = {}
+
+    def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
+        """Keep each record by its key, until no more of this time can come."""
+        if time not in self.sides:
+            self.sides[time] = {}
+            self.notify_at(time)
+        for record in message:
+            key, value = record  # type: ignore[misc]
+            self.sides[time].setdefault(key, set()).add((edge, value))
+
+    def on_notify(self, time: tuple[int, ...]) -> None:
+        """Send each key with all its values, and once round the loop with another key."""
+        sides = self.sides.pop(time)
+        self.send_by(0, [(key, tuple(sorted(values))) for key, values in sides.items()], time)
+        if time[1] == 0:
+            self.send_by(1, [(key % 2, key) for key in sides if isinstance(key, int)], time)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_feeds_with_an_exchange_bring_equal_keys_together_at_each_input_and_round_a_loop(
+    workers: int,
+) -> None:
+    def build(dataflow: Dataflow) -> None:
+        left, right = dataflow.input("left"), dataflow.input("right")
+        with dataflow.loop() as loop:
+            back = loop.feedback()
+            feeds = [
+                loop.enter(left).feed(0, exchange=timely.by(0)),
+                loop.enter(right).feed(1, exchange=timely.by(0)),
+                back.stream.feed(2, exchange=timely.by(0)),
+            ]
+            pairs, further = dataflow.stage("pair", PairVertex, feeds, outputs=2)
+            back.connect(further)
+        dataflow.output("pairs", loop.leave(pairs))
+
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("left").insert([(key, "l") for key in range(9)])
+        flow.input("right").insert([(key, "r") for key in range(9)])
+        flow.seal()
+        pairs = sorted(record for _, record in flow.output("pairs").changes())
+    straight = [(key, ((0, "l"), (1, "r"))) for key in range(9)]
+    assert pairs == sorted([*straight, *((k, tuple((2, n) for n in range(k, 9, 2))) for k in (0, 1))])
