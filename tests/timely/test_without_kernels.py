@@ -90,7 +90,7 @@ with timely.connect(sys.argv[1]) as cluster:
     flow = cluster.flow("passed_on")
     rows = pa.Table.from_batches([flow.output("edges").changes().drop_columns(["epoch"]).to_batches()[0]])
     assert rows.to_pylist() == [{"source": 1, "target": 2, "diff": 1}]
-    assert flow.output("edges").snapshot(0).to_pylist() == [{"source": 1, "target": 2}]
+    assert flow.output("edges").snapshot().to_pylist() == [{"source": 1, "target": 2}]
     with cluster.append_target(flow.index)() as target:
         assert target.append("edges", 1, "here", 0, rows)
 """

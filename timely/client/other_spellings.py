@@ -8,7 +8,7 @@ from typing import Final
 from ..errors import MisuseError
 from ..user_code.spellings import Spellings, like
 
-__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows"]
+__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows", "of_snapshot"]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for those that this client has not read yet: tables of Arrow, "
@@ -85,4 +85,13 @@ def of_rows(entered: object, call: str, named: Mapping[str, object], error: Type
         f"{entered!r}: {call} takes no epoch: its rows belong to the open one. Write instead: "
         f"append(table, epoch={shown}). That table is one of Arrow with a column 'diff', here {_DIFFS[call]} "
         "in each row; epoch is a number, or the name of a column that says the epoch of each row"
+    )
+
+
+def of_snapshot(output: object, _call: str, _named: Mapping[str, object], error: TypeError) -> MisuseError:
+    """Return the error for a snapshot with arguments that it does not take. Most often that is an epoch."""
+    return MisuseError(
+        f"{output!r}: {error}. snapshot() takes no epoch: it has the rows as of the last epoch that is "
+        "sealed. The rows as of an earlier one are the sum of changes(0, epoch + 1); to wait no longer than "
+        "some seconds write snapshot(timeout=5)"
     )

@@ -29,11 +29,11 @@ from ..limits import READER_SECONDS_MAX
 from ..operators.capture import FOREVER, check_kept
 from ..operators.failures import Without
 from ..user_code.offered import Offered
-from ..user_code.short_traces import in_short, short_lookup, shortened_traces
+from ..user_code.short_traces import answers_misfits, in_short, short_lookup, shortened_traces
 from ..wire.arrow import int64s_of, to_pandas
 from ..wire.requests import Describe, Progress, Read, Value
 from .installed import Installed
-from .other_spellings import OF_OUTPUTS
+from .other_spellings import OF_OUTPUTS, of_snapshot
 from .tables import accumulated, at_epoch, expanded, merged_changes, records_of, with_values
 
 __all__ = ["FlowOutput", "epoch_of", "seconds_of"]
@@ -202,7 +202,8 @@ class FlowOutput(Offered):
                 if self._wait_for_more(timeout) == FOREVER and self._end() <= self._position:
                     return last_error  # and no epoch follows
 
-    def snapshot(self, timeout: float | None = None) -> pa.Table:
+    @answers_misfits(of_snapshot)
+    def snapshot(self, *, timeout: float | None = None) -> pa.Table:
         """Return the collection as of the last epoch that this client has sealed, or a later one that is
         complete; wait until it is. The table is sorted, and has each row as often as it is in the collection.
         The epoch is in its metadata: `output.epoch_of(table)`. Before the first epoch is sealed the

@@ -226,7 +226,7 @@ def test_ended_by_a_row_a_dataflow_has_ended_for_all_with_that_error_and_others_
                 lambda client=client: client.input("rows").close(),
                 lambda client=client: client.output("quotients").changes(0, 1, timeout=1.0),
                 client.output("counts").changes_nowait,
-                lambda client=client: client.output("counts").snapshot(1.0),
+                lambda client=client: client.output("counts").snapshot(timeout=1.0),
                 lambda client=client: next(client.output("counts").follow(timeout=1.0)),
                 client.output("counts").complete_before,
                 client.output("counts").forget,

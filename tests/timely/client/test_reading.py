@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -419,6 +419,20 @@ def test_snapshot_says_of_which_epoch_it_is(cluster: timely.Cluster) -> None:
     assert (output.epoch_of(table), table.column("n").to_pylist()) == (1, [3, 3, 4])
     with pytest.raises(timely.MisuseError, match="is no snapshot"):
         output.epoch_of(table.replace_schema_metadata(None))
+
+
+def test_snapshot_takes_no_epoch_and_says_how_to_read_an_earlier_one(cluster: timely.Cluster) -> None:
+    flow = cluster.install(numbers)
+    output: Any = flow.output("numbers")
+    put(flow, 3)
+    put(flow, 4)
+    for call in (lambda: output.snapshot(0), lambda: output.snapshot(epoch=0)):
+        with pytest.raises(
+            timely.MisuseError, match=r"snapshot\(\) takes no epoch: .*changes\(0, epoch \+ 1\)"
+        ):
+            call()
+    assert output.changes(0, 1).column("n").to_pylist() == [3]
+    assert output.snapshot(timeout=5).column("n").to_pylist() == [3, 4]
 
 
 def test_snapshot_is_not_hindered_by_what_was_forgotten(cluster: timely.Cluster) -> None:

@@ -337,5 +337,5 @@ def test_what_a_dataflow_reads_is_worked_on_for_it_and_the_endless_one_is_not(
     reading = cluster.install(reader)
     owned.input("rows").insert([(8,)])
     owned.seal()
-    rows = in_few_steps(lambda: reading.output("read").snapshot(1).to_pylist(), monkeypatch)
+    rows = in_few_steps(lambda: reading.output("read").snapshot(timeout=1).to_pylist(), monkeypatch)
     assert isinstance(rows, list) and sorted(row["n"] for row in rows) == [7, 8]
