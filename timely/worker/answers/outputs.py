@@ -18,6 +18,7 @@ from ..orders import open_epoch
 from ..replacing import Replacements
 from ..tasks.pieces import check_origin, drop, held, hold, piece
 from .later import Later, now_or_later
+from .outstanding import outstanding
 
 __all__ = ["Outputs"]
 
@@ -162,7 +163,8 @@ class Outputs:
             if epoch >= FOREVER - 1:
                 return self._unfinished(dataflow, complete, waited)
             where = f"output {output!r}" if output else f"dataflow {dataflow}"
-            opened = open_epoch(self._replacements.instance(dataflow))
+            instance = self._replacements.instance(dataflow)
+            opened = open_epoch(instance)
             why = (
                 f"it is not sealed yet (the open epoch is {opened})"
                 if opened <= epoch
@@ -172,6 +174,7 @@ class Outputs:
                 f"epoch {epoch} of {where} is not complete on worker "
                 f"{self._worker.index}{waited}: {why}; "
                 f"complete are the epochs before {complete}"
+                f"{outstanding(instance, epoch) if opened > epoch else ''}"
             )
 
         return Later(ready, late, begun + seconds if seconds >= 0 else float("inf"))
@@ -181,14 +184,16 @@ class Outputs:
         instance = self._replacements.instance(dataflow)
         opened = [name for name, handle in instance.inputs.items() if not handle.is_closed]
         unfinished = [each for each in instance.imports if not each.is_complete]
-        why = "the work on it is not done yet"
+        why, where = "the work on it is not done yet", ""
         if opened:
             why = f"not closed yet: {', '.join(f'input {name!r}' for name in opened)}"
         elif unfinished:
             why = "the dataflows that it reads are not finished: finish these first"
+        else:
+            where = outstanding(instance, FOREVER)
         return WaitTimeoutError(
             f"dataflow {dataflow} is not finished on worker {self._worker.index}{waited}: {why}; "
-            f"complete are the epochs before {complete}"
+            f"complete are the epochs before {complete}{where}"
         )
 
     def complete(self, dataflow: int, output: str, epoch: int = -1) -> int:
