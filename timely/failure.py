@@ -72,7 +72,7 @@ def as_refused(error: BaseException, what: str) -> TimelyError:
     """
     if isinstance(error, TimelyError) and not isinstance(error, PeerError):
         return error
-    report = VertexError(f"{what}: {type(error).__name__}: {text_of(error)}\n{_users_part(error)}")
+    report = VertexError(f"{what}: {type(error).__name__}: {full_text_of(error)}\n{_users_part(error)}")
     report.__cause__ = error
     _drop_frames(error)
     return report

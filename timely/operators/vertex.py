@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol
 
 from progress.compiled.arrays import Int64s
-from progress.errors import InternalError, MisuseError
+from progress.errors import MisuseError, TimeOverflowError
 from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
@@ -150,9 +150,9 @@ class _NoRunner:
     def __get__(self, vertex: Vertex | None, owner: type[Vertex]) -> NoReturn:
         if vertex is None:
             raise AttributeError("only a vertex has a runner, not its class")
-        raise InternalError(
-            f"{owner.__name__} is not part of a running dataflow yet: send and ask from callbacks, not from "
-            "__init__"
+        raise MisuseError(
+            f"{owner.__name__} is not part of a running dataflow yet: its worker, name, code and frontiers "
+            "are there from on_start on, and it sends and asks in callbacks, not in __init__"
         )
 
 
@@ -330,16 +330,37 @@ class Vertex:
         """Send a batch at the time `word`, which must be at or after a time that the vertex received now or
         holds.
         """
-        if batch.rows:
+        try:
+            rows = batch.rows
+        except AttributeError:
+            if isinstance(batch, (list, tuple, str, bytes, dict, set)):
+                raise MisuseError(
+                    f"{self!r} calls send(output, batch, word) with a {type(batch).__name__}, which is no "
+                    "batch: records go by send_by(output, records, time)"
+                ) from None
+            raise
+        if rows:
             self._runner.send(output, batch, word)
 
     def hold(self, word: int) -> None:
-        """Keep the right to send at times ≥ `word` after this activation; holds of one word are counted."""
-        self._runner.hold(word)
+        """Keep the right to send at times ≥ `word` after this activation; holds of one word are counted.
+
+        The word of a time is `self.code.pack(time)`. An epoch at which a time is held is not complete until
+        `release(word)`.
+        """
+        try:
+            self._runner.hold(word)
+        except TypeError:
+            self._check_word("hold", word)
+            raise
 
     def release(self, word: int) -> None:
         """Give up one hold of `word`."""
-        self._runner.release(word)
+        try:
+            self._runner.release(word)
+        except TypeError:
+            self._check_word("release", word)
+            raise
 
     def resume(self) -> None:
         """Ask for one call of `on_resume` in a later activation; asking twice before it gives one call.
@@ -398,10 +419,24 @@ class Vertex:
         self._bound = self._runner = runner
         self.on_start()
 
+    def _check_word(self, call: str, word: object) -> None:
+        """Raise `MisuseError` for a time where a word belongs."""
+        if isinstance(word, (tuple, list)):
+            raise MisuseError(
+                f"{self!r} calls {call}(word) with the time {word!r:.80}: a word is a whole number that "
+                f"stands for a time. Write {call}(self.code.pack(time))"
+            ) from None
+
     def _word_of(self, time: Timestamp, call: str) -> int:
         try:
             return self._runner.code.pack(time)
-        except TypeError:
+        except TimeOverflowError:
+            if any(coordinate < 0 for coordinate in time):
+                raise MisuseError(
+                    f"{self!r} calls {call} with the time {time!r:.80}: no number of a time is below 0"
+                ) from None
+            raise
+        except (TypeError, MisuseError):
             raise MisuseError(
                 f"{self!r} calls {call} with the time {time!r:.80}: a time is a tuple of whole numbers, as "
                 "on_recv and on_notify get it, here of "

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from progress.times.timestamp import Timestamp
-from timely import Batch, Dataflow, InternalError, MisuseError, Records, TimeRegressionError, Vertex
+from timely import Batch, Dataflow, MisuseError, Records, TimeRegressionError, Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
 
@@ -211,7 +211,7 @@ def test_ports_may_be_integers_of_numpy() -> None:
     feed(worker, instance, [1])
 
 
-@pytest.mark.parametrize("time", [0, None, "a", ("a",), (0.0,), ["x"]])
+@pytest.mark.parametrize("time", [0, None, "a", ("a",), (0.0,), ["x"], (0, 0), ()])
 def test_misuse_of_what_is_no_time_says_what_one_is(time: Timestamp) -> None:
     for call, name in (
         (lambda v, m, t: v.send_by(0, m, time), r"send_by\(edge, message, time\)"),
@@ -221,6 +221,31 @@ def test_misuse_of_what_is_no_time_says_what_one_is(time: Timestamp) -> None:
         told = rf"worker 0 of 1\) calls {name} with the time .* as on_recv .* of 1 number: \(0,\)"
         with pytest.raises(MisuseError, match=told):
             feed(worker, instance, [1])
+
+
+@pytest.mark.parametrize("call", ["send_by", "notify_at"])
+def test_misuse_of_a_time_below_0_is_named(call: str) -> None:
+    worker, instance = running(
+        Calls(lambda v, m, t: v.notify_at((-1,)) if call == "notify_at" else v.send_by(0, m, (-1,)))
+    )
+    with pytest.raises(
+        MisuseError, match=rf"1\) calls {call}\(.* time \(-1,\): no number of a time is below 0"
+    ):
+        feed(worker, instance, [1])
+
+
+@pytest.mark.parametrize("call", ["hold", "release"])
+def test_misuse_of_a_time_in_place_of_its_word_says_how_to_pack_it(call: str) -> None:
+    worker, instance = running(Calls(lambda v, m, t: getattr(v, call)(t)))
+    told = rf"1\) calls {call}\(word\) with the time \(0,\): .* Write {call}\(self.code.pack\(time\)\)"
+    with pytest.raises(MisuseError, match=told):
+        feed(worker, instance, [1])
+
+
+def test_misuse_of_records_in_place_of_a_batch_names_send_by() -> None:
+    worker, instance = running(Calls(lambda v, m, t: v.send(0, m, 0)))  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match=r"with a list, .* records go by send_by\(output, records, time\)"):
+        feed(worker, instance, [1])
 
 
 @pytest.mark.parametrize("message", [5, None, {"word": 1}, "text"])
@@ -247,7 +272,7 @@ def test_misuse_of_one_vertex_for_two_stages() -> None:
 
 
 def test_misuse_before_the_vertex_is_in_place() -> None:
-    with pytest.raises(InternalError, match="Recorder is not part of a running dataflow yet"):
+    with pytest.raises(MisuseError, match="Recorder is not part of a running dataflow yet"):
         Recorder().notify_at((0,))
     assert repr(Recorder()) == "Recorder (not running)"
 

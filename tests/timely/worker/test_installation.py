@@ -172,8 +172,12 @@ def test_verdict_a_vertex_that_cannot_be_made_refuses_the_dataflow() -> None:
 
     installations = Installations(Worker())
     installations.begin(0, "fails", lambda flow: flow.input("x").stage("fails", Fails), {})
-    with pytest.raises(timely.VertexError, match="a vertex of 'fails' could not be made: OSError: no file"):
+    with pytest.raises(
+        timely.VertexError, match="a vertex of 'fails' could not be made: OSError: no file"
+    ) as caught:
         installations.outcome(0)
+    assert f"the vertex of stage 'fails' was made, built at {__file__}" in str(caught.value)
+    assert "write lambda: MyVertex(…) in `stage`" in str(caught.value)
 
 
 def test_late_a_worker_that_is_too_slow_is_named_and_leaves_nothing_behind() -> None:

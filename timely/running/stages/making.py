@@ -11,6 +11,7 @@ from typing import Protocol
 from progress.errors import MisuseError
 
 from ...building.freeze import FrozenDataflow
+from ...failure import add_note
 from ...operators.constant import ConstantHandle
 from ...operators.imported import Exported, ImportCodec, ImportHandle
 from ...operators.inputs.handle import InputHandle
@@ -41,7 +42,15 @@ def make_vertices(
         if declaration.vertex is None:
             continue
         runner = runners[stage]
-        vertex = declaration.vertex()
+        try:
+            vertex = declaration.vertex()
+        except Exception as error:
+            add_note(
+                error,
+                f"  while the vertex of stage {declaration.name!r} was made, built at {declaration.site}. It "
+                "is made by a call without arguments: to hand in some, write lambda: MyVertex(…) in `stage`",
+            )
+            raise
         if not isinstance(vertex, Vertex):
             raise MisuseError(
                 f"stage {declaration.name!r} ({declaration.site}): what makes its vertices returned a "
