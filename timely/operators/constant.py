@@ -37,7 +37,7 @@ class _ConstantStage(Protocol):
         ...
 
     def wake(self) -> None:
-        """Ask for an activation, which calls `ConstantHandle.release`."""
+        """Ask for an activation, which calls `ConstantHandle.let_rows_in`."""
         ...
 
     def let_in(self, batch: Batch, word: int) -> None:
@@ -69,7 +69,7 @@ class ConstantHandle:
         self.epoch = epoch
         self._entry.wake()
 
-    def release(self) -> None:
+    def let_rows_in(self) -> None:
         """Let the rows enter: the activation of the stage."""
         if self.is_complete:
             return

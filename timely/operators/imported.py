@@ -122,7 +122,7 @@ class Entry(Protocol):
         ...
 
     def wake(self) -> None:
-        """Ask for an activation, which calls `ImportHandle.release`."""
+        """Ask for an activation, which calls `ImportHandle.let_rows_in`."""
         ...
 
     def may_enter(self, epoch: int) -> bool:
@@ -191,7 +191,7 @@ class ImportHandle:
         self._source.begin(self._entry.code, epoch, self._entry.wake)
         self._entry.wake()
 
-    def release(self) -> None:
+    def let_rows_in(self) -> None:
         """Let rows enter that have come: the activation of the import's stage."""
         if self.is_complete:
             return

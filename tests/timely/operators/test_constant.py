@@ -81,7 +81,7 @@ def test_over_nothing_enters_twice() -> None:
     settle([worker])
     (constant,) = worker.instance(0).constants
     assert constant.held_epoch is None
-    constant.release()
+    constant.let_rows_in()
     settle([worker])
     assert noted([worker]) == [((7, 0), (0,)), ("over", (0,))]
 

@@ -92,7 +92,7 @@ def test_enters_before_the_epoch_moves_on() -> None:
     handle.begin(5)
     entry.take()
     source.gives = [Taken([(5, batch("a")), (6, batch("b"))], 7, True)]
-    handle.release()
+    handle.let_rows_in()
     assert entry.take() == [(5, "a"), (6, "b"), (5, "to", 7)] and handle.held_epoch == 7
 
 
@@ -101,9 +101,9 @@ def test_enters_in_pieces_while_nothing_is_over() -> None:
     handle.begin(5)
     entry.take()
     source.gives = [Taken([(5, batch("a"))], 9, False), Taken([], 9, True)]
-    handle.release()
+    handle.let_rows_in()
     assert entry.take() == [(5, "a"), "resume"] and not handle.is_through(5)
-    handle.release()
+    handle.let_rows_in()
     assert entry.take() == [(5, "to", 9)] and handle.is_through(9) and not handle.is_through(10)
 
 
@@ -113,7 +113,7 @@ def test_over_is_what_the_owner_has_passed_and_no_more() -> None:
     entry.take()
     source.gives = [Taken([], 4, True), Taken([], 5, True), Taken([], 6, True), Taken([], 6, True)]
     for _ in range(4):
-        handle.release()
+        handle.let_rows_in()
     assert entry.take() == [(5, "to", 6)], "an owner that is behind is waited for"
 
 
@@ -122,8 +122,8 @@ def test_over_for_ever_when_nothing_can_come_any_more() -> None:
     handle.begin(5)
     entry.take()
     source.gives = [Taken([(8, batch("last"))], None, True)]
-    handle.release()
-    handle.release()
+    handle.let_rows_in()
+    handle.let_rows_in()
     assert entry.take() == [(8, "last"), (5, "to", None)]
     assert handle.is_complete and handle.held_epoch is None and handle.is_through(99)
     handle.close()

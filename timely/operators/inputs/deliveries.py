@@ -391,17 +391,17 @@ class Deliveries:
         parts = [part for attempt in self._staged.values() for part in attempt.parts.values()]
         return [batch for part in parts for batch in part.batches]
 
-    def release(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
+    def take_staged(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
         """Remove and return the parts of these attempts, by number, in the order of `attempts`, as a
         decision has named them.
         """
-        released: list[list[tuple[int, StagedPart]]] = []
+        parts: list[list[tuple[int, StagedPart]]] = []
         for attempt in attempts:
             staged = self._staged.get((*name, attempt))
-            released.append([] if staged is None else sorted(staged.parts.items()))
+            parts.append([] if staged is None else sorted(staged.parts.items()))
             if staged is not None:
                 self._drop((*name, attempt))
-        return released
+        return parts
 
     def _drop(self, key: tuple[str, int, str]) -> None:
         self.staged_bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())
@@ -481,11 +481,11 @@ class Deliveries:
             )
 
     def commit(self, name: DeliveryName, attempts: Sequence[str]) -> list[list[tuple[int, StagedPart]]]:
-        """`release` for a batch, and note that it is committed: nothing else of it, or of an earlier batch,
-        stays here or ever enters.
+        """Do `take_staged` for a batch, and note that it is committed: nothing else of it, or of an earlier
+        batch, stays here or ever enters.
         """
         query, batch = name
-        released = self.release(name, attempts)
+        staged = self.take_staged(name, attempts)
         for key in list(self._staged):
             if key[0] == query and key[1] <= batch and key[2] != ONE_ATTEMPT:
                 self._drop(key)
@@ -493,10 +493,10 @@ class Deliveries:
             self._once[query] = batch
             if len(self._once) > self._writers_max:
                 self._once.popitem(last=False)
-            return released
+            return staged
         remembered = self._queries.setdefault(query, _Query(batch))
-        remembered.last, remembered.rows = batch, sum(part.rows for parts in released for _, part in parts)
-        return released
+        remembered.last, remembered.rows = batch, sum(part.rows for parts in staged for _, part in parts)
+        return staged
 
     def note_stream(self, query: str, stream: str) -> None:
         """Remember that the last batch of a query was of this stream; an empty name: of none."""

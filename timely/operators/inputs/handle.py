@@ -55,7 +55,7 @@ class Entrance(Protocol):
         ...
 
     def wake(self) -> None:
-        """Ask for an activation, which calls `InputHandle.release`."""
+        """Ask for an activation, which calls `InputHandle.let_rows_in`."""
         ...
 
     def resume(self) -> None:
@@ -299,10 +299,12 @@ class InputHandle:
                 f"delivery {name.sequence} of {name.writer} entered epoch {epoch}, but {self.epoch} is open"
             )
         deliveries = self.deliveries
-        released = (
-            deliveries.release(name, [ONE_ATTEMPT]) if attempts is None else deliveries.commit(name, attempts)
+        staged = (
+            deliveries.take_staged(name, [ONE_ATTEMPT])
+            if attempts is None
+            else deliveries.commit(name, attempts)
         )
-        for at, parts in enumerate(released):
+        for at, parts in enumerate(staged):
             for number, part in parts:  # there are none if none came here
                 if parts_named != ALL_PARTS and number >= parts_named:
                     continue
@@ -360,7 +362,7 @@ class InputHandle:
             return sealed
         if sealed >= EPOCH_MAX:
             self.epoch_word(sealed + 1)
-        self._let_enter(sealed, is_last=False)
+        self._queue_sealed(sealed, is_last=False)
         return sealed
 
     def close(self) -> None:
@@ -370,7 +372,7 @@ class InputHandle:
         if self.is_closed:
             return
         self._keep_few()  # their epoch may be the last one
-        self._let_enter(max([self.epoch, *self._waiting]), is_last=True)
+        self._queue_sealed(max([self.epoch, *self._waiting]), is_last=True)
         self.is_closed = True
         self.deliveries.clear()
 
@@ -386,7 +388,7 @@ class InputHandle:
         """
         return None if self.is_closed and not self._sealed else self._held
 
-    def release(self) -> None:
+    def let_rows_in(self) -> None:
         """Let the rows of sealed epochs enter: the activation of the input's stage.
 
         After a folded batch, and after `ENTERING_EPOCHS_MAX` epochs, the rest waits for the next activation,
@@ -490,7 +492,8 @@ class InputHandle:
                         continue
                 waiting.append((None, batch))
 
-    def _let_enter(self, sealed: int, is_last: bool) -> None:
+    def _queue_sealed(self, sealed: int, is_last: bool) -> None:
+        """Let the rows of epochs up to `sealed` wait for the activation of the stage, and ask for it."""
         entering: list[tuple[int, list[_WaitingBatch]]] = []
         if self._few:
             if not self._waiting_epochs and self._few_epoch <= sealed:  # Fast path: nothing else waits.

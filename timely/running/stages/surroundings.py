@@ -57,7 +57,7 @@ class Checker(Protocol):
 class Source(Protocol):
     """The input, import or constant for which a stage without a vertex stands."""
 
-    def release(self) -> None:
+    def let_rows_in(self) -> None:
         """Let rows enter: the activation of the stage."""
         ...
 

@@ -327,7 +327,7 @@ class VertexRunner(Rights):
         self.activations += 1
         if self.source is not None:
             self.may_resume = self.wants_resume = False
-            self.source.release()
+            self.source.let_rows_in()
             return
         assert self.vertex is not None
         if self.inbox:

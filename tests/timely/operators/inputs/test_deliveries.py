@@ -196,9 +196,9 @@ def test_staged_parts_are_released_together_by_number_once() -> None:
         known.stage(A, ONE_ATTEMPT, number, part(number))
     known.stage(B, ONE_ATTEMPT, 0, part("another"))
     assert known.insertions == 2 and known.staged_bytes == 4 and len(known.batches()) == 4
-    (parts,) = known.release(A, [ONE_ATTEMPT])
+    (parts,) = known.take_staged(A, [ONE_ATTEMPT])
     assert rows_of(parts) == [(0, 0), (2, 2), (3, 3)] and {one.word for _, one in parts} == {7}
-    assert known.release(A, [ONE_ATTEMPT]) == [[]]
+    assert known.take_staged(A, [ONE_ATTEMPT]) == [[]]
     assert known.insertions == 1 and known.staged_bytes == 1
 
 

@@ -89,13 +89,13 @@ def test_folded_rows_enter_one_by_one_each_in_an_activation_of_its_own(
     del first
     assert handle.rows_waiting == 4
     handle.seal(2)
-    handle.release()
+    handle.let_rows_in()
     assert entrance.done == ["wake", 1, 2, "resume"]
     assert gone() is None, "what has entered is let go"
     assert handle.held_epoch == 0
-    handle.release()
+    handle.let_rows_in()
     assert entrance.done[4:] == [3, (0, 3)] or entrance.done[4:] == [3, 4, (0, 3)]
-    handle.release()
+    handle.let_rows_in()
     assert handle.held_epoch == 3
 
 
@@ -108,7 +108,7 @@ def test_folded_rows_of_a_later_epoch_do_not_hold_those_before_back_and_are_in_t
     handle.append_all(4, [Numbers([number]) for number in range(4)])
     handle.seal(4)
     for _ in range(4):
-        handle.release()
+        handle.let_rows_in()
     resumed = ["wake", 0, (0, 4), "resume", 1, "resume", 2, "resume", 3]
     assert entrance.done == [*resumed, (4, 5)], "epochs 0 to 3 are over when the first has entered"
 
@@ -132,7 +132,7 @@ def test_folded_neighbours_of_an_epoch_are_one_as_far_as_they_may_be(monkeypatch
     handle.append_all(0, [Numbers([2], 2)])
     handle.append_all(0, [Numbers([3], 2)])
     handle.seal()
-    handle.release()
+    handle.let_rows_in()
     assert entrance.done == ["wake", 1, 2, "resume"]
     assert handle.rows_waiting == 0
 
@@ -146,7 +146,7 @@ def test_folded_rows_are_one_with_those_right_before_them_only(monkeypatch: pyte
     handle.append_all(0, [Numbers([1], 9), plain, Numbers([3], 9), Numbers([4], 9)])
     handle.seal()
     for _ in range(3):
-        handle.release()
+        handle.let_rows_in()
     assert [each for each in entrance.done if isinstance(each, int)] == [1, 2, 3, 4]
 
 

@@ -93,7 +93,7 @@ def test_epochs_enter_batch_by_batch_and_what_has_entered_is_let_go(monkeypatch:
         handle.append(0, batch)
     del batch
     handle.seal()
-    handle.release()
+    handle.let_rows_in()
     assert entrance.seen == [(0, 3), (1, 2), (2, 1)]
 
 
@@ -376,7 +376,7 @@ def test_plain_rows_are_moved_to_the_word_at_which_they_enter(monkeypatch: pytes
             pass
 
     monkeypatch.setattr(handle, "_entrance", Later(instance.frozen.codes[0].anchored(Anchor(1)), []))
-    handle.release()
+    handle.let_rows_in()
     assert words == [(0, 0)]
 
 

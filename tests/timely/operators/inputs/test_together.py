@@ -160,9 +160,9 @@ def test_whatever_is_sealed_enters_while_it_may(
             elif what == "room":
                 entrance.room += number
             else:
-                handle.release()
+                handle.let_rows_in()
         while handle.held_epoch != handle.epoch:
-            handle.release()
+            handle.let_rows_in()
     assert entrance.entered == expected and entrance.held == handle.epoch
 
 
@@ -177,7 +177,7 @@ def test_a_backlog_of_small_epochs_enters_at_once() -> None:
         if number % 2:
             handle.seal()
     handle.seal(900)
-    handle.release()
+    handle.let_rows_in()
     assert entrance.batches == 1 and entrance.held == 901
     assert entrance.entered == Counter({(number, number): 1 for number in range(900)})
 
@@ -199,11 +199,11 @@ def test_behind_so_many_epochs_others_wait_for_the_next_activation_however_they_
     handle.seal(13)
     steps = []
     for _ in range(4):
-        handle.release()
+        handle.let_rows_in()
         steps.append((handle.held_epoch, entrance.batches, entrance.entered.total()))
     assert steps == [(6, 1, 3), (12, 2, 6), (14, 3, 7), (14, 3, 7)]
     handle.close()
-    handle.release()
+    handle.let_rows_in()
     assert handle.held_epoch is None
 
 
