@@ -29,7 +29,7 @@ from ..limits import (
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
 )
-from ..operators.inputs.names import named, place_of
+from ..operators.inputs.names import named, worker_of
 from ..user_code.call_site import call_site
 from ..wire.addresses import socket_address
 from ..wire.arrow import stored
@@ -316,8 +316,8 @@ class AppendClient:
         """
         writer, sequence = named(writer, sequence)
         request = append_request(self._dataflow, input, epoch, writer, sequence)
-        place = place_of(writer, sequence, self._workers.count)
-        (reply,) = self._workers.ask([(place, request, stored(table))])
+        worker = worker_of(writer, sequence, self._workers.count)
+        (reply,) = self._workers.ask([(worker, request, stored(table))])
         return bool(reply.integer("is_new"))
 
     def close(self) -> None:

@@ -217,18 +217,18 @@ class FlowOutput(Offered):
         give_back_read(table.num_rows)
         return with_values(table).replace_schema_metadata({_EPOCH_KEY: str(epoch)})
 
-    def to_pylist(self, timeout: float | None = None) -> list[dict[str, object]]:
-        """The rows of `snapshot()` as dicts."""
-        rows: list[dict[str, object]] = self.snapshot(timeout).to_pylist()
+    def to_pylist(self, *, timeout: float | None = None) -> list[dict[str, object]]:
+        """Return the rows of `snapshot()` as dicts."""
+        rows: list[dict[str, object]] = self.snapshot(timeout=timeout).to_pylist()
         return rows
 
-    def to_arrow(self, timeout: float | None = None) -> pa.Table:
-        """The same as `snapshot()`."""
-        return self.snapshot(timeout)
+    def to_arrow(self, *, timeout: float | None = None) -> pa.Table:
+        """Return the table of `snapshot()`."""
+        return self.snapshot(timeout=timeout)
 
-    def to_pandas(self, timeout: float | None = None) -> object:
-        """The rows of `snapshot()` as a DataFrame of pandas, which must be installed."""
-        return to_pandas(self.snapshot(timeout))
+    def to_pandas(self, *, timeout: float | None = None) -> object:
+        """Return the rows of `snapshot()` as a DataFrame of pandas, which must be installed."""
+        return to_pandas(self.snapshot(timeout=timeout))
 
     @staticmethod
     def epoch_of(snapshot: pa.Table) -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
 from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
 from ..operators.capture import FOREVER
-from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, place_of
+from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, worker_of
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.arrow import stored
@@ -282,7 +282,7 @@ class Flow(Offered, Installed):
     def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
         by_worker: list[list[Value]] = [[] for _ in range(self.workers)]
         for name, writer, sequence in expected:
-            by_worker[place_of(writer, sequence, self.workers)].append([name, writer, sequence])
+            by_worker[worker_of(writer, sequence, self.workers)].append([name, writer, sequence])
         replies = self.ask(
             [
                 (worker, Missing(self.index, epoch, listed), None)
@@ -314,7 +314,7 @@ class FlowInput(Offered):
         self._is_closed = False
         """True if this client has closed it; another client may have, which only workers know."""
         # If the order of calls counts, all go to worker 0.
-        self._worker = 0 if self._is_keyed else place_of(writer, 0, flow.workers)
+        self._worker = 0 if self._is_keyed else worker_of(writer, 0, flow.workers)
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
         self._large_numbers = count()
@@ -420,7 +420,7 @@ class FlowInput(Offered):
             worker, writer, sequence = self._worker, self._writer, UNNAMED
         else:
             writer, sequence = named(writer, sequence)
-            worker = place_of(writer, sequence, self._flow.workers)
+            worker = worker_of(writer, sequence, self._flow.workers)
         at = self._flow.epoch if epoch is None else epoch
         request = append_request(self._flow.index, self.form.name, at, writer, sequence)
         (reply,) = self._flow.ask([(worker, request, table)])

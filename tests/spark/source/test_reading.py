@@ -20,7 +20,7 @@ import timely
 from timely.client.pieces import OutputSlice, hold_everywhere
 from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, RequestError
-from timely.operators.inputs.names import place_of
+from timely.operators.inputs.names import worker_of
 from timely.spark.source.connecting import Whereabouts, workers_at
 from timely.spark.source.options import SourceOptions
 from timely.spark.source.reading import OutputPartition, OutputReader, partitions_of, plan_of, read_partition
@@ -68,7 +68,7 @@ def rows_by_hand(flow: Flow, **more: object) -> list[tuple[object, ...]]:
 
 def on_worker(worker: int) -> str:
     """A writer whose appends go there."""
-    return next(name for name in map(str, range(99)) if place_of(name, 0, 2) == worker)
+    return next(name for name in map(str, range(99)) if worker_of(name, 0, 2) == worker)
 
 
 def append(flow: Flow, worker: int, table: dict[str, list[object]]) -> None:

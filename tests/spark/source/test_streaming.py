@@ -27,7 +27,7 @@ from timely.client.installed import Workers
 from timely.client.pieces import Held, hold_everywhere
 from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, RequestError
-from timely.operators.inputs.names import place_of
+from timely.operators.inputs.names import worker_of
 from timely.spark.source import streaming
 from timely.spark.source.data_source import NaiadSource
 from timely.spark.source.options import SourceOptions
@@ -261,7 +261,7 @@ def test_offsets_end_behind_rows_of_epochs_that_nobody_has_sealed_before_the_end
     flow: Flow, worker: int
 ) -> None:
     """Which one worker has, and the other has not heard of."""
-    writer = next(name for name in map(str, range(99)) if place_of(name, 0, 2) == worker)
+    writer = next(name for name in map(str, range(99)) if worker_of(name, 0, 2) == worker)
     flow.input("rows").append(pa.table({"n": [7], "diff": [1]}), writer=writer, sequence=0, epoch=8)
     flow.input("rows").close()
     flow.wait(8)

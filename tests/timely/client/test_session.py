@@ -29,7 +29,7 @@ from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN
 from timely.operators.capture import OutputLog, check_kept
 from timely.operators.failures import FailureLog
 from timely.operators.inputs.deliveries import Deliveries
-from timely.operators.inputs.names import place_of
+from timely.operators.inputs.names import worker_of
 from timely.wire.batch import Frame
 from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Describe, Reply, Request
 
@@ -390,7 +390,7 @@ def test_spreading_named_insertions_of_any_size_are_one_line_of_numbers(
 ) -> None:
     """Small ones go to one worker, large ones in parts to all; one place knows both."""
     monkeypatch.setitem(Deliveries.__init__.__kwdefaults__, "gaps_max", 3)
-    writer = next(name for name in map(str, range(99)) if place_of(name, 0, 2) == 1)
+    writer = next(name for name in map(str, range(99)) if worker_of(name, 0, 2) == 1)
     sizes = [SPREAD_ROWS_MIN - number % 2 for number in range(12)]
     with timely.connect(workers=2, embedded=True) as cluster:
         flow = cluster.install(lambda flow: flow.output("all", flow.input("records")))

@@ -23,7 +23,7 @@ __all__ = [
     "name_of",
     "named",
     "new_writer",
-    "place_of",
+    "worker_of",
 ]
 
 ExpectedAppend = tuple[str, str, int]
@@ -62,7 +62,7 @@ def named(writer: object, sequence: object) -> tuple[str, int]:
     )
 
 
-def place_of(writer: str, sequence: int, workers: int) -> int:
+def worker_of(writer: str, sequence: int, workers: int) -> int:
     """Return the worker that takes a delivery."""
     assert workers > 0
     return zlib.crc32(f"{writer}\0{sequence}".encode("utf-8", "surrogatepass")) % workers

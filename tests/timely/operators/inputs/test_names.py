@@ -18,26 +18,26 @@ from timely.operators.inputs.names import (
     name_of,
     named,
     new_writer,
-    place_of,
+    worker_of,
 )
 
 
 def test_places_depend_on_writer_and_sequence_alone_also_in_another_process() -> None:
     """Python's own hash of texts is another in each."""
-    found = [place_of("spark-3", sequence, 5) for sequence in range(20)]
+    found = [worker_of("spark-3", sequence, 5) for sequence in range(20)]
     assert found == [1, 1, 1, 4, 3, 3, 2, 3, 1, 4, 2, 4, 1, 3, 0, 0, 1, 1, 1, 1]
 
 
 def test_places_are_spread_over_all_workers() -> None:
     places = Counter(
-        place_of(f"writer {writer}", sequence, 4) for writer in range(50) for sequence in range(20)
+        worker_of(f"writer {writer}", sequence, 4) for writer in range(50) for sequence in range(20)
     )
     assert sorted(places) == [0, 1, 2, 3]
     assert max(places.values()) < 1.3 * min(places.values())
 
 
 def test_places_are_also_known_of_names_that_are_no_text_of_utf_8() -> None:
-    assert place_of("\ud800", 0, 2) in (0, 1)
+    assert worker_of("\ud800", 0, 2) in (0, 1)
 
 
 def test_names_are_a_text_and_a_number_that_a_request_carries() -> None:

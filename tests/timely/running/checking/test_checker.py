@@ -72,8 +72,8 @@ def test_caught_a_dropped_count_by_what_the_worker_owns() -> None:
         flow.input("words").insert(["drop a count"])
         with pytest.raises(
             timely.InternalError,
-            match=r"predicate B2, own share does not hold at worker 1 of 2, dataflow 0: the rights that a "
-            r"worker owns .*fails at 'miscounts' output 0 → 'collect' input 0 \(connector 1\) at \(0,\)\.\n"
+            match=r"predicate B2, own share does not hold at worker 1 of 2, dataflow 0: what a worker "
+            r"owns = .*fails at 'miscounts' output 0 → 'collect' input 0 \(connector 1\) at \(0,\)\.\n"
             r"  last events: .*a message went out at 'miscounts'",
         ):
             flow.wait(flow.seal())
