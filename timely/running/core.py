@@ -1,13 +1,13 @@
-"""The worker: one loop that polls, delivers, applies, notifies and flushes.
+"""The worker: one loop that polls, runs vertices, publishes and notifies.
 
     poll      messages and progress of other workers come in
-    run       vertices with work, each consuming everything that is ready
-    apply     own count changes go to the own tracker and to all other workers, in one piece
-    notify    what the new frontiers allow is queued
-    flush     what was sent leaves
+    run       vertices with work have their turns, each consuming everything that is ready
+    publish   own count changes go to the own tracker and to all other workers, in one piece
+    notify    vertices whose notifications have become due are queued
 
-These parts have names (`actions.py`): a step performs them in bulk, and a checker one by one, in any order.
-Sockets are polled between activations, in bulk; no callback runs from a socket handler.
+Rows for other workers leave while vertices run, before the counts of the step. These parts have names
+(`actions.py`): a step performs them in bulk, and a checker one by one, in any order.
+A step polls sockets once, in bulk; no callback runs from a socket handler.
 
 An error that a dataflow raises while it works ends that dataflow and no other (`failure.py`): it leaves the
 worker, which drops later messages for it, and `on_failure` tells the other workers. A step that failed has
@@ -226,7 +226,7 @@ class Worker:
         return self._early.get(dataflow, [])
 
     def step(self) -> bool:
-        """Do one round; return True if anything happened."""
+        """Poll, then run, publish and notify for each dataflow; return True if anything happened."""
         self.acting.thread = get_ident()  # if the worker is embedded, callers have different threads
         self.steps += 1
         happened = self._transport is not None and self._poll()
