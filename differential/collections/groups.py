@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
 from timely.user_code.short_traces import in_short
@@ -91,6 +91,15 @@ class GroupOperators(OrderOperators):
         return self.group_by().agg(*unnamed, **aggregates)
 
 
+def _as_in_pandas(aggregate: object) -> str:
+    """Return what to write for ('x', 'sum'), pandas' pair of a column and an aggregate; "" for all else."""
+    match aggregate:
+        case (str(column), str(function)):
+            function = {"nunique": "count_distinct", "size": "count", "std": "stddev"}.get(function, function)
+            return f". Write dd.{function}({column!r})"
+    return ""
+
+
 @in_short
 @dataclass(frozen=True, eq=False)
 class Grouped(GroupSpellings[C], Generic[C]):
@@ -104,6 +113,15 @@ class Grouped(GroupSpellings[C], Generic[C]):
     """Computed keys that took the place of a column of the same name."""
     _balance: Balance | None = None
     """The units among which groups are divided."""
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, key: object) -> NoReturn:
+            name = key if isinstance(key, str) else "x"
+            raise SchemaError(
+                f"a grouped collection has no [{key!r:.80}] ({call_site()}). Write instead: "
+                f"agg(total=dd.sum({name!r})), or sum({name!r})"
+            )
 
     def _missing(self, name: str) -> str:
         return GROUPS.message(f"a grouped collection has no {name!r}", name, dir(type(self)))
@@ -126,7 +144,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
             if not isinstance(aggregate, Aggregate):
                 raise SchemaError(
                     f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
-                    f"not {aggregate!r}"
+                    f"not {aggregate!r}{_as_in_pandas(aggregate)}"
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")

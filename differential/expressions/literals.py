@@ -113,6 +113,11 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         value_type = timestamp
     if isinstance(value, NoValue):
         raise ExpressionError(f"{value.belongs()} ({site})")
+    if isinstance(value, list | tuple) and {type(each).__name__ for each in value} == {"Collection"}:
+        raise ExpressionError(
+            f"{shown(value)} ({site}) is a {type(value).__name__} of collections, no constant. To unite "
+            "collections write first.concat(second, third), or first.concat(*others)"
+        )
     if value_type is None:
         names = ", ".join([*(python.__name__ for python in _TYPES), "Decimal"])
         raise ExpressionError(

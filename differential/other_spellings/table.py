@@ -256,6 +256,12 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("median", "percentile", "percentile_approx", "quantile", "mode", "corr"), _REDUCE),
     **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile", "Window"), _WINDOW),
     **dict.fromkeys(("lag", "lead", "shift"), "asof_join(…, exact=False) with the same collection"),
+    "merge_asof": "left.asof_join(right, on='key', left_time='at', right_time='since')",
+    **dict.fromkeys(
+        ("timestampdiff", "timestamp_diff"),
+        "(y - x) // 60_000_000, whole minutes: y - x of timestamps is microseconds",
+    ),
+    **dict.fromkeys(("make_interval", "make_dt_interval"), "col.x + datetime.timedelta(hours=1)"),
     **dict.fromkeys(("F", "functions"), "dd.sum('x'), dd.upper(col.x): functions are in the module itself"),
     **dict.fromkeys(("sample",), "filter(dd.hash(col.id) % 100 < 5), of a collection"),
     **dict.fromkeys(("field", "element"), "dd.col.x"),
