@@ -142,6 +142,7 @@ _COLLECTION_NAMES: Final[dict[str, str | Same]] = {
         "window('time', dd.tumbling(minutes=5)).group_by('window_start')",
     ),
     "join_asof": "asof_join(other, on='key', left_time='time')",
+    **dict.fromkeys(("stage", "feed"), "map(fn, schema), or dataflow.input('x').stage(…) on records by hand"),
     "sample": "filter(dd.hash(col.id) % 100 < 5), which takes the same rows again",
     **dict.fromkeys(("dtypes", "printSchema", "print_schema", "width"), _SCHEMA),
 }

@@ -39,6 +39,7 @@ from timely.user_code.spellings import Same
         ("join_asof", "asof_join(other, on='key', left_time='time')"),
         ("pivot", "agg(a=dd.sum(dd.when(col.p == 'a').then(col.x)), …)"),
         ("sample", "filter(dd.hash(col.id) % 100 < 5)"),
+        ("stage", "map(fn, schema), or dataflow.input('x').stage(…)"),
         ("src", "it is a column; in an expression write col.src"),
         ("nonsense", "a collection has no 'nonsense'"),
     ],
