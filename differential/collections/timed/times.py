@@ -179,7 +179,8 @@ class TimeOperators(GroupOperators):
         """Each row with the row of `other` that is nearest in time, among those with equal keys `on`.
 
         Nearest is the last at or before `left_time` (with `exact` false: before), or, forward, the first at
-        or after it; and, if there is a `tolerance`, not further away.
+        or after it; and, if there is a `tolerance`, not further away. Without `right_time` the time of
+        `other` is in its column `left_time`.
 
         Columns: those of this collection, then those of `other` beside the keys, null where there is no such
         row (`how="inner"` leaves the row out); a column of `other` whose name this collection has, too, is
