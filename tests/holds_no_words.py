@@ -81,8 +81,8 @@ HOLDS_NO_WORDS = {
     "RoundMessage": "moved symbol_words vote",
     "Collected": "_rows_waiting _since",
     "Connector": (
-        "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index keep location "
-        "messages_sent port rounds route routing rows_sent target transform"
+        "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index "
+        "iteration_counts keep location messages_sent port route routing rows_sent target transform"
     ),
     "CompiledLoopRunner": (
         "_ahead _calls_left _closed _dataflow _done _ended _ended_outside _entries _entries_ended _held "

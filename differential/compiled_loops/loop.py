@@ -354,7 +354,7 @@ class KernelLoop:
         count: int = state.item(X_COUNTED)
         if count:
             for number, word, rows in self._round_counts[:, :count].T.tolist():
-                parts.uses[number].count_round(word - step, rows)
+                parts.uses[number].count_iteration(word - step, rows)
             state[X_COUNTED] = 0
         carried = parts.edges[:, E_ROWS]
         for number, rows in enumerate(carried.tolist()):

@@ -30,7 +30,7 @@ from .declarations import (
     check_name,
 )
 from .exchange import Route
-from .scope import DescribeRounds, Scope
+from .scope import DescribeIterations, Scope
 from .stream import Stream
 
 _TIME_STAGES = ("ingress", "egress", "feedback")
@@ -51,11 +51,11 @@ class PhysicalConnector:
     route: Route | None
     is_identity: bool
     limits: tuple[LoopLimit, ...]
-    rounds: RoundCounting | None = None
+    counting: IterationCounting | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class RoundCounting:
+class IterationCounting:
     """Where a connector counts rows that go round a loop: behind `before`, ahead of `after`; together these
     are the connector's transform. `coordinates` is their number in times of the loop. By its `limit`, a
     loop that stops does not count rows that go no further.
@@ -84,7 +84,7 @@ class LoopLimit:
     iterations_max: int
     stops: bool = False
     site: str = ""
-    describe: DescribeRounds | None = None
+    describe: DescribeIterations | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class _Path:
     summary: PathSummary
     transforms: tuple[Transform, ...]
     details: tuple[str, ...]
-    feedbacks: tuple[tuple[Scope, DescribeRounds | None], ...]
+    feedbacks: tuple[tuple[Scope, DescribeIterations | None], ...]
     round: tuple[StageDeclaration, int] | None = None
     """The last feedback on the path, and the number of transforms before it."""
 
@@ -197,7 +197,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                         _composed((*late, *path.transforms, *own)), feed.route,
                         add == 0 and keep & source_mask == source_mask,
                         tuple(_limit(layout, *feedback) for feedback in path.feedbacks),
-                        _rounds(path, own, keep, layout, counted),
+                        _counting(path, own, keep, layout, counted),
                     )
                 )  # fmt: skip
     stages = [
@@ -251,7 +251,7 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
     return paths
 
 
-def _behind(transforms: tuple[Transform, ...], describe: DescribeRounds) -> DescribeRounds:
+def _behind(transforms: tuple[Transform, ...], describe: DescribeIterations) -> DescribeIterations:
     """Return a function that describes batches, as a stage sends them, by their rows behind these
     transforms.
     """
@@ -259,16 +259,16 @@ def _behind(transforms: tuple[Transform, ...], describe: DescribeRounds) -> Desc
     if transform is None:
         return describe
 
-    def describe_transformed(rounds: Sequence[tuple[int, Batch]]) -> str:
-        transformed = [(iteration, transform(batch)) for iteration, batch in rounds]
+    def describe_transformed(last: Sequence[tuple[int, Batch]]) -> str:
+        transformed = [(iteration, transform(batch)) for iteration, batch in last]
         return describe([(iteration, batch) for iteration, batch in transformed if batch is not None])
 
     return describe_transformed
 
 
-def _rounds(
+def _counting(
     path: _Path, own: tuple[Transform, ...], keep: int, layout: TimeLayout, counted: set[tuple[int, int, int]]
-) -> RoundCounting | None:
+) -> IterationCounting | None:
     """Return how a connector counts, if it stays in the loop, and no earlier connector counts the same
     rows.
     """
@@ -284,12 +284,12 @@ def _rounds(
     transforms = (*path.transforms, *own)
     coordinates = sum(feedback.scope.shape.level_coordinates)
     loop, limit = feedback.scope.path_inside(), _limit(layout, feedback.scope, None)
-    return RoundCounting(
+    return IterationCounting(
         loop, coordinates, limit, _composed(transforms[:before]), _composed(transforms[before:])
     )
 
 
-def _limit(layout: TimeLayout, scope: Scope, describe: DescribeRounds | None) -> LoopLimit:
+def _limit(layout: TimeLayout, scope: Scope, describe: DescribeIterations | None) -> LoopLimit:
     """Return the limit of a loop; its counter's field is an upper bound of it."""
     shift, bits = TimeCode(layout, scope.shape).fields[-1]
     last = (1 << bits) - 2

@@ -18,8 +18,8 @@ ITERATIONS_MAX = 1_000_000
 """The number of iterations after which a loop counts as one that does not converge, unless it has its
 own limit."""
 
-DescribeRounds: TypeAlias = Callable[[Sequence[tuple[int, Batch]]], str]
-"""Returns the text of an error about the last rounds of a loop: (iteration, batch that went on to it),
+DescribeIterations: TypeAlias = Callable[[Sequence[tuple[int, Batch]]], str]
+"""Returns the text of an error about the last iterations of a loop: (iteration, batch that went on to it),
 in order."""
 
 

@@ -17,7 +17,7 @@ from ..operators.vertex import Vertex
 from ..user_code.offered import Offered
 from ..wire.batch import Transform
 from .exchange import RecordRoute, Route, is_route
-from .scope import DescribeRounds, Scope
+from .scope import DescribeIterations, Scope
 
 TimeStageKind = Literal["ingress", "egress", "feedback"]
 """Stages that change times and nothing else."""
@@ -145,4 +145,4 @@ class Feed(Offered):
     route: Route | None = None
     transform: Transform | None = None
     detail: str = ""
-    describe: DescribeRounds | None = None
+    describe: DescribeIterations | None = None

@@ -78,7 +78,7 @@ class LinkUse(Protocol):
         """Send a batch in the same way, without the connector's transform, which was applied already."""
         ...
 
-    def count_round(self, word: int, rows: int) -> None:
+    def count_iteration(self, word: int, rows: int) -> None:
         """Count rows that have gone round, for reports about the loop."""
         ...
 

@@ -117,16 +117,16 @@ def _of_loops(instance: Instance) -> list[Value]:
     frozen = instance.frozen
     return [
         {
-            "name": spec.rounds.loop,
+            "name": spec.counting.loop,
             # The stage that counts may be in a loop within this one.
             "rounds": [
                 [
-                    list(instance.runners[spec.target].code.unpack_wide(word)[: spec.rounds.coordinates]),
+                    list(instance.runners[spec.target].code.unpack_wide(word)[: spec.counting.coordinates]),
                     rows,
                 ]
-                for word, rows in connector.rounds
+                for word, rows in connector.iteration_counts
             ],
         }
         for spec, connector in zip(frozen.connectors, instance.connectors, strict=True)
-        if spec.rounds is not None and connector.rounds is not None
+        if spec.counting is not None and connector.iteration_counts is not None
     ]

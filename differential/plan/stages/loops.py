@@ -30,8 +30,8 @@ from ...expressions.expression import col
 from ...linear.chain import LinearChain
 from ...operators.arrange import Arranged, JoinPart, Rows, arrange
 from ...operators.consolidate import ConsolidateMachine
+from ...operators.loops.last_iterations import last_iterations
 from ...operators.loops.priority import PriorityVertex
-from ...operators.loops.rounds import last_rounds
 from ...operators.passing import RowsEndVertex
 from ...operators.vertices import MachineVertex, show_schema
 from ...skew.running.stages import SpreadStreams
@@ -131,7 +131,7 @@ class LoopLowering:
                     goes_on = returned_answers(node, index)
                     assert goes_on is not None
                     answers = self._arranged[self._identity(goes_on[0])][0].stream
-                    describe = last_rounds(goes_on[0].schema)
+                    describe = last_iterations(goes_on[0].schema)
                     variable.answers.connect(answers, replace(answers.feed(), describe=describe))
         finally:
             self._variables = outer
@@ -161,7 +161,7 @@ class LoopLowering:
         difference = replace(body, terms=(*body.terms, *taken))
         if not is_clean:
             difference = self._consolidate(difference)
-        describe = last_rounds(body.schema)
+        describe = last_iterations(body.schema)
         for feed in feeds_of(difference, 0, None):
             feedback.connect(feed.stream, replace(feed, describe=describe))
 

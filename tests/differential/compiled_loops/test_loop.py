@@ -287,7 +287,7 @@ def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> N
     number, use = next(
         (number, use)
         for number, use in region._parts.uses.items()
-        if isinstance(use, Connector) and use.rounds is not None
+        if isinstance(use, Connector) and use.iteration_counts is not None
     )
     region._round_counts[:, 0], region._round_counts[:, 1] = (
         (number, 5 << shift | 3, 7),
@@ -298,8 +298,8 @@ def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> N
     use.rebase(by)
     region.rebase(by)
     region.send()
-    assert use.rounds is not None
-    assert list(use.rounds) == [((1 << shift | 2) - by.step, 8), (3 << shift | 3, 7)]
+    assert use.iteration_counts is not None
+    assert list(use.iteration_counts) == [((1 << shift | 2) - by.step, 8), (3 << shift | 3, 7)]
 
 
 def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,4 +28,7 @@ def test_who_asks_twice_is_told_the_same_and_of_what_came_since() -> None:
 
 def _told(worker: Worker, instance: Instance) -> list[tuple[int, list[tuple[int, int]]]]:
     statistics(worker, {})
-    return [(one.rows_sent, [] if one.rounds is None else list(one.rounds)) for one in instance.connectors]
+    return [
+        (one.rows_sent, [] if one.iteration_counts is None else list(one.iteration_counts))
+        for one in instance.connectors
+    ]

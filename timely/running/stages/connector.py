@@ -17,9 +17,9 @@ from ...building.freeze import LoopLimit, PhysicalConnector
 from ...dictionaries import Mark
 from ...wire.batch import Batch, Large, Transform
 from ...wire.routing import Routing
-from .rounds import RoundCounts
+from .iteration_counts import IterationCounts
 
-LAST_ROUNDS: Final = 6
+LAST_ITERATIONS: Final = 6
 """The number of iterations before the limit from which on batches that go round are kept."""
 
 _LAST_KEPT: Final = 24
@@ -88,7 +88,7 @@ class Connector:
 
     __slots__ = (
         "_before", "_carrier", "_doubtful", "_expects", "_is_divided", "_is_identity", "_last", "_limits",
-        "add", "index", "keep", "location", "messages_sent", "port", "rounds", "route", "routing",
+        "add", "index", "iteration_counts", "keep", "location", "messages_sent", "port", "route", "routing",
         "rows_sent", "target", "transform",
     )  # fmt: skip
 
@@ -104,11 +104,11 @@ class Connector:
         self._limits = spec.limits
         self._last: list[tuple[int, int, Batch]] = []
         self.transform = spec.transform
-        self.rounds: RoundCounts | None = None
+        self.iteration_counts: IterationCounts | None = None
         self._before: Transform | None = None
-        if spec.rounds is not None:
-            self._before, self.transform = spec.rounds.before, spec.rounds.after
-            self.rounds = RoundCounts(spec.rounds.limit)
+        if spec.counting is not None:
+            self._before, self.transform = spec.counting.before, spec.counting.after
+            self.iteration_counts = IterationCounts(spec.counting.limit)
         self.route = spec.route
         self._is_divided = spec.route is not None and carrier.workers > 1
         # Found once: finding it for each message takes as long as a look at few rows.
@@ -172,13 +172,13 @@ class Connector:
     def carry(self, batch: Batch, word: int) -> tuple[Batch, int] | None:
         """Return `batch`, sent at `word`, and its word as they arrive, or None if no rows do."""
         sent = batch
-        if self.rounds is not None:
+        if self.iteration_counts is not None:
             if self._before is not None:
                 prepared = self._before(batch)
                 if prepared is None or prepared.rows == 0:
                     return None
                 batch = prepared
-            self.rounds.add((word & self.keep) + self.add, batch.rows)
+            self.iteration_counts.add((word & self.keep) + self.add, batch.rows)
         if self.transform is not None:
             transformed = self.transform(batch)
             if transformed is None or transformed.rows == 0:
@@ -200,7 +200,7 @@ class Connector:
             for limit in self._limits:
                 # Rows may be later than their envelope, in a loop whose rows come from another iteration.
                 reached = max((word >> limit.shift) & limit.mask, batch.latest(limit.shift, limit.mask))
-                if reached <= limit.iterations_max - LAST_ROUNDS:
+                if reached <= limit.iterations_max - LAST_ITERATIONS:
                     continue
                 if not limit.stops:
                     self._note(limit, reached, batch.rows, sent)
@@ -224,10 +224,10 @@ class Connector:
             )
         return parts
 
-    def count_round(self, word: int, rows: int) -> None:
-        """Count rows that have gone round, as `carry` does where it is called."""
-        if self.rounds is not None:
-            self.rounds.add(word, rows)
+    def count_iteration(self, word: int, rows: int) -> None:
+        """Count rows that a compiled loop has sent round, for which nobody calls `carry`."""
+        if self.iteration_counts is not None:
+            self.iteration_counts.add(word, rows)
 
     @property
     def whole_transform(self) -> Transform | None:
@@ -242,8 +242,8 @@ class Connector:
 
     def rebase(self, by: Rebase) -> None:
         """Count words from a later anchor. Batches that went round last are kept by iteration."""
-        if self.rounds is not None:
-            self.rounds.rebase(by)
+        if self.iteration_counts is not None:
+            self.iteration_counts.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
         """Show the words of batches that went round last, which an error may show."""

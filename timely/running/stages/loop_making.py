@@ -13,7 +13,7 @@ from ...building.freeze import FrozenDataflow
 from ...building.scope import Scope
 from ...operators.compiled_loop import Link, LoopSite, Member
 from .compiled_loop import CompiledLoopRunner, LoopScope
-from .connector import LAST_ROUNDS, Connector
+from .connector import LAST_ITERATIONS, Connector
 from .surroundings import LoopSurroundings
 from .upstream import sources_of, upstream_of
 from .vertex_runner import VertexRunner
@@ -74,11 +74,11 @@ def _compiled(
             target = spec.target if spec.target in inside else -1
             if target < 0:
                 leaving.append(connector)
-            limits = [(each.shift, each.mask, each.iterations_max - LAST_ROUNDS) for each in spec.limits]
+            limits = [(each.shift, each.mask, each.iterations_max - LAST_ITERATIONS) for each in spec.limits]
             links.append(
                 Link(
                     spec.source, spec.output, target, spec.port, spec.keep, spec.add,
-                    connector.whole_transform, limits, connector.rounds is not None, connector,
+                    connector.whole_transform, limits, connector.iteration_counts is not None, connector,
                     connector.route,
                 )
             )  # fmt: skip

@@ -13,14 +13,14 @@ from progress.times.anchor import Rebase
 
 from ...building.freeze import LoopLimit
 
-__all__ = ["ROUNDS_KEPT", "RoundCounts"]
+__all__ = ["ITERATIONS_KEPT", "IterationCounts"]
 
-ROUNDS_KEPT: Final = 1024
+ITERATIONS_KEPT: Final = 1024
 """The number of iterations whose rows are kept: the last ones to which any rows went."""
 
 
-class RoundCounts:
-    """Rows by time word, for the last `ROUNDS_KEPT` words; no words that the loop, if it stops, does not
+class IterationCounts:
+    """Rows by time word, for the last `ITERATIONS_KEPT` words; no words that the loop, if it stops, does not
     reach.
     """
 
@@ -38,7 +38,7 @@ class RoundCounts:
             return
         if limit.stops and (word >> limit.shift) & limit.mask > limit.iterations_max:
             return
-        if len(counts) == ROUNDS_KEPT:
+        if len(counts) == ITERATIONS_KEPT:
             del counts[next(iter(counts))]
         counts[word] = rows
 

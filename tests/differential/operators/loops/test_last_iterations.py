@@ -1,4 +1,4 @@
-"""operators/loops/rounds.py: what is said of the last rounds of a loop without end."""
+"""operators/loops/last_iterations.py: the text about the last iterations of a loop without end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import timely
 from differential import Collection, col
 from differential.columns.schema import Schema
 from differential.columns.update_batch import UpdateBatch
-from differential.operators.loops.rounds import last_rounds
+from differential.operators.loops.last_iterations import last_iterations
 from timely import Dataflow, MisuseError
 
 SCHEMA = Schema.of("k: int, v: int")
@@ -22,7 +22,7 @@ def batch(*rows: tuple[int, int, int]) -> UpdateBatch:
 
 
 def test_rows_that_change_most_often_come_first() -> None:
-    said = last_rounds(SCHEMA)(
+    said = last_iterations(SCHEMA)(
         [(7, batch((1, 2, 1), (3, 3, 1))), (8, batch((1, 2, -1))), (9, batch((1, 2, 1)))]
     )
     assert said.startswith(
@@ -32,12 +32,12 @@ def test_rows_that_change_most_often_come_first() -> None:
 
 def test_no_more_than_three_rows_with_their_last_four_changes() -> None:
     rounds = [(at, batch(*((k, 0, 1) for k in range(9)))) for at in range(20)]
-    said = last_rounds(SCHEMA)(list(rounds))
+    said = last_iterations(SCHEMA)(list(rounds))
     assert said.count("(k=") == 3 and said.count(" at ") == 12 and "+1 at 19" in said and "at 15" not in said
 
 
 def test_nothing_is_said_of_nothing() -> None:
-    assert last_rounds(SCHEMA)([]) == ""
+    assert last_iterations(SCHEMA)([]) == ""
 
 
 @pytest.mark.parametrize("is_compiled", [True, False])

@@ -1,6 +1,6 @@
-"""The text of the error about a loop that does not end: rows that came and went in its last rounds.
+"""The text of the error about a loop that does not end: rows that came and went in its last iterations.
 
-A loop without end mostly has rows that are there in one round and not in the next, or grows for ever. The
+A loop without end mostly has rows that are there in one iteration and not in the next, or grows for ever. The
 text shows, of the rows that went round last, those that changed most often, with their changes.
 """
 
@@ -16,7 +16,7 @@ from differential.operators.arrangement import ArrangedBatch
 from differential.operators.vertices import show_schema
 from timely.wire.batch import Batch
 
-__all__ = ["last_rounds"]
+__all__ = ["last_iterations"]
 
 _ROWS_SHOWN: Final = 3
 _CHANGES_SHOWN: Final = 4
@@ -24,15 +24,15 @@ _ROWS_READ: Final = 2_000
 """Rows of each batch that it looks at: few rows show what is wrong, and the dataflow ends here anyway."""
 
 
-def last_rounds(schema: Schema) -> Callable[[Sequence[tuple[int, Batch]]], str]:
+def last_iterations(schema: Schema) -> Callable[[Sequence[tuple[int, Batch]]], str]:
     """Return a function that makes the text. Its argument is batches of rows with these columns, each with
     the iteration to which it went on.
     """
     show = show_schema(schema)
 
-    def describe(rounds: Sequence[tuple[int, Batch]]) -> str:
+    def describe(last: Sequence[tuple[int, Batch]]) -> str:
         changes: dict[tuple[int, ...], dict[int, int]] = {}
-        for iteration, batch in rounds:
+        for iteration, batch in last:
             for column in _words(batch)[:, -_ROWS_READ:].T.tolist():
                 of_row = changes.setdefault(tuple(column[:-2]), {})
                 of_row[iteration] = of_row.get(iteration, 0) + column[-1]
