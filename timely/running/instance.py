@@ -193,9 +193,7 @@ class Instance:
 
     @property
     def lender(self) -> Instance:
-        """Itself: it counts the messages that a compiled loop sends and takes by memory that the worker
-        lends.
-        """
+        """The instance itself: it lends the worker's memory to compiled loops, and counts their messages."""
         return self
 
     def lend(self) -> Lent | None:
@@ -231,7 +229,7 @@ class Instance:
     def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
         """Return the actions that are possible now, in the order of a step."""
         actions: list[Resume | Activate | Publish | Notify | Idle] = []
-        actions += [Activate(self.index, actor.stage) for actor in self._different() if actor.is_queued]
+        actions += [Activate(self.index, actor.stage) for actor in self._all_runners() if actor.is_queued]
         if self.changes.deltas or self.can_follow():
             actions.append(Publish(self.index))
         if self.recheck:
@@ -386,7 +384,7 @@ class Instance:
             yield handle.codec
         for constant in self.constants:
             yield constant.codec
-        for actor in self._different():
+        for actor in self._all_runners():
             yield from (batch for _, _, _, batch in actor.inbox)
         yield from self.arrivals.batches()
 
@@ -424,8 +422,8 @@ class Instance:
         """Return True if nothing is outstanding anywhere, in this worker's view."""
         return not self.has_work() and not self.changes and self.tracker.is_idle()
 
-    def _different(self) -> list[VertexRunner | CompiledLoopRunner]:
-        """Return all runners: of stages, and of compiled loops."""
+    def _all_runners(self) -> list[VertexRunner | CompiledLoopRunner]:
+        """Return the runners of stages and of compiled loops."""
         return [*self.runners, *self.loops]
 
     def _compile_loops(self) -> None:
