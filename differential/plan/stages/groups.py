@@ -61,6 +61,7 @@ def stage_of(
         return _top_k(node, source)
     if isinstance(node, Sweep):
         return _sweep(node, source)
+    assert isinstance(node, Distinct), f"`stage_of` does not know {node}"
     return _distinct(source)
 
 

@@ -381,7 +381,7 @@ class Lowering(PatternLowering):
         sources = self._together([self._lower(part) for part in parts])
         stage = stage_of(node, sources, arrangement, self._sites)
         answers = answers_of(node)
-        assert answers is not None
+        assert answers is not None, f"`answers_of` does not know {node}, which is a grouping"
         rows: Arranged | list[Feed]
         if arrangement is None:
             rows = feeds_of(stage.source, 0, answers.keys)
