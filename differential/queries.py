@@ -65,7 +65,7 @@ def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Da
             collections = {name: input_of(dataflow, name, schema) for name, schema in inputs.items()}
         answer = query(**collections)
         if answer is not None or not _outputs_of(dataflow):
-            _name_outputs(dataflow, _named(answer, called))
+            _name_outputs(dataflow, _named(answer, called), is_named=isinstance(answer, Mapping))
 
     build.__name__ = build.__qualname__ = called if called.isidentifier() else "query"
     return build
@@ -75,18 +75,20 @@ def put_out(dataflow: Dataflow, answer: object) -> None:
     """Make outputs of what a builder has returned: one collection is called "result", those of a tuple or
     list "result_0", "result_1", …, those of a dict by its keys.
 
-    What is no collection is none of our business. A collection without a name of its own that the builder
-    has put out itself stays as it is.
+    What is no collection is none of our business. A collection that the builder has put out itself stays as
+    it is, unless a dict has another name for it.
     """
     named = _by_name(answer)
     if named is not None:
         _name_outputs(dataflow, named, is_named=isinstance(answer, Mapping))
 
 
-def _name_outputs(dataflow: Dataflow, named: Mapping[str, Collection], is_named: bool = False) -> None:
-    there = {output.source.digest for output in _outputs_of(dataflow)}
+def _name_outputs(dataflow: Dataflow, named: Mapping[str, Collection], *, is_named: bool) -> None:
+    """Make outputs of collections, except those that are outputs already; if `is_named`, of these names."""
+    there = [(output.name, output.source.digest) for output in _outputs_of(dataflow)]
     for name, collection in named.items():
-        if is_named or collection.within(()).node.digest not in there:
+        digest = collection.within(()).node.digest
+        if not any(known == digest and (own == name or not is_named) for own, known in there):
             collection.output(name)
 
 

@@ -8,7 +8,7 @@ import differential as dd
 import timely
 from differential import Collection, col
 
-__all__ = ["FORMS", "INPUTS", "OUTPUTS", "ROWS", "WANTED"]
+__all__ = ["FORMS", "INPUTS", "OUTPUTS", "ROWS", "WANTED", "edges_of"]
 
 INPUTS = {"edges": "src: int, dst: int"}
 ROWS = [(1, 2), (3, 2), (3, 4)]
@@ -59,6 +59,14 @@ def names_and_returns(edges: Collection) -> Collection:
     return found
 
 
+def names_and_returns_a_dict(edges: Collection) -> dict[str, Collection]:
+    """Of collections, and names one as the dict does, and one otherwise, which is two outputs then."""
+    found, many = targets(edges), hubs(edges)
+    found.output("targets")
+    many.output("own")
+    return {"targets": found, "hubs": many}
+
+
 def of_a_dataflow(dataflow: timely.Dataflow) -> None:
     """Declares its input, and names its outputs."""
     names_outputs(edges_of(dataflow))
@@ -67,6 +75,11 @@ def of_a_dataflow(dataflow: timely.Dataflow) -> None:
 def of_a_dataflow_returned(dataflow: timely.Dataflow) -> dict[str, Collection]:
     """Declares its input, and returns a dict."""
     return returns_a_dict(edges_of(dataflow))
+
+
+def of_a_dataflow_both(dataflow: timely.Dataflow) -> dict[str, Collection]:
+    """Declares its input, and does both."""
+    return names_and_returns_a_dict(edges_of(dataflow))
 
 
 @timely.builder
@@ -86,8 +99,10 @@ FORMS: dict[str, Callable[[], object]] = {
     "returns_a_dict": lambda: returns_a_dict,
     "names_outputs": lambda: names_outputs,
     "names_and_returns": lambda: names_and_returns,
+    "names_and_returns_a_dict": lambda: names_and_returns_a_dict,
     "of_a_dataflow": lambda: of_a_dataflow,
     "of_a_dataflow_returned": lambda: of_a_dataflow_returned,
+    "of_a_dataflow_both": lambda: of_a_dataflow_both,
     "marked": lambda: marked,
     "by name": lambda: "query_forms:marked",
     "one that is written": lambda: written(returns_one),
@@ -101,8 +116,10 @@ OUTPUTS = {
     "returns_a_dict": NAMED,
     "names_outputs": NAMED,
     "names_and_returns": ["targets"],
+    "names_and_returns_a_dict": [*NAMED, "own"],
     "of_a_dataflow": NAMED,
     "of_a_dataflow_returned": NAMED,
+    "of_a_dataflow_both": [*NAMED, "own"],
     "marked": ["result"],
     "by name": ["result"],
     "one that is written": ["result"],

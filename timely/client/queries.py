@@ -33,15 +33,30 @@ def query_of(
     if isinstance(build, str) or is_marked(build):
         return cast("str | Builder", build), given
     if callable(build):
-        if inputs is None or "inputs" in signature(build).parameters:  # an argument of that name
+        if inputs is None or _has_argument(build, inputs):
             return build, given
         return _of_collections(call, build, inputs, arguments), {}
     if _is_written(build):
-        return cast("Builder", load_function(f"{_QUERIES}:again", "a query")(build)), arguments
+        if given:
+            raise MisuseError(
+                f"{call} takes collections that are written already without {', '.join(given)}: they have "
+                "their inputs"
+            )
+        return cast("Builder", load_function(f"{_QUERIES}:again", "a query")(build)), given
     raise MisuseError(
         f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', or a function "
         f"of collections and inputs={{'edges': 'src: int, dst: int'}}, not {build!r:.80}"
     )
+
+
+def _has_argument(build: Builder, inputs: object) -> bool:
+    """Return True if `inputs` is an argument of a builder, and not the schemas of a query's collections."""
+    if isinstance(inputs, Mapping) and "inputs" in inputs:  # a collection of that name
+        return False
+    try:
+        return "inputs" in signature(build).parameters
+    except (TypeError, ValueError):  # some functions of C do not tell their parameters
+        return False
 
 
 def _of_collections(call: str, query: Builder, inputs: object, arguments: Mapping[str, Value]) -> Builder:
@@ -50,6 +65,8 @@ def _of_collections(call: str, query: Builder, inputs: object, arguments: Mappin
             f"{call}(…, inputs={inputs!r:.80}) takes schemas by name: "
             "inputs={'edges': 'src: int, dst: int'}"
         )
+    if twice := [name for name in arguments if name in inputs]:
+        raise MisuseError(f"{call}: {', '.join(twice)} cannot be an input and an argument")
     if arguments:
         name = getattr(query, "__name__", "query")
         query = partial(query, **arguments)
@@ -58,7 +75,7 @@ def _of_collections(call: str, query: Builder, inputs: object, arguments: Mappin
 
 
 def _is_written(query: object) -> bool:
-    """True if these are collections."""
+    """Return True if these are collections."""
     parts: list[object] = [query]
     if isinstance(query, Mapping):
         parts = list(query.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from query_forms import FORMS, INPUTS, OUTPUTS, ROWS, WANTED
+from query_forms import FORMS, INPUTS, OUTPUTS, ROWS, WANTED, edges_of
 
 import differential as dd
 import timely
@@ -27,7 +27,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[timely.Cluster]:
 
 def declares(form: str) -> bool:
     """Whether a form declares its inputs itself."""
-    return "written" in form or form in ("of_a_dataflow", "of_a_dataflow_returned", "marked", "by name")
+    return "written" in form or form.startswith("of_a_dataflow") or form in ("marked", "by name")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -75,6 +75,18 @@ def test_form_of_a_builder_that_has_an_argument_called_inputs(cluster: timely.Cl
     flow.uninstall()
 
 
+def test_form_of_collections_may_have_an_input_called_inputs(cluster: timely.Cluster) -> None:
+    flow = cluster.install(lambda inputs: inputs.distinct(), inputs={"inputs": "k: int"})
+    assert (list(flow.inputs), flow.outputs) == (["inputs"], ["result"])
+    flow.uninstall()
+
+
+def test_form_of_a_function_that_does_not_tell_its_parameters(cluster: timely.Cluster) -> None:
+    flow = cluster.install(dict, inputs=INPUTS)
+    assert flow.outputs == ["edges"]
+    flow.uninstall()
+
+
 def test_form_of_records_may_return_what_it_likes() -> None:
     class Kept(Vertex):
         """Passes records on."""
@@ -108,8 +120,17 @@ def test_form_of_records_may_return_what_it_likes() -> None:
         (lambda edges: 7, INPUTS, "return a collection, a tuple of collections, or a dict"),
         (lambda edges: None, INPUTS, r"or name each by collection\.output\('name'\)"),
         (lambda edges: {"a": 7}, INPUTS, "returns a dict"),
+        (edges_of(timely.Dataflow("written")), INPUTS, "takes collections that are written already without"),
     ],
 )
 def test_refused_what_is_no_query(query: object, inputs: object, told: str) -> None:
     with timely.connect(embedded=True) as cluster, pytest.raises(MisuseError, match=told):
         cluster.install(query, inputs=inputs)  # type: ignore[arg-type]
+
+
+def test_refused_arguments_that_nothing_takes() -> None:
+    with timely.connect(embedded=True) as cluster:
+        with pytest.raises(MisuseError, match="written already without least: they have their inputs"):
+            cluster.install(edges_of(timely.Dataflow("written")), least=1)  # type: ignore[arg-type]
+        with pytest.raises(MisuseError, match="install: edges cannot be an input and an argument"):
+            cluster.install(lambda edges: edges, inputs=INPUTS, edges=1)
