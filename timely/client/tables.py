@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import cast
 
 import msgpack
@@ -153,9 +153,14 @@ class InputForm:
 def with_values(table: pa.Table) -> pa.Table:
     """Return a table as users are given it: packed values are values wherever Arrow makes Python objects."""
     if any(field.metadata for field in table.schema):
-        values: pa.Table = load_function(_VALUES, "columns of type any")(table)
-        return values
+        return _values_function()(table)
     return table
+
+
+@cache
+def _values_function() -> Callable[[pa.Table], pa.Table]:
+    """Return the function that `_VALUES` names. To load it takes longer than to read a small table."""
+    return load_function(_VALUES, "columns of type any")
 
 
 def records_of(table: pa.Table) -> list[tuple[int, object]]:

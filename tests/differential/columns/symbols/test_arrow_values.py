@@ -6,6 +6,7 @@ back_*       what an output gives is taken by inputs
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_given_values_by_every_way_of_reading(flow: timely.Flow) -> None:
     assert {repr(value) for value in first["v"].to_pylist()} == {repr(value) for value in EXPECTED}
     _, whole = next(output.follow(snapshot=True))
     assert whole.column("v").type == AnyType()
+
+
+def test_given_values_without_looking_for_modules_each_time(
+    flow: timely.Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = flow.output("rows").to_pylist()
+    monkeypatch.setattr(importlib, "invalidate_caches", lambda: pytest.fail("a module is loaded"))
+    assert flow.output("rows").to_pylist() == wanted
 
 
 def test_given_column_row_slice_and_batch(flow: timely.Flow) -> None:
