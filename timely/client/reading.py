@@ -25,7 +25,7 @@ import pyarrow as pa
 from ..errors import ForgottenError, MisuseError, PeerError, TimelyError, WaitTimeoutError, revive
 from ..failure import fresh_copy
 from ..giving_back import give_back_read
-from ..limits import READER_SECONDS_MAX
+from ..limits import READER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..operators.capture import FOREVER, check_kept
 from ..operators.failures import Without
 from ..user_code.offered import Offered
@@ -240,9 +240,16 @@ class FlowOutput(Offered):
 
     def complete_before(self) -> int:
         """Return the first epoch that is not complete on all workers."""
-        return min(
-            reply.integer("complete") for reply in self._flow.ask_all(Progress(self._flow.index, self.name))
+        return self._complete_within(-1.0)
+
+    def _complete_within(self, seconds: float) -> int:
+        """Return `complete_before`. Embedded workers work first, for as long as `seconds`; below 0: as for
+        other calls.
+        """
+        replies = self._flow.ask_all(
+            Progress(self._flow.index, self.name), REPLY_SECONDS_MAX if seconds < 0 else seconds
         )
+        return min(reply.integer("complete") for reply in replies)
 
     def forget(self, stop: int | None = None) -> None:
         """Give up the changes of epochs before `stop`, by default of all that this client has read. The
@@ -351,7 +358,7 @@ class FlowOutput(Offered):
         """
         for _ in range(_SNAPSHOTS_MAX):
             # The position comes first: from then on nobody can drop the next epochs.
-            self._position = max(self._flow.epoch, self.complete_before_capped())
+            self._position = max(self._flow.epoch, self.complete_before_capped(seconds_of(timeout)))
             try:
                 _, failed = self._read_with_failures(self._position, self._position, timeout)
                 if failed:
@@ -366,7 +373,7 @@ class FlowOutput(Offered):
         seconds = seconds_of(timeout)
         flow = self._flow
         for _ in range(_SNAPSHOTS_MAX):
-            epoch = max(flow.epoch, self.complete_before_capped()) - 1 if at is None else at
+            epoch = self._latest(seconds) if at is None else at
             if epoch < 0 and at is None and flow.filled_input:
                 raise MisuseError(
                     f"output {self.name!r} has nothing to show yet: no epoch of {flow.name!r} is sealed, and "
@@ -386,9 +393,23 @@ class FlowOutput(Offered):
             "read; follow() it"
         )
 
-    def complete_before_capped(self) -> int:
+    def _latest(self, seconds: float) -> int:
+        """Return the last epoch that this client has sealed, or a later one that is complete; if `seconds` is
+        0 or more, wait until it is, for so long at most.
+        """
+        began = time.monotonic()
+        complete = self.complete_before_capped(seconds)
+        epoch = max(self._flow.epoch, complete) - 1
+        if seconds >= 0 and epoch >= complete:
+            # Embedded workers have worked already, and may have used up the time.
+            waited = min(seconds, time.monotonic() - began)
+            rest = seconds - waited
+            self._flow.ask_all(Progress(self._flow.index, self.name, epoch, rest, waited), rest)
+        return epoch
+
+    def complete_before_capped(self, seconds: float = -1.0) -> int:
         """Return `complete_before`, or, if nothing can come any more, the epoch that would be next."""
-        complete = self.complete_before()
+        complete = self._complete_within(seconds)
         return complete if complete < FOREVER else self._end()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgpack
 
@@ -15,7 +15,7 @@ from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.requests import Value
 
-__all__ = ["statistics"]
+__all__ = ["loop_under_way", "statistics"]
 
 
 def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
@@ -112,21 +112,36 @@ def _complete_before(instance: Instance, outputs: Sequence[CaptureVertex]) -> in
         return instance.epochs_done()
 
 
+def loop_under_way(instance: Instance, complete: int) -> str:
+    """Return which loop has gone furthest at the epochs from `complete` on, for a message; "" if none has."""
+    far = [
+        (counters[-1], counters[0], loop)
+        for loop, rounds in _rounds(instance)
+        for counters, _ in rounds
+        if counters[0] >= complete
+    ]
+    if not far:
+        return ""
+    iteration, epoch, loop = max(far)
+    return f"the loop {loop!r} has come to iteration {iteration:,} of epoch {epoch}"
+
+
 def _of_loops(instance: Instance) -> list[Value]:
     """Return the loops, one entry for each way round, with the rows of its last times: [counters, rows]."""
-    frozen = instance.frozen
     return [
-        {
-            "name": spec.counting.loop,
-            # The stage that counts may be in a loop within this one.
-            "rounds": [
-                [
-                    list(instance.runners[spec.target].code.unpack_wide(word)[: spec.counting.coordinates]),
-                    rows,
-                ]
-                for word, rows in connector.iteration_counts
-            ],
-        }
-        for spec, connector in zip(frozen.connectors, instance.connectors, strict=True)
-        if spec.counting is not None and connector.iteration_counts is not None
+        {"name": loop, "rounds": [[list(counters), rows] for counters, rows in rounds]}
+        for loop, rounds in _rounds(instance)
     ]
+
+
+def _rounds(instance: Instance) -> Iterator[tuple[str, list[tuple[Sequence[int], int]]]]:
+    """Yield each way round a loop: the name of the loop, and counters and rows of its last times."""
+    for spec, connector in zip(instance.frozen.connectors, instance.connectors, strict=True):
+        if spec.counting is None or connector.iteration_counts is None:
+            continue
+        # The stage that counts may be in a loop within this one.
+        code, coordinates = instance.runners[spec.target].code, spec.counting.coordinates
+        yield (
+            spec.counting.loop,
+            [(code.unpack_wide(word)[:coordinates], rows) for word, rows in connector.iteration_counts],
+        )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -423,10 +423,11 @@ def test_snapshot_says_of_which_epoch_it_is(cluster: timely.Cluster) -> None:
 
 def test_snapshot_takes_no_epoch_and_says_how_to_read_an_earlier_one(cluster: timely.Cluster) -> None:
     flow = cluster.install(numbers)
-    output: Any = flow.output("numbers")
+    output = flow.output("numbers")
     put(flow, 3)
     put(flow, 4)
-    for call in (lambda: output.snapshot(0), lambda: output.snapshot(epoch=0)):
+    snapshot: Callable[..., pa.Table] = output.snapshot
+    for call in (lambda: snapshot(0), lambda: snapshot(epoch=0)):
         with pytest.raises(
             timely.MisuseError, match=r"snapshot\(\) takes no epoch: .*changes\(0, epoch \+ 1\)"
         ):

@@ -13,7 +13,9 @@ from ...failure import full_text_of
 from ...limits import READER_SECONDS_MAX
 from ...operators.capture import FOREVER, CaptureVertex
 from ...running.core import Worker
+from ...running.instance import Instance
 from ...wire.requests import Progress, Read, Reply, Request, Value
+from ..counters import loop_under_way
 from ..orders import open_epoch
 from ..replacing import Replacements
 from ..tasks.pieces import check_origin, drop, held, hold, piece
@@ -168,7 +170,7 @@ class Outputs:
             why = (
                 f"it is not sealed yet (the open epoch is {opened})"
                 if opened <= epoch
-                else "the work on it is not done yet"
+                else _under_way(instance, complete)
             )
             return WaitTimeoutError(
                 f"epoch {epoch} of {where} is not complete on worker "
@@ -184,7 +186,7 @@ class Outputs:
         instance = self._replacements.instance(dataflow)
         opened = [name for name, handle in instance.inputs.items() if not handle.is_closed]
         unfinished = [each for each in instance.imports if not each.is_complete]
-        why, where = "the work on it is not done yet", ""
+        why, where = _under_way(instance, complete), ""
         if opened:
             why = f"not closed yet: {', '.join(f'input {name!r}' for name in opened)}"
         elif unfinished:
@@ -218,3 +220,9 @@ class Outputs:
             self._replacements.check_output(dataflow, name)
             dataflow = self._replacements.outputs_of(dataflow)
         return self._worker.instance(dataflow).output(name)
+
+
+def _under_way(instance: Instance, complete: int) -> str:
+    """Return why epochs from `complete` on, which are sealed, have no answer yet."""
+    loop = loop_under_way(instance, complete)
+    return "the work on it is not done yet" + (f" ({loop})" if loop else "")

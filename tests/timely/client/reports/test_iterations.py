@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import differential as dd
@@ -60,3 +62,27 @@ def test_two_processes_are_asked_and_summed() -> None:
     assert iterations_of([Reply({"dataflows": {}})], 3, None).num_rows == 0
     with pytest.raises(MisuseError, match="its loops: none"):
         iterations_of([Reply({})], 3, "a")
+
+
+@pytest.mark.parametrize("where", [{"workers": 1, "embedded": True}, {"workers": 2}])
+def test_a_wait_that_is_over_names_the_loop_that_still_goes_round(where: dict[str, int]) -> None:
+    def endless(dataflow: Dataflow) -> None:
+        numbers = dd.input(dataflow, "numbers", "n: int, text: string")
+        numbers.iterate(lambda x: x.select("text", n=1 - col.n), name="swinging").output("never")
+        numbers.output("numbers")
+
+    with timely.connect(**where) as cluster:
+        flow = cluster.install(endless)
+        flow.seal(wait=True)
+        flow.input("numbers").insert([(0, "a")])
+        flow.seal()
+        began = time.monotonic()
+        with pytest.raises(
+            timely.WaitTimeoutError,
+            match=r"after 1 s: the work on it is not done yet "
+            r"\(the loop 'swinging' has come to iteration [\d,]+ of epoch 1\); complete",
+        ):
+            flow.output("never").snapshot(timeout=1)
+        assert time.monotonic() - began < 30, "embedded workers stop at the limit, too"
+        assert flow.output("numbers").snapshot(timeout=60).num_rows == 1
+        flow.uninstall()
