@@ -126,7 +126,7 @@ class Arrivals:
         return (batch for _, _, batch, _ in self.late)
 
     def symbols(self, mark: Mark) -> None:
-        """Show the words of batches that wait for the anchor."""
+        """Show the words, perhaps symbols, of batches that wait for the anchor."""
         for batch in self.batches():
             mark.holder(batch)
 

@@ -452,18 +452,18 @@ class Worker:
                     self._transport.send(peer, [write_control_header(), payload])
 
     def begin_forgetting(self) -> None:
-        """Tell all other workers to assume no longer that this one knows any words; see `forgetting.py`."""
+        """Tell all other workers to assume no longer that this one knows any symbols; see `forgetting.py`."""
         for peer in self.forgetting.begin():
             self._tell_withdrawal(peer, is_answer=False)
 
     def forget(self) -> int:
-        """Forget words that nothing here refers to; return how many. Requires: `forgetting.is_ready`, and
+        """Forget symbols that nothing here refers to; return how many. Requires: `forgetting.is_ready`, and
         this worker is the only user of the dictionaries of the process.
         """
         return self.forgetting.forget([self])
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all words that are here; dataflows that are prepared and not started have no rows."""
+        """Show `mark` all words that may be symbols; dataflows that are only prepared have no rows."""
         failed: list[tuple[int, BaseException]] = []
         for number, instance in self._instances.items():
             try:
@@ -478,7 +478,7 @@ class Worker:
                 mark.holder(decode(header.batch_kind, frames[1:], peer))
 
     def silent(self) -> list[str]:
-        """Return the vertices that hold words and have no method that shows them."""
+        """Return the vertices that may hold symbols and have no method that shows them."""
         return [
             runner.title()
             for instance in self._instances.values()

@@ -348,7 +348,7 @@ class Instance:
         self.arrivals.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show `mark` all words that are here: in inboxes, vertices, inputs, imports."""
+        """Show `mark` all words that may be symbols: in inboxes, vertices, inputs, imports."""
         for handle in self.inputs.values():
             handle.symbols(mark)
         for imported in (*self.imports, *self.feeds.values()):

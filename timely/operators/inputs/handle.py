@@ -443,8 +443,8 @@ class InputHandle:
             self._held = self._held if epoch is None else epoch
 
     def symbols(self, mark: Mark) -> None:
-        """Show the words of all rows here: those that wait for their epoch, staged ones, and those of sealed
-        epochs that have not entered.
+        """Show the words, perhaps symbols, of all rows here: those that wait for their epoch, staged ones,
+        and those of sealed epochs that have not entered.
         """
         # Plain rows that are kept as they are have no words yet.
         waiting = [batch for batches in self._waiting.values() for _, batch in batches]

@@ -246,7 +246,7 @@ class Connector:
             self.iteration_counts.rebase(by)
 
     def symbols(self, mark: Mark) -> None:
-        """Show the words of batches that went round last, which an error may show."""
+        """Show the words, perhaps symbols, of batches that went round last: an error may print them."""
         for _, _, batch in self._last:
             mark.holder(batch)
 

@@ -356,8 +356,8 @@ class VertexRunner(Rights):
         return kind.on_idle is not Vertex.on_idle or kind.on_rest is not Vertex.on_rest
 
     def symbols(self, mark: Mark) -> None:
-        """Show the words that wait here, that its connectors keep, and that the vertex keeps, if it
-        shows them.
+        """Show the words that may be symbols: those that wait here, that its connectors keep, and that the
+        vertex keeps, if it shows them.
         """
         for _, _, _, batch in self.inbox:
             mark.holder(batch, f"a batch of {type(batch).__name__} that waits for {self.title()}")
@@ -372,7 +372,7 @@ class VertexRunner(Rights):
             self.vertex.symbols(mark)
 
     def says_symbols(self) -> bool:
-        """Return True if the vertex shows all words that it keeps: its own class has `symbols`, or it takes
+        """Return True if the vertex shows all symbols that it keeps: its own class has `symbols`, or it takes
         only records, which hold values.
         """
         if self.vertex is None:
