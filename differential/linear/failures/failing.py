@@ -118,27 +118,27 @@ def _tried(one: Pass, words: Int64s, symbols: SymbolTable, failed: list[Failed])
             failing = error.failing
             at = error.row if isinstance(error, UserFunctionError) else -1
             if failing is not None and failing.rows.shape == (part.shape[1],) and failing.rows.any():
-                failed += _known(one, error, failing, part, np.flatnonzero(failing.rows))
+                failed += _failures_of_rows(one, error, failing, part, np.flatnonzero(failing.rows))
                 waiting.append(np.ascontiguousarray(part[:, ~failing.rows]))
             elif 0 <= at < part.shape[1]:
-                failed.append(_failed(one, part[:, at : at + 1], error, symbols))
+                failed.append(_failure_of_row(one, part[:, at : at + 1], error, symbols))
                 # The rows in front run once more: their results are lost with the call.
                 waiting += [_columns(part, at + 1, part.shape[1]), _columns(part, 0, at)]
             elif part.shape[1] == 1:
-                failed.append(_failed(one, part, error, symbols))
+                failed.append(_failure_of_row(one, part, error, symbols))
             else:
                 middle = part.shape[1] // 2
                 waiting += [_columns(part, middle, part.shape[1]), _columns(part, 0, middle)]
         except NotEmptyError as error:  # a claim that there are no rows lets them pass
             for row in range(part.shape[1]):
-                failed.append(_failed(one, part[:, row : row + 1], error, symbols))
+                failed.append(_failure_of_row(one, part[:, row : row + 1], error, symbols))
             yield part
         else:
             if result is not None and result.shape[1]:
                 yield result
 
 
-def _known(
+def _failures_of_rows(
     one: Pass, error: RowError | UserFunctionError, failing: FailingRows, words: Int64s, indices: Int64s
 ) -> Iterator[Failed]:
     """Yield a failure for each of the rows `indices` that an error names; the pass raised it for `words`."""
@@ -157,14 +157,14 @@ def _columns(words: Int64s, start: int, stop: int) -> Int64s:
     return np.ascontiguousarray(words[:, start:stop])
 
 
-def _failed(
+def _failure_of_row(
     one: Pass, row: Int64s, error: RowError | UserFunctionError | NotEmptyError, symbols: SymbolTable
 ) -> Failed:
     """Return the failure of one row, int64[words, 1], for which a pass raised."""
     if not isinstance(error, NotEmptyError) and error.failing is not None:
         failing = error.failing
         at = np.array([np.argmax(failing.rows)], np.int64)
-        (failed,) = _known(one, error, failing, np.repeat(row, failing.rows.size, 1), at)
+        (failed,) = _failures_of_rows(one, error, failing, np.repeat(row, failing.rows.size, 1), at)
         return failed
     (record,) = decode_rows(one.schema, np.ascontiguousarray(row), symbols)
     text = ", ".join(f"{name}={value!r}" for name, value in zip(one.schema.names, record, strict=True))
