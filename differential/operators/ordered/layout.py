@@ -58,14 +58,14 @@ class _Word:
 class InOrder:
     """The rows of a group from number `offset` on, up to `limit` rows, in the order of some columns.
 
-    schema   keys, then the columns of the order, then all others
-    turns    one direction for each column of the order
-    rank     the kind of number that each row gets behind its other words, if any
+    schema       keys, then the columns of the order, then all others
+    directions   one for each column of the order
+    rank         the kind of number that each row gets behind its other words, if any
     """
 
     schema: Schema
     keys: int
-    turns: tuple[SortDirection, ...]
+    directions: tuple[SortDirection, ...]
     limit: int
     offset: int = 0
     rank: RankKind | None = None
@@ -130,27 +130,30 @@ class InOrder:
 
     def describe(self) -> str:
         """Return a stable text for fingerprints."""
-        turns = [(turn.descending, turn.nulls_last) for turn in self.turns]
-        return f"({self.schema}) {self.keys} keys, order {turns}, {self.limit} from {self.offset} {self.rank}"
+        directions = [(each.descending, each.nulls_last) for each in self.directions]
+        order = f"{self.keys} keys, order {directions}"
+        return f"({self.schema}) {order}, {self.limit} from {self.offset} {self.rank}"
 
     @cached_property
     def _order_end(self) -> int:
-        columns = self.schema.columns[: self.keys + len(self.turns)]
+        columns = self.schema.columns[: self.keys + len(self.directions)]
         return sum(column.words for column in columns)
 
     @cached_property
     def _layout(self) -> tuple[_Word, ...]:
         layout: list[_Word] = []
-        ordered = self.schema.columns[self.keys : self.keys + len(self.turns)]
-        for column, turn in zip(ordered, self.turns, strict=True):
+        ordered = self.schema.columns[self.keys : self.keys + len(self.directions)]
+        for column, direction in zip(ordered, self.directions, strict=True):
             where = self.schema.words_of(column.name)
             if column.type.nullable:
-                layout.append(_Word(where[0], turn.nulls_last))
+                layout.append(_Word(where[0], direction.nulls_last))
             if column.type.is_symbol:
-                layout += [_Word(where[-1], turn.descending, begins) for begins in range(BEGINNING_WORDS)]
-                layout.append(_Word(where[-1], symbol=-1 if turn.descending else 1))
+                layout += [
+                    _Word(where[-1], direction.descending, begins) for begins in range(BEGINNING_WORDS)
+                ]
+                layout.append(_Word(where[-1], symbol=-1 if direction.descending else 1))
             else:
-                layout.append(_Word(where[-1], turn.descending))
+                layout.append(_Word(where[-1], direction.descending))
         layout += [_Word(source) for source in range(self._order_end, self.schema.width)]
         return tuple(layout)
 
