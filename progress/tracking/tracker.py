@@ -134,6 +134,7 @@ class Tracker:
         self._packers = tuple(struct.Struct(f"={3 * count}q") for count in range(_CHANGES_PACKED_MAX + 1))
         self._result: Int64s = np.zeros(2 + len(self.watched), dtype=np.int64)
         self._edges: Int64s = np.zeros((len(self.watched) + 1, EDGE), dtype=np.int64)
+        """The frontiers of ports, in the form that kernels take: see `precursors.py`."""
         self._edges[:-1, COLUMN] = self.table.column_of_group
         self._frontiers: list[Int64s | None] = [None] * len(self.watched)
         self._room = 0
