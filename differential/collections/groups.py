@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NoReturn, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
 from timely.user_code.short_traces import in_short
@@ -91,15 +91,6 @@ class GroupOperators(OrderOperators):
         return self.group_by().agg(*unnamed, **aggregates)
 
 
-def _as_in_pandas(aggregate: object) -> str:
-    """Return what to write for ('x', 'sum'), pandas' pair of a column and an aggregate; "" for all else."""
-    match aggregate:
-        case (str(column), str(function)):
-            function = {"nunique": "count_distinct", "size": "count", "std": "stddev"}.get(function, function)
-            return f". Write dd.{function}({column!r})"
-    return ""
-
-
 @in_short
 @dataclass(frozen=True, eq=False)
 class Grouped(GroupSpellings[C], Generic[C]):
@@ -144,7 +135,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
             if not isinstance(aggregate, Aggregate):
                 raise SchemaError(
                     f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
-                    f"not {aggregate!r}{_as_in_pandas(aggregate)}"
+                    f"not {aggregate!r}{_of_pandas(name, aggregate)}"
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
@@ -282,3 +273,25 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
             raise SchemaError(f"agg: two aggregates are called {each.name!r}; choose another name for one")
         by_name[each.name] = each.aggregate
     return by_name
+
+
+_OF_PANDAS: Final = {
+    **{kind: kind for kind in ("sum", "min", "max", "count")},
+    **{
+        "size": "count",
+        "mean": "avg",
+        "nunique": "count_distinct",
+        "std": "stddev",
+        "var": "variance",
+        "list": "collect",
+    },
+}
+
+
+def _of_pandas(name: str, aggregate: object) -> str:
+    """Return what to write for a named aggregate of pandas, `total=("x", "sum")`; "" if it is none."""
+    match aggregate:
+        case (str(column), str(kind)) if kind in _OF_PANDAS:
+            return f". Write agg({name}=dd.{_OF_PANDAS[kind]}({column!r}))"
+        case _:
+            return ""

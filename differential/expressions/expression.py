@@ -501,13 +501,18 @@ def call_function(name: str, *operands: object) -> Expr:
     return Operation(name, tuple(as_expr(operand) for operand in present))
 
 
-def check_columns(name: str, operands: Iterable[object]) -> None:
-    """Raise ExpressionError for `upper("name")`: PySpark means a column by it, but here a text is a text."""
+def check_columns(name: str, operands: Iterable[object], before: str = "") -> None:
+    """Raise ExpressionError for `upper("name")`: PySpark means a column by it, but here a text is a text.
+
+    `before`: arguments ahead of the operands, as the message writes them; then each text means a column.
+    """
     operand_list = list(operands)
     text = next((each for each in operand_list if isinstance(each, str)), None)
     if text is not None and not any(isinstance(each, Expr | Aliased | OpenWhen) for each in operand_list):
-        both = ([first if each is text else each for each in operand_list] for first in (text, col(text)))
-        written, meant = (", ".join(map(repr, each)) for each in both)
+        columns = [
+            col(each) if each is text or (before and isinstance(each, str)) else each for each in operand_list
+        ]
+        written, meant = (before + ", ".join(map(repr, each)) for each in (operand_list, columns))
         raise ExpressionError(
             f"{name}({written}) ({call_site()}) is of no column: {text!r} is a text.\n"
             f"  Of the column write {name}({meant}); of a text that is the same in every row, lit({text!r})."

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, NoReturn, Self, cast
 
 from ..building.builders import (
     Builder,
@@ -36,9 +36,10 @@ from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..user_code.offered import Offered
-from ..user_code.short_traces import in_short, short
+from ..user_code.short_traces import in_short, short, short_lookup
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers, after_work
+from .other_spellings import OF_CLUSTERS
 from .queries import query_of
 from .session import Flow
 
@@ -81,6 +82,12 @@ class Cluster(Offered):
         """Return how many workers there are, where, and, if calls raise, why."""
         end = f", {self._workers.end}" if self._workers.end else ""
         return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{self._workers.kind}{end}>"
+
+    if not TYPE_CHECKING:
+
+        @short_lookup
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(OF_CLUSTERS.message(f"a cluster has no {name!r}", name, dir(Cluster)))
 
     @property
     def workers(self) -> int:
@@ -217,7 +224,15 @@ class Cluster(Offered):
         """
         if isinstance(index, str):
             index = _numbered(self.flows(), index)
-        (reply,) = self._workers.ask([(0, Describe(index), None)])
+        try:
+            (reply,) = self._workers.ask([(0, Describe(index), None)])
+        except TimelyError as error:
+            if error.ends_dataflow:
+                flows = ", ".join(f"{number} ({name})" for number, name in self.flows().items())
+                add_note(
+                    error, f"cluster.flow({index}) asks for that dataflow; installed are: {flows or 'none'}"
+                )
+            raise
         return Flow(self._workers, reply)
 
     def flows(self) -> dict[int, str]:

@@ -8,7 +8,7 @@ from typing import Final
 from ..errors import MisuseError
 from ..user_code.spellings import Spellings, like
 
-__all__ = ["OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows", "of_snapshot"]
+__all__ = ["OF_CLUSTERS", "OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows", "of_snapshot"]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for those that this client has not read yet: tables of Arrow, "
@@ -21,6 +21,20 @@ _ENTER: Final = "input('name').insert(rows)"
 _READ: Final = "output('name').snapshot(), or .changes(), or .follow()"
 _END: Final = "uninstall(), which ends the dataflow; input('name').close() ends what goes in"
 
+_UNINSTALL: Final = "flow.uninstall(), of the flow that install gave, or of cluster.flow('name')"
+
+OF_CLUSTERS: Final = Spellings(
+    {
+        **dict.fromkeys(("uninstall", "remove", "delete", "drop", "cancel", "kill"), _UNINSTALL),
+        **dict.fromkeys(("submit", "run", "execute", "deploy", "add", "start", "dataflow"), "install(query)"),
+        **dict.fromkeys(
+            ("input", "output", "seal", "insert", "inputs", "outputs"),
+            "flow = cluster.install(query), and ask the flow",
+        ),
+        **dict.fromkeys(("stop", "terminate", "disconnect", "quit"), "close()"),
+        **dict.fromkeys(("list", "dataflows", "queries", "jobs", "status"), "flows(), or stats()"),
+    }
+)
 OF_OUTPUTS: Final = Spellings(
     {
         **dict.fromkeys(("toPandas", "toArrow", "to_polars", "df"), _ROWS),

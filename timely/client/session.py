@@ -102,6 +102,9 @@ class Flow(Offered, Installed):
                     raise AttributeError(f"a flow has no {name!r}: it is an {kind}; write {kind}({name!r})")
             raise AttributeError(OF_FLOWS.message(f"a flow has no {name!r}", name, dir(Flow)))
 
+        def __getitem__(self, name: object) -> NoReturn:
+            raise MisuseError(f"a flow has no [{name!r}]: write output({name!r}), or input({name!r})")
+
     @property
     def inputs(self) -> list[str]:
         """The names of the inputs."""

@@ -55,7 +55,7 @@ def substring(text: ExprLike, position: int, length: int) -> Expr:
 
 def concat_ws(separator: str, *values: ExprLike) -> Expr:
     """The texts with a separator between them; nulls are left out."""
-    check_columns("concat_ws", values)
+    check_columns("concat_ws", values, f"{separator!r}, ")
     return call_function("concat_ws", separator, *values)
 
 

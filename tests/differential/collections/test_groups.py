@@ -546,3 +546,11 @@ def test_single_a_second_row_leaves_what_rests_on_it_without_an_answer_until_it_
             )
         else:
             assert cluster.snapshot("sums") == wanted
+
+
+def test_a_named_aggregate_of_pandas_is_answered_by_ours() -> None:
+    rows = dd.input(timely.Dataflow("tested"), "rows", "k: int, x: int")
+    for kind, ours in (("sum", "sum"), ("mean", "avg"), ("nunique", "count_distinct")):
+        aggregates = {"total": ("x", kind)}
+        with pytest.raises(dd.SchemaError, match=rf"\. Write agg\(total=dd\.{ours}\('x'\)\)$"):
+            rows.group_by("k").agg(**aggregates)  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ def _typed() -> dd.Collection:
         (lambda c: c.group_by("k").agg({"d": "sum"}), "Write agg(d=dd.sum('d'))"),
         (lambda c: c.agg(dd.sum("d") / dd.count()), "agg(n=dd.sum(d)).with_columns(m=col.n + 1)"),
         (lambda c: c.agg(n=1 - dd.count()), "name it in agg(…)"),
-        (lambda c: c.group_by("k").agg(n=("s", "nunique")), "Write dd.count_distinct('s')"),
+        (lambda c: c.group_by("k").agg(n=("s", "nunique")), "Write agg(n=dd.count_distinct('s'))"),
         (lambda c: c.group_by("k")["d"].sum(), "agg(total=dd.sum('d')), or sum('d')"),
         (lambda c: c.group_by("k")[["d", "t"]].max(), "agg(total=dd.sum('x'))"),
         (lambda c: dd.concat([c, c]), "first.concat(second, third)"),

@@ -144,3 +144,29 @@ def test_a_mistake_of_types_within_a_call_stays_what_it_is(flow: Flow) -> None:
 
     with pytest.raises(TypeError, match="^mine$"):
         flow.input("in").insert(Odd())
+
+
+def test_a_cluster_says_what_to_write_and_a_flow_has_no_items(flow: Flow) -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        with pytest.raises(
+            AttributeError, match=r"a cluster has no 'uninstall'. Write instead: flow.uninstall"
+        ):
+            getattr(cluster, "uninstall")  # noqa: B009
+        with pytest.raises(AttributeError, match=r"a cluster has no 'instal'. Did you mean 'install'\?"):
+            getattr(cluster, "instal")  # noqa: B009
+    with pytest.raises(MisuseError, match=r"a flow has no \['out'\]: write output\('out'\), or input"):
+        flow["out"]
+
+
+def test_the_error_of_a_refused_install_says_which_flows_are_installed() -> None:
+    def refused(dataflow: timely.Dataflow) -> None:
+        dd.input(dataflow, "in", "a: int").select("b").output("out")
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        with pytest.raises(dd.ExpressionError):
+            cluster.install(refused)
+        number = cluster.install(passing).index
+        with pytest.raises(dd.ExpressionError, match="no column 'b'") as caught:
+            cluster.flow(0)
+        notes = "".join(getattr(caught.value, "__notes__", ()))
+        assert f"cluster.flow(0) asks for that dataflow; installed are: {number} (" in notes

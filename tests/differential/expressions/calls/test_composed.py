@@ -55,5 +55,10 @@ def test_a_call_of_nothing_but_texts_says_how_a_column_is_written(
 def test_a_unit_of_time_comes_first_and_a_separator_may_be_a_text() -> None:
     with pytest.raises(ExpressionError, match=r"the unit comes first. Write date_trunc\('month', col.t\)"):
         dd.date_trunc(col.t, "month")
-    with pytest.raises(ExpressionError, match=r"Of the column write concat_ws\(col.s\)"):
+    with pytest.raises(ExpressionError, match=r"Of the column write concat_ws\('-', col.s\)"):
         dd.concat_ws("-", "s")
+
+
+def test_concat_ws_of_texts_says_that_all_of_them_are_columns() -> None:
+    with pytest.raises(dd.ExpressionError, match=r"Of the column write concat_ws\('-', col\.a, col\.b\)"):
+        dd.concat_ws("-", "a", "b")
