@@ -15,6 +15,7 @@ from differential.columns.packed.block import Block
 from differential.kernels.rows.marking import SymbolMarking
 from differential.operators.waiting import waiting_rows
 from differential.operators.waiting.waiting_rows import PendingTimes, WaitingRows
+from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
 
 
@@ -143,6 +144,40 @@ def test_pairs_leave_when_their_time_is_complete(
             )
             assert times.times(np.empty(0, np.int64)).tolist() == minimal
         assert rows_of(times.take_ready(np.empty(0, np.int64))) == sorted(known)
+
+
+@pytest.mark.parametrize("near", [0, 1024], ids=["far", "near"])
+def test_pairs_are_the_same_when_words_count_from_a_later_epoch(
+    near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_rows, "_NEAR_MAX", near)
+    monkeypatch.setattr(waiting_rows, "_LOOKS_MAX", 0)
+    times = PendingTimes(1, CODES[1].guards)
+    pairs = np.array([[1, 2, 3], [7, 8, 9]])
+    times.add(pairs)
+    times.take_ready(np.array([5]))
+    assert (times._far.rows > 0) == (near == 0)
+    times.rebase(Rebase(5, 0))
+    times.check_invariants()
+    assert pairs.tolist() == [[1, 2, 3], [7, 8, 9]], "others may have it"
+    assert times.times(np.empty(0, np.int64)).tolist() == [2]
+    assert rows_of(times.take_ready(np.array([4]))) == [(1, 2), (2, 3)]
+    assert rows_of(times.take_ready(np.empty(0, np.int64))) == [(3, 4)]
+
+
+@pytest.mark.parametrize("parts", [0, 32], ids=["by time", "in parts"])
+def test_rows_are_the_same_when_words_count_from_a_later_epoch(
+    parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_rows, "_PARTS_MAX", parts)
+    waiting = WaitingRows(4, CODES[1].guards)
+    waiting.add(np.array([[6, 7, 8], [1, 2, 3], [7, 8, 9], [1, 1, -1]]))
+    assert bool(waiting._by_time) == (parts == 0)
+    waiting.rebase(Rebase(5, 0), 0)
+    waiting.check_invariants()
+    assert waiting.times(np.empty(0, np.int64)).tolist() == [2]
+    assert rows_of(waiting.take_ready(np.array([4]))) == [(1, 1, 2, 1), (2, 2, 3, 1)]
+    assert rows_of(waiting.take_ready(np.empty(0, np.int64))) == [(3, 3, 4, -1)]
 
 
 def test_pairs_that_come_again_and_again_take_no_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
