@@ -4,6 +4,7 @@ order they leave.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,6 +39,7 @@ class Clients:
         self.answers: dict[tuple[bytes, int], Reply | timely.TimelyError] = {}
         self.gone: list[bytes] = []
         self.is_sending = False
+        self.patience = 0.01
 
     def asks(self, client: bytes, *requests: tuple[int, Request]) -> None:
         for number, request in requests:
@@ -122,6 +124,24 @@ def test_something_is_expected_until_an_answer_has_left(process: WorkerProcess, 
     assert process._is_expected()
     clients.is_sending = False
     assert not process._is_expected()
+
+
+def test_a_worker_that_waits_looks_for_what_was_left_behind_when_it_is_time(
+    process: WorkerProcess, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[float] = []
+
+    def look() -> None:
+        looked.append(time.monotonic())
+        process.stop_soon()
+
+    monkeypatch.setattr(process._tidying, "look", look)
+    process._tidying.look_at = begun = time.monotonic() + 0.05
+    in_vain = threading.Timer(5.0, process.stop_soon)
+    in_vain.start()
+    process._loop()
+    in_vain.cancel()
+    assert len(looked) == 1 and looked[0] >= begun
 
 
 @pytest.mark.parametrize(

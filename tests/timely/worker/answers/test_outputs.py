@@ -64,6 +64,15 @@ def test_later_answers_have_a_deadline_and_say_how_far_it_is() -> None:
         raise later.late()
 
 
+@pytest.mark.parametrize(("seconds", "deadline"), [(0.0, 7.0), (1.5, 8.5), (-1.0, float("inf"))])
+def test_later_is_as_late_as_who_asks_waits(seconds: float, deadline: float) -> None:
+    server, _, clock = serving()
+    clock.now = 7.0
+    for request in (Read(0, "counts", 0, 1, seconds), Progress(0, "counts", 0, seconds)):
+        later = server.handle(request)
+        assert isinstance(later, Later) and later.deadline == deadline
+
+
 def test_later_news_are_told_when_they_come_or_when_who_waits_has_waited_for_long_enough() -> None:
     server, worker, clock = serving()
     hold = Progress(0, "counts", reader="me", keep_from=0, keep_seconds=60.0, extent=True)
