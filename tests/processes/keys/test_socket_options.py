@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+import zmq
 
 from timely import MisuseError, PeerError
 from timely.keys import ClientKeys, ClusterKeys, new_client, new_cluster
 from timely.wire.transport import zeromq
 from timely.wire.transport.server_socket import ServerSocket
+from timely.wire.transport.tcp import IS_COUNTED
 from timely.wire.transport.zeromq import ClientSockets, WorkerMesh
 
 CLUSTER, ADA = new_client(new_cluster(), "ada")
@@ -50,6 +52,23 @@ def test_one_interface_is_that_one_only() -> None:
         with pytest.raises(MisuseError, match="in use by another program"):
             ServerSocket(f"tcp://[::1]:{port}", keys=CLUSTER)
     finally:
+        server.close()
+
+
+def test_a_port_that_another_program_has_by_one_kind_of_addresses_is_in_use() -> None:
+    with socket.socket(socket.AF_INET6) as other:
+        other.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        other.bind(("::", 0))
+        other.listen()
+        with pytest.raises(MisuseError, match=r"is in use by another program: choose another"):
+            ServerSocket(f"tcp://*:{other.getsockname()[1]}", "choose another")
+
+
+@pytest.mark.skipif(not IS_COUNTED, reason="this host does not count bytes of connections")
+def test_a_host_is_given_up_after_twice_the_silence_that_is_tolerated() -> None:
+    for keys in (None, CLUSTER):
+        server = ServerSocket("tcp://127.0.0.1:0", keys=keys, silence_seconds=40.0)
+        assert server.socket.get(zmq.TCP_MAXRT) == 80_000
         server.close()
 
 

@@ -8,6 +8,7 @@ import select
 import socket
 import struct
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,6 +75,15 @@ def test_messages_of_each_go_there_and_answers_come_back(door: DirectDoor, addre
     door.send(b"another", [b"to nobody"])
     assert [texts(message) for message in bob.recv()] == [[b"to bob"]]
     assert ada.recv() == []
+
+
+def test_frames_count_by_their_bytes_whatever_they_are_made_of(door: DirectDoor, address: str) -> None:
+    line = let_in(door, address)
+    words = memoryview(array("q", [1, 2, 3]))
+    nothing = memoryview(array("q"))
+    line.send([words, bytearray(b"abc"), nothing, words.cast("B").cast("q", (3, 1)), b"end"])
+    ((_, frames),) = door.recv_nowait(9)
+    assert texts(frames) == [words.tobytes(), b"abc", b"", words.tobytes(), b"end"]
 
 
 def test_what_does_not_fit_is_sent_as_the_other_side_reads(door: DirectDoor, address: str) -> None:
