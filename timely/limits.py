@@ -294,6 +294,12 @@ AT_DOOR_COUNT_MAX: Final = 256
 AT_DOOR_BYTES_MAX: Final = 64 * KIB
 """Bytes that such a connection may send; keys are proved in less than 1 KiB."""
 
+UNWRITTEN_EPOCHS_MAX: Final = 32
+"""Epochs that the sink of a Spark job holds until they are written; `commit` waits if there are more."""
+
+UNWRITTEN_ROWS_MAX: Final = 4_000_000
+"""Rows in these epochs; an epoch with more of them waits alone."""
+
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its end."""
 

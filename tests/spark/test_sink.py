@@ -188,7 +188,7 @@ def committed_in_time(sink: ChangesSink, tables: Sequence[pa.Table], seconds: fl
 def test_bound_of_rows_is_given_back_when_they_are_written(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timely.spark.sink, "_WAITING_ROWS_MAX", 5)
+    monkeypatch.setattr(timely.spark.sink, "UNWRITTEN_ROWS_MAX", 5)
     with ChangesSink(spark, tmp_path, JOB) as sink:
         assert committed_in_time(sink, [changes(epoch, [1, 2, 3]) for epoch in range(4)])
     assert len(read(spark, tmp_path / "changes")) == 12
@@ -197,7 +197,7 @@ def test_bound_of_rows_is_given_back_when_they_are_written(
 def test_bound_of_rows_is_given_back_when_they_cannot_be_written(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timely.spark.sink, "_WAITING_ROWS_MAX", 5)
+    monkeypatch.setattr(timely.spark.sink, "UNWRITTEN_ROWS_MAX", 5)
     monkeypatch.setattr(ChangesSink, "_write", _disk_full)
     taken: list[int] = []
     with pytest.raises(OutputError, match="disk full"), ChangesSink(spark, tmp_path, JOB) as sink:
@@ -219,7 +219,7 @@ def _disk_full(sink: ChangesSink, epochs: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "rows"), [("_WAITING_ROWS_MAX", 5, 3), ("_WAITING_EPOCHS_MAX", 2, 0)]
+    ("limit", "value", "rows"), [("UNWRITTEN_ROWS_MAX", 5, 3), ("UNWRITTEN_EPOCHS_MAX", 2, 0)]
 )
 def test_bound_of_what_waits_makes_commit_wait(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, rows: int

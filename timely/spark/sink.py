@@ -31,6 +31,7 @@ from pyspark.sql import functions as F
 
 from progress.errors import MisuseError, TimelyError
 from timely.counted import counted
+from timely.limits import UNWRITTEN_EPOCHS_MAX, UNWRITTEN_ROWS_MAX
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.errors import OutputError, SparkLostError, first_line
 from timely.spark.frames import frame_of, free_name
@@ -39,8 +40,6 @@ from timely.spark.output_folder import OutputFolder
 
 __all__ = ["ChangesSink", "write_snapshot"]
 
-_WAITING_EPOCHS_MAX = 32
-_WAITING_ROWS_MAX = 4_000_000
 _FILE = "_epoch_file"
 
 
@@ -57,8 +56,8 @@ class ChangesSink:
         self._spark = spark
         self._folder = OutputFolder(Path(directory) / "changes", job)
         self._handed_over = self._folder.committed
-        self._waiting: queue.Queue[tuple[int, pa.Table] | None] = queue.Queue(_WAITING_EPOCHS_MAX)
-        self._rows = _RowBound(_WAITING_ROWS_MAX)
+        self._waiting: queue.Queue[tuple[int, pa.Table] | None] = queue.Queue(UNWRITTEN_EPOCHS_MAX)
+        self._rows = _RowBound(UNWRITTEN_ROWS_MAX)
         self._failure: OutputError | SparkLostError | None = None
         self._nothing: Path | None = None
         self._writer = threading.Thread(target=self._write_until_closed, name="changes sink", daemon=True)

@@ -70,8 +70,9 @@ _PASSES: Final = 56
 _IS_EMPTY: Final = 57
 PART_BYTES: Final = 24
 """Size of a part: slot, columns and rows."""
-ROWS_MAX: Final = 1 << 20
-"""Most rows of a part."""
+_SAFE_ROWS: Final = 1 << 20
+"""A part with more rows is refused before its size is computed, which fits a word up to here. No ring holds so
+many."""
 
 
 @small_kernel
@@ -139,7 +140,7 @@ def have_room(record: int, vote: Int64s, outs: Int64s, slots: Int64s, coming: In
         is_target = False
         for out in range(outs.shape[0]):
             is_target = is_target or outs[out, O_TARGET] == slot
-        if not is_target or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > ROWS_MAX:
+        if not is_target or columns != slots[slot, S_COLUMNS] or rows < 1 or rows > _SAFE_ROWS:
             return HEARS_ELSEWHERE
         size += 8 * columns * rows
         coming[slot] += rows

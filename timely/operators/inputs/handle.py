@@ -42,8 +42,8 @@ from .together import Together
 APPENDS_MAX: Final = 1 << 31
 """Largest number of appends of one writer to an epoch, at an input where their order counts."""
 
-_CALL_ROWS_MAX: Final = 1 << 32
-"""A bound on the rows of one batch: a request has fewer bytes."""
+_PLACES_OF_CALL: Final = 1 << 32
+"""How many places a call gets: more than it can have rows, since a request has fewer bytes."""
 
 
 class Entrance(Protocol):
@@ -310,7 +310,7 @@ class InputHandle:
                     continue
                 batches = part.batches
                 if self._ordered is not None:
-                    place = (number * WORKERS_MAX + worker) * _CALL_ROWS_MAX
+                    place = (number * WORKERS_MAX + worker) * _PLACES_OF_CALL
                     batches = _in_order(self._ordered, batches, order + at, place)
                 self._keep(epoch, batches, part.word)
 
@@ -466,7 +466,7 @@ class InputHandle:
         if name is None:
             return self.next_call(), 0
         digest = blake2b(name.writer.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return -1 - (int.from_bytes(digest, "little") >> 2), name.sequence * _CALL_ROWS_MAX
+        return -1 - (int.from_bytes(digest, "little") >> 2), name.sequence * _PLACES_OF_CALL
 
     def check_open(self) -> None:
         """Raise `InputClosedError` if the input is closed."""

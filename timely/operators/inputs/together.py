@@ -12,10 +12,11 @@ from typing import Final
 
 from ...wire.batch import Batch, Timed
 
-__all__ = ["TOGETHER_ROWS_MAX", "Together"]
+__all__ = ["ENTERING_BATCH_ROWS", "Together"]
 
-TOGETHER_ROWS_MAX: Final = 4_096
-"""More rows than this go in several batches, so that the first epochs do not wait for the last."""
+ENTERING_BATCH_ROWS: Final = 4_096
+"""The size of a batch of several epochs; more rows go in several batches, so that the first epochs do not wait
+for the last."""
 
 
 class Together:
@@ -34,11 +35,11 @@ class Together:
     def add(self, batch: Batch, word: int) -> None:
         """Let a batch of one epoch enter, now or with others. Requires: no word is less than one before."""
         rows = batch.rows
-        if not isinstance(batch, Timed) or rows > TOGETHER_ROWS_MAX:
+        if not isinstance(batch, Timed) or rows > ENTERING_BATCH_ROWS:
             self.flush()
             self._let_in(batch, word)
             return
-        if self._rows + rows > TOGETHER_ROWS_MAX:
+        if self._rows + rows > ENTERING_BATCH_ROWS:
             self.flush()
         if not self._batches:
             self._first = word

@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 CHANGE_COLUMNS = ("epoch", "diff")
-_REPEATED_ROWS_MAX = 1 << 20
+_REPEATED_PIECE_ROWS = 1 << 20
+"""Rows of a table in which rows are repeated; it bounds the memory for them, whatever the multiplicities."""
+
 _MEANT_DIFF = f": .option('diff', {DIFF!r}) if it says how often a row is added"
 
 
@@ -176,7 +178,7 @@ def as_batches(table: pa.Table, form: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def repeated(table: pa.Table, times: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
-    """Yield each row of `table` as often as `times` says, in tables of at most `_REPEATED_ROWS_MAX` rows, or
+    """Yield each row of `table` as often as `times` says, in tables of at most `_REPEATED_PIECE_ROWS` rows, or
     the table itself if all are 1. Raises `MisuseError` for a negative number, and for too many rows.
     """
     if (times == 1).all():
@@ -194,6 +196,6 @@ def repeated(table: pa.Table, times: npt.NDArray[np.int64]) -> Iterator[pa.Table
         )
     ends = np.cumsum(times)
     total = int(ends[-1]) if len(ends) else 0
-    for first in range(0, total, _REPEATED_ROWS_MAX):
-        last = min(total, first + _REPEATED_ROWS_MAX)
+    for first in range(0, total, _REPEATED_PIECE_ROWS):
+        last = min(total, first + _REPEATED_PIECE_ROWS)
         yield table.take(int64_array(np.searchsorted(ends, np.arange(first, last), side="right")))

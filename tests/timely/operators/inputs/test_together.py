@@ -36,7 +36,7 @@ def rows(word: int, count: int) -> UpdateBatch:
 def test_all_rows_enter_in_order_in_few_batches(given: list[tuple[int, int, bool]]) -> None:
     entered: list[tuple[Batch, int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "TOGETHER_ROWS_MAX", 4)
+        patch.setattr(together, "ENTERING_BATCH_ROWS", 4)
         enters, word = Together(lambda batch, word: entered.append((batch, word))), 0
         expected: list[tuple[object, int]] = []
         for step, count, has_times in given:
@@ -144,7 +144,7 @@ def test_whatever_is_sealed_enters_while_it_may(
     expected: Counter[tuple[int, int]] = Counter()
     key = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "TOGETHER_ROWS_MAX", at_once)
+        patch.setattr(together, "ENTERING_BATCH_ROWS", at_once)
         patch.setattr(codecs, "FOLDED_ROWS_MIN", folds)
         patch.setattr(handles, "ENTERING_EPOCHS_MAX", epochs)
         for what, number, count in [*steps, ("room", 99, 0), ("seal", 9, 0)]:
