@@ -137,7 +137,7 @@ def _typed() -> dd.Collection:
         (lambda c: c.select(a=dd.to_date(col.s)), "or x.cast('date')"),
         (lambda c: c.select(a=dd.to_timestamp(col.s)), "or x.cast('timestamp')"),
         (lambda c: c.select(a=dd.try_to_date(col.s)), "or x.try_cast('date')"),
-        (lambda c: c.select(a=dd.concat_ws("-", "s")), "Of the column write concat_ws(col.s)"),
+        (lambda c: c.select(a=dd.concat_ws("-", "s")), "Of the column write concat_ws('-', col.s)"),
         (lambda c: c.fitted(dd.Schema.of(["a", "b"])), "'a' in a schema is no pair of a name and a type"),
         (lambda c: c.agg(n=dd.argmax("k")), "argmax('x', by='y')"),
         (lambda c: c.filter(k=1), "Write instead: filter(col.x == 1)"),
