@@ -27,7 +27,6 @@ LEFT = {
     "GATHERED_ROWS_MAX",
     "GATHERED_ROWS_MIN",
     "LOOSE_ROWS_MAX",
-    "MATCHED_ROWS_MAX",
     "PAIRS_MAX",
     "PILED_ROWS_MIN",
     "PORTIONED_ROWS_MIN",
@@ -44,7 +43,6 @@ LEFT = {
     "_ROWS_FEW",
     "_SMALL_ROWS_MAX",
     "_TABLE_ROWS_MAX",
-    "_WAITING_ROWS_MAX",
     "_WORDS_FEW",
 }
 """What still stands where it is used. It only gets less: whoever moves one takes it from here."""

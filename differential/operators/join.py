@@ -51,7 +51,7 @@ from timely.dictionaries import Mark
 
 LEFT: Final = 0
 RIGHT: Final = 1
-MATCHED_ROWS_MAX: Final = 1 << 14
+MATCHED_PIECE_ROWS: Final = 1 << 14
 """About how many rows a piece has. With five words each they are two thirds of a MiB, and the next stages
 make two or three times as much of them: little enough for the processor's caches.
 """
@@ -135,7 +135,7 @@ class _Work:
             return True
         if self.rest is None:
             return False
-        stop = min(self.rest_from + MATCHED_ROWS_MAX, self.rest.rows)
+        stop = min(self.rest_from + MATCHED_PIECE_ROWS, self.rest.rows)
         self.delta, self.start, self._times = self.rest.between(self.rest_from, stop), 0, None
         self.rest_from = stop
         if stop == self.rest.rows:
@@ -304,7 +304,7 @@ class JoinMachine:
         """
         pieces: list[Int64s] = []
         rows = 0
-        while self._unfinished and rows < MATCHED_ROWS_MAX:
+        while self._unfinished and rows < MATCHED_PIECE_ROWS:
             work = self._unfinished[0]
             pairs, work.start = self._match(work.side, work.delta, work.start, work.lines)
             if not work.go_on():
@@ -318,13 +318,13 @@ class JoinMachine:
 
     def _match(self, side: int, delta: Int64s, start: int, lines: Int64s) -> tuple[Int64s, int]:
         """Return a piece, and the row where the next one begins. Without the pairs of the last row matched
-        the piece has less than MATCHED_ROWS_MAX rows.
+        the piece has less than MATCHED_PIECE_ROWS rows.
         """
         if delta.shape[1] == 0:
             return self._nothing, 0
         projection = self.projections[side]
         try:
-            return match(delta, start, lines, self.kw, projection, self.guards, MATCHED_ROWS_MAX)
+            return match(delta, start, lines, self.kw, projection, self.guards, MATCHED_PIECE_ROWS)
         except OverflowError:
             columns = (lines.shape[1] - HEADER) // 3
             seen = [decode_words(lines, line, columns) for line in range(len(lines))]

@@ -71,8 +71,8 @@ _IS_EMPTY: Final = 57
 PART_BYTES: Final = 24
 """Size of a part: slot, columns and rows."""
 _SAFE_ROWS: Final = 1 << 20
-"""A part with more rows is refused before its size is computed, which fits a word up to here. No ring holds so
-many."""
+"""A part with more rows is refused before its size is computed, which fits a word up to here. No ring holds
+so many."""
 
 
 @small_kernel

@@ -11,7 +11,7 @@ from differential.kernels.history.match import FROM_DELTA, FROM_TRACE
 from differential.kernels.history.match_before import match_before
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.memory import HEADER
-from differential.operators.join import MATCHED_ROWS_MAX
+from differential.operators.join import MATCHED_PIECE_ROWS
 from differential.operators.patterns.lookups import Lookup, LookupMachine, LookupSource, Work
 from progress.compiled.arrays import Int64s
 
@@ -49,7 +49,7 @@ class HalfJoinMachine(LookupMachine):
 
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
         """Return a piece of the pairs."""
-        words, projection, limit = self.lookup.words, self._projection, MATCHED_ROWS_MAX
+        words, projection, limit = self.lookup.words, self._projection, MATCHED_PIECE_ROWS
         span = self.wide_span
         if span is not None:
             projection = self._projection_with_times(work.delta, table)

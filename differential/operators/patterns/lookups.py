@@ -44,7 +44,7 @@ from differential.columns.overflow import ShowRow, row_overflow, show_words
 from differential.columns.packed.parts import Part, each_in
 from differential.kernels.history.ready import lower_bounds, minimal_times
 from differential.kernels.rows.sort import sort_parts
-from differential.operators.join import MATCHED_ROWS_MAX
+from differential.operators.join import MATCHED_PIECE_ROWS
 from differential.operators.machine import Machine
 from differential.operators.waiting.waiting_rows import WaitingRows
 from differential.trace.readers import Reader
@@ -230,7 +230,7 @@ class LookupMachine(Machine):
 
     def answers(self, work: Work, table: Int64s) -> tuple[Int64s, int]:
         """Return the rows that those from work.start on make of the updates that `table` describes, and the
-        row to go on with: the end, or behind about MATCHED_ROWS_MAX rows of work.
+        row to go on with: the end, or behind about MATCHED_PIECE_ROWS rows of work.
         """
         raise NotImplementedError
 
@@ -350,13 +350,13 @@ class LookupMachine(Machine):
         pieces: list[Int64s] = []
         count = 0
         table = self._source.table
-        while self._work and count < MATCHED_ROWS_MAX:
+        while self._work and count < MATCHED_PIECE_ROWS:
             work = self._work[0]
             rows, work.start = self.answers(work, table)
             is_done = work.start == work.delta.shape[1]
             if is_done:
                 self._work.popleft()
-            count += rows.shape[1] if is_done else MATCHED_ROWS_MAX
+            count += rows.shape[1] if is_done else MATCHED_PIECE_ROWS
             if rows.shape[1]:
                 pieces.append(rows)
         if len(pieces) < 2:

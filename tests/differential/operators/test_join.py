@@ -112,7 +112,7 @@ def test_meaning_in_pieces_while_more_comes_in_and_frontiers_rise(
     effort: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", limit)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", limit)
     for trial in range(6 * effort):
         _run_in_pieces(random.Random(f"{seed} {trial}"), depth, kw, values)
 
@@ -124,7 +124,7 @@ def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_module, "PACKED_ROWS_MIN", 1)
     monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 1)
     monkeypatch.setattr(join_module, "PACKED_ROWS_MIN", 1)
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 2)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 2)
 
 
 @pytest.mark.usefixtures("_few_are_many")
@@ -218,7 +218,7 @@ def test_many_rows_of_which_a_key_is_null_match_nothing_and_are_not_kept() -> No
 
 
 def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1)
     code = CODES[2]
     first, second, third = (code.pack(time) for time in [(0, 2), (2, 0), (0, 3)])
     machine = JoinMachine(1, 0, 0, code.guards)
@@ -241,7 +241,7 @@ def test_pieces_hold_the_minimal_times_of_the_rows_that_are_left(monkeypatch: py
 def test_pieces_are_of_one_state_of_the_other_side_and_later_rows_meet_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1)
     machine = JoinMachine(0, 1, 1, CODES[1].guards)
     _pieces(machine, LEFT, as_words([(5, 0, 1)], 3))
     assert rows_of(machine.recv(RIGHT, as_words([(7, 1, 1), (8, 1, 1)], 3))) == [(5, 7, 1, 1)]
@@ -254,7 +254,7 @@ def test_pieces_are_of_one_state_of_the_other_side_and_later_rows_meet_all(
 
 
 def test_pieces_together_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1000)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1000)
     machine = JoinMachine(0, 1, 1, CODES[1].guards, [("left", 0), ("constant", 4), ("right", 0)])
     column = np.arange(100)
     words = np.stack([column, np.zeros_like(column), np.ones_like(column)])
@@ -278,7 +278,7 @@ def test_pieces_of_history_that_nobody_will_match_are_dropped() -> None:
 
 def test_pieces_that_are_done_may_be_of_before_a_later_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody holds their times any more, as they are sent; those behind them in the same array wait."""
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1)
     code = CODES[1]
     machine = JoinMachine(0, 1, 1, code.guards)
     early, late = code.pack((1,)), code.pack((6,))
@@ -296,7 +296,7 @@ def test_pieces_that_are_put_off_move_to_a_later_anchor_and_leave_the_rows_of_ot
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What waits shares its rows with the trace that keeps them, and with views that were pinned later."""
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1)
     code = CODES[1]
     machine = JoinMachine(0, 1, 1, code.guards)
     first, later = code.pack((6,)), code.pack((8,))

@@ -160,7 +160,7 @@ def test_looks_at_the_end_of_an_input_and_keeps_no_more_for_it() -> None:
 
 
 def test_pieces_hold_back_who_reads_until_the_last_one_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 10)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 10)
     cluster = _two_inputs()
     for name in ("left", "right"):
         cluster.change(name, [((1, number), 1) for number in range(9)])

@@ -131,7 +131,7 @@ def test_holds_nothing_for_a_join() -> None:
 
 def test_holds_the_times_of_what_a_join_has_not_sent_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three pieces; rows that come in between wait, and are held for, too."""
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1)
     steps = _Steps(BUILD_JOIN, inputs=2)
     steps.emit(*[((1, value), (0, 0), 1) for value in range(3)])
     left, right = steps.sources
@@ -158,7 +158,7 @@ def test_holds_the_times_of_what_a_join_has_not_sent_yet(monkeypatch: pytest.Mon
 def test_holds_while_a_join_is_cut_change_nothing(
     workers: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 2)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 2)
     rng = random.Random(seed)
     for trial in range(4 * effort):
         changes: list[list[Change]] = [

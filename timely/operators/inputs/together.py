@@ -15,8 +15,8 @@ from ...wire.batch import Batch, Timed
 __all__ = ["ENTERING_BATCH_ROWS", "Together"]
 
 ENTERING_BATCH_ROWS: Final = 4_096
-"""The size of a batch of several epochs; more rows go in several batches, so that the first epochs do not wait
-for the last."""
+"""The size of a batch of several epochs; more rows go in several batches, so that the first epochs do not
+wait for the last."""
 
 
 class Together:

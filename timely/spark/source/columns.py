@@ -178,8 +178,8 @@ def as_batches(table: pa.Table, form: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def repeated(table: pa.Table, times: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
-    """Yield each row of `table` as often as `times` says, in tables of at most `_REPEATED_PIECE_ROWS` rows, or
-    the table itself if all are 1. Raises `MisuseError` for a negative number, and for too many rows.
+    """Yield each row of `table` as often as `times` says, in tables of at most `_REPEATED_PIECE_ROWS` rows,
+    or the table itself if all are 1. Raises `MisuseError` for a negative number, and for too many rows.
     """
     if (times == 1).all():
         yield table

@@ -66,7 +66,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     monkeypatch.setattr(run_module, "DIRECTORY_ROWS_MIN", 10)
     monkeypatch.setattr(shared_module, "TAIL_PIECES_MAX", 1)
     if request.param == "one by one":
-        monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 1)
+        monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 1)
     return str(request.param)
 
 

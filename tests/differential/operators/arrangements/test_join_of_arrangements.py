@@ -139,7 +139,7 @@ def test_meaning_at_every_time(
     sides: tuple[int, ...], reads: tuple[int, ...], depth: int, limit: int, seed: int, effort: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", limit)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", limit)
     for trial in range(6 * effort):
         some = _Random(random.Random(f"{seed} {trial}"), depth, sides, reads)
         for _ in range(40):
@@ -148,7 +148,7 @@ def test_meaning_at_every_time(
 
 
 def _two(limit: int, monkeypatch: pytest.MonkeyPatch) -> tuple[JoinMachine, SharedTrace, SharedTrace]:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", limit)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", limit)
     traces = [SharedTrace(0, 1, CODES[1].guards, name) for name in ("left", "right")]
     inputs = [JoinInput(side, trace.read("join", by_position=True)) for side, trace in enumerate(traces)]
     return JoinMachine(0, 1, 1, CODES[1].guards, None, inputs), traces[0], traces[1]

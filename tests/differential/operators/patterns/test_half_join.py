@@ -87,15 +87,15 @@ def _run(rng: random.Random, depth: int) -> None:
 def test_meaning_of_both_ways_together_at_every_time(
     depth: int, limit: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(half_join, "MATCHED_ROWS_MAX", limit)
-    monkeypatch.setattr(lookups, "MATCHED_ROWS_MAX", limit)
+    monkeypatch.setattr(half_join, "MATCHED_PIECE_ROWS", limit)
+    monkeypatch.setattr(lookups, "MATCHED_PIECE_ROWS", limit)
     for trial in range(12 * effort):
         _run(random.Random(f"{seed} {trial}"), depth)
 
 
 def test_pieces_hold_what_is_left_and_read_the_trace_as_it_is_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(half_join, "MATCHED_ROWS_MAX", 1)
-    monkeypatch.setattr(lookups, "MATCHED_ROWS_MAX", 1)
+    monkeypatch.setattr(half_join, "MATCHED_PIECE_ROWS", 1)
+    monkeypatch.setattr(lookups, "MATCHED_PIECE_ROWS", 1)
     pair, code = _Pair(2), CODES[2]
     early, late = code.pack((0, 1)), code.pack((1, 0))
     pair.recv(0, as_words([(key, 5, early, 1) for key in range(2)], 4))

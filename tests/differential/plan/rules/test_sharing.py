@@ -337,7 +337,7 @@ LOOPS = {
 def test_meaning_at_every_time(
     name: str, depth: int, workers: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(join_module, "MATCHED_ROWS_MAX", 3)
+    monkeypatch.setattr(join_module, "MATCHED_PIECE_ROWS", 3)
     build = BUILDS[name]
     root = _plan(build).roots[-1]
 
