@@ -35,10 +35,9 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (rights, "FEW_WORDS_MAX"),
         (waiting_rows, "_PARTS_MAX"),
         (waiting_rows, "_LOOKS_MAX"),
-        (waiting_rows, "_PAIRS_MAX"),
         (waiting_rows, "_NEAR_MAX"),
         (vertices, "FEW_WORDS_MAX"),
-        (waiting_rows, "PILED_ROWS_MIN"),
+        (waiting_rows, "PACKED_ROWS_MIN"),
         (collected, "WAITING_ROWS_MIN"),
         (join_vertex, "GATHERED_ROWS_MIN"),
         (pile, "LOOSE_ROWS_MAX"),
@@ -53,7 +52,6 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (folding, kept_changes, update_batch):
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
     monkeypatch.setattr(update_batch, "_PASSING_ROWS", 2)
-    monkeypatch.setattr(reduce_module, "PORTIONED_ROWS_MIN", 1)
     monkeypatch.setattr(loop_module, "LONG_EPOCHS", 1)
     monkeypatch.setattr(traces, "SUMMED_ROWS_MIN", 1)
     monkeypatch.setattr(reduce_module, "TIMES_AT_ONCE", 1)

@@ -28,8 +28,6 @@ LEFT = {
     "GATHERED_ROWS_MIN",
     "LOOSE_ROWS_MAX",
     "PAIRS_MAX",
-    "PILED_ROWS_MIN",
-    "PORTIONED_ROWS_MIN",
     "ROWS_MAX",
     "SUMMED_ROWS_MIN",
     "WAITING_ROWS_MAX",
@@ -39,11 +37,9 @@ LEFT = {
     "_GAPS_FEW",
     "_KEYS_MIN",
     "_MANY_ROWS",
-    "_PAIRS_MAX",
     "_ROWS_FEW",
     "_SMALL_ROWS_MAX",
     "_TABLE_ROWS_MAX",
-    "_WORDS_FEW",
 }
 """What still stands where it is used. It only gets less: whoever moves one takes it from here."""
 

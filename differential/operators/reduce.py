@@ -70,9 +70,6 @@ _RANKS: Final[dict[RankKind | None, int]] = {
 }
 _NO_TIMES: Final = np.empty(0, np.int64)
 
-PORTIONED_ROWS_MIN: Final = 512
-"""Fewer ready rows than this are never divided: the square of them is no more than some milliseconds."""
-
 TIMES_AT_ONCE: Final = 128
 """About how many ready times of its key a row meets in a portion. At this number the work of a portion costs
 about as much as the overhead of one portion more."""
@@ -540,7 +537,7 @@ def portions(ready: Int64s, key_words: int, guards: int, frontier: Int64s) -> It
     """
     rows, column = ready.shape[1], ready.shape[0] - 2
     count = 1
-    if rows >= PORTIONED_ROWS_MIN and guards & (guards - 1) == 0:
+    if rows >= TIMES_AT_ONCE and guards & (guards - 1) == 0:  # fewer rows have fewer times
         count += work_at_once(ready, key_words, column) // (TIMES_AT_ONCE * rows)
     if count > 1:
         times = np.unique(ready[column])

@@ -79,7 +79,6 @@ from progress.tracking.precursors import (
 )
 
 _ROOM_FIRST: Final = 64
-_WORDS_FEW: Final = 16
 _ROW_MAX: Final = 4096
 """Largest number of words in a port's row of the table of ports.
 
@@ -367,9 +366,9 @@ class Tracker:
         count = self._active_count
         if count == 0:
             return None
-        words = self._active[WORD, :count]
-        # For few words Python's `min` is faster than numpy's fixed cost.
-        return min(words.tolist()) if count <= _WORDS_FEW else int(words.min())
+        # Mostly these are so few that Python's `min` takes less than a call of numpy.
+        least: int = min(self._active[WORD, :count].tolist())
+        return least
 
     def active(self) -> list[tuple[int, int, int, int]]:
         """Return all active pointstamps as (location, word, occurrences, precursors), sorted.

@@ -41,7 +41,6 @@ __all__ = [
 _VALUES = "differential.columns.symbols.arrow_values:with_values"
 """What makes values of packed columns, which `differential` knows."""
 
-_ROWS_FEW = 1_000
 _LOOKED_AT_ROWS = 1 << 15
 _KEY_BITS = 63
 
@@ -249,8 +248,8 @@ def _is_plain(table: pa.Table) -> bool:
 
 
 def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return a table sorted by these columns, ascending. Few rows of whole numbers are sorted by numpy: to
-    load Arrow's functions takes a twelfth of the time until the first answer of a fresh process. Rows of one
+    """Return a table sorted by these columns, ascending. Rows of whole numbers are sorted by numpy: to load
+    Arrow's functions takes a twelfth of the time until the first answer of a fresh process. Rows of one
     worker are usually in order already: to check that takes no memory, while sorting takes as much as the
     table.
     """
@@ -259,9 +258,7 @@ def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
     columns = dict(zip(table.column_names, map(int64s_of, table.columns), strict=True))
     if _are_in_order([columns[name] for name in names], table.num_rows):
         return table
-    if table.num_rows > _ROWS_FEW:
-        return table.sort_by([(name, "ascending") for name in names])
-    order = np.lexsort([columns[name] for name in reversed(names)])
+    order = _order_of([columns[name] for name in names])
     return pa.Table.from_arrays([int64_array(each[order]) for each in columns.values()], schema=table.schema)
 
 

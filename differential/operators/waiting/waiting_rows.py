@@ -19,22 +19,18 @@ from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.kernels.rows.sort import PackedRows, is_consolidated
 from differential.operators.waiting.pile import Pile
+from differential.thresholds import PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import not_beyond
-from progress.times.word_order import few_are_beyond
 from timely.dictionaries import Mark
 
-__all__ = ["PILED_ROWS_MIN", "PendingTimes", "WaitingRows"]
+__all__ = ["PendingTimes", "WaitingRows"]
 
 _NONE = np.empty(0, np.int64)
 
 _PARTS_MAX: Final = 32
-
-PILED_ROWS_MIN: Final = 4096
-"""A part with at least this many rows, all of one time, goes to the pile of its time at once, where many rows
-are packed."""
 
 _LOOKS_MAX: Final = 32
 """How often a part is looked through before it is cut by time. A loop takes about this often from the
@@ -47,9 +43,6 @@ _NEAR_MAX: Final = 1024
 _ROWS_FEW: Final = 64
 """Up to this many rows, checking whether they are ready takes no longer than looking at their least times."""
 
-_PAIRS_MAX: Final = 64
-"""Pairs of times up to which comparing them here is cheaper than calling a kernel."""
-
 
 class WaitingRows:
     """Rows of `columns` columns (time and diff last) that wait for their times to be complete.
@@ -57,9 +50,9 @@ class WaitingRows:
     Rows come in parts, and the minimal times of each part are found once. So the questions of every step (is
     anything ready, what must be held) cost nothing per row. A few parts are looked through at each step at
     which some of their rows may be ready. Parts that were looked through often, or are many, are cut *by
-    time*: from then on taking ready rows costs only those rows, whatever else waits. Large parts of one time
-    go to their time, too. If many rows are of one time, equal ones are summed before they are ready
-    (`waiting/pile.py`).
+    time*: from then on taking ready rows costs only those rows, whatever else waits. Parts of one time with
+    at least `PACKED_ROWS_MIN` rows go to their time at once. If many rows are of one time, equal ones are
+    summed before they are ready (`waiting/pile.py`).
 
     Memory: that of the rows, less where many are of one time, and some 350 bytes for each different time once
     they are cut.
@@ -80,14 +73,14 @@ class WaitingRows:
         """Let rows wait. The part is kept, and not changed."""
         if isinstance(part, Block):
             time = part.only(-2)
-            if part.rows >= PILED_ROWS_MIN and time is not None:
+            if part.rows >= PACKED_ROWS_MIN and time is not None:
                 assert part.columns == self.columns
                 self._put(time, part)
                 return
             part = part.words()
         words, rows = part, part.shape[1]
         assert words.shape[0] == self.columns
-        if rows and rows >= PILED_ROWS_MIN and (words[-2] == words[-2, 0]).all():
+        if rows and rows >= PACKED_ROWS_MIN and (words[-2] == words[-2, 0]).all():
             self._put(int(words[-2, 0]), words)
         elif rows:
             self.rows += rows
@@ -251,10 +244,7 @@ class WaitingRows:
             raise row_overflow(words_in(parts), self.show) from None
 
     def _is_beyond(self, bounds: Int64s, frontier: Int64s) -> bool:
-        if bounds.shape[0] * frontier.shape[0] > _PAIRS_MAX:
-            return len(not_beyond(bounds, frontier, self.guards)) == 0
-        guards = self.guards
-        return few_are_beyond(bounds.tolist(), frontier.tolist(), guards)
+        return len(not_beyond(bounds, frontier, self.guards)) == 0
 
 
 class PendingTimes:

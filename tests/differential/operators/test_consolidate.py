@@ -21,7 +21,6 @@ def test_each_row_leaves_when_its_time_is_complete(
 ) -> None:
     monkeypatch.setattr(waiting_rows, "_PARTS_MAX", limit)
     monkeypatch.setattr(waiting_rows, "_LOOKS_MAX", limit)
-    monkeypatch.setattr(waiting_rows, "_PAIRS_MAX", limit)
     guards = CODES[depth].guards
     for trial in range(10 * effort):
         history = RandomHistory(random.Random(f"{seed} {trial}"), depth, 2)

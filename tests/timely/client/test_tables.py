@@ -184,12 +184,6 @@ print([int64s_of(column).tolist() for column in found.columns], "pyarrow.compute
     assert said == "[[2], [3], [2]] False\n"
 
 
-@pytest.fixture
-def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are not in order are sorted by Arrow, however few they are."""
-    monkeypatch.setattr(timely.client.tables, "_ROWS_FEW", 0)
-
-
 def test_changes_of_several_workers_that_cancel_are_left_out() -> None:
     parts = [{"k": [1, 2, 2], "epoch": [3, 3, 4], "diff": diffs} for diffs in ([1, 1, 2], [1, -1, -2])]
     merged = merged_changes([pa.table(part) for part in parts])
@@ -214,16 +208,14 @@ def test_changes_are_in_order_whether_rows_fit_a_word_or_not(bits: int) -> None:
     )
 
 
-@pytest.mark.usefixtures("_few_are_many")
-def test_many_rows_without_diff_are_sorted_and_all_there() -> None:
+def test_rows_without_diff_are_sorted_and_all_there() -> None:
     parts = [pa.table({"k": [2, 1], "epoch": [3, 3]}), pa.table({"k": [1, 5], "epoch": [3, 2]})]
     assert merged_changes(parts).to_pydict() == {"k": [5, 1, 1, 2], "epoch": [2, 3, 3, 3]}
 
 
-@pytest.mark.usefixtures("_few_are_many")
 @pytest.mark.parametrize("looked_at", [1, 2, 3, 100])
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=9))
-def test_many_rows_in_order_stay_as_they_are_and_others_do_not(
+def test_rows_in_order_stay_as_they_are_and_others_do_not(
     looked_at: int, rows: list[tuple[int, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -291,13 +283,15 @@ def test_pieces_hold_all_rows_in_order_and_are_small(rows: int, bytes_max: int) 
 
 
 @given(
-    st.lists(st.tuples(*[st.integers(-2, 2)] * 3), max_size=8),
-    st.sampled_from(["few", "many", "nulls", "other types", "chunks"]),
+    st.lists(st.tuples(*[st.sampled_from([-(2**63), -2, -1, 0, 1, 2, 2**63 - 1])] * 3), max_size=8),
+    st.sampled_from(["as they are", "nulls", "other types", "chunks"]),
 )
 def test_rows_are_sorted_alike_by_numpy_and_by_arrow(rows: list[tuple[int, int, int]], form: str) -> None:
-    """Few rows of whole numbers are sorted by numpy."""
+    """Rows of whole numbers are sorted by numpy, also where their values do not fit one word together."""
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
     kinds = [pa.int64(), pa.int32() if form == "other types" else pa.int64(), pa.int64()]
+    if form == "other types":
+        columns[1] = [value if abs(value) <= 2 else 3 for value in columns[1]]
     if form == "nulls":
         columns[1] = [None if value == 0 else value for value in columns[1]]  # type: ignore[misc]
     arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -305,8 +299,5 @@ def test_rows_are_sorted_alike_by_numpy_and_by_arrow(rows: list[tuple[int, int, 
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"said": "by somebody"}))
     if form == "chunks":
         table = pa.concat_tables([table.slice(0, 2), table.slice(2)])
-    with pytest.MonkeyPatch.context() as patch:
-        if form == "many":
-            patch.setattr(timely.client.tables, "_ROWS_FEW", 0)
-        found = timely.client.tables._sorted(table, ["b", "a", "c"])
+    found = timely.client.tables._sorted(table, ["b", "a", "c"])
     assert found.equals(table.sort_by([(name, "ascending") for name in "bac"]), check_metadata=True)

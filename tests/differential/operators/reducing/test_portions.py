@@ -40,7 +40,6 @@ def test_portions_have_each_row_once_behind_the_frontiers_before_and_up_to_their
 ) -> None:
     rows: list[Row] = sorted({(*row, 1) for row in some})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduce_module, "PORTIONED_ROWS_MIN", 1)
         patch.setattr(reduce_module, "TIMES_AT_ONCE", at_once)
         parts = list(portions(as_words(rows, 4), 1, EPOCHS, END))
     assert sorted(row for part, _ in parts for row in rows_of(part)) == rows
@@ -63,7 +62,7 @@ def test_each_row_meets_few_times_of_its_key() -> None:
 @pytest.mark.parametrize(
     ("rows", "guards"),
     [
-        (history(1, 200), EPOCHS),
+        (history(1, reduce_module.TIMES_AT_ONCE - 1), EPOCHS),
         (history(2000, 2), EPOCHS),
         (as_words([(k, v, 3, 1) for k in range(2) for v in range(2000)], 4), EPOCHS),
         (history(1, 2000), LOOP),
@@ -215,7 +214,6 @@ def test_vertices_answer_by_portions_and_the_next_one_knows_what_was_answered_be
         answers.output("answers")
 
     monkeypatch.setattr(reduce_module, "portions", counted)
-    monkeypatch.setattr(reduce_module, "PORTIONED_ROWS_MIN", 1)
     epochs = 60
     comes = [(epoch, epoch % 2, epoch * 7 % 11, 1) for epoch in range(epochs)]
     goes = [(epoch + 5, k, v, -1) for epoch, k, v, _ in comes[: epochs - 5]]

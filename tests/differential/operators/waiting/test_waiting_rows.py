@@ -52,7 +52,7 @@ def test_waiting_rows_know_how_many_they_are_and_their_minimal_times(
 def test_rows_that_come_packed_wait_as_others(
     times: list[int], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting_rows, "PILED_ROWS_MIN", least)
+    monkeypatch.setattr(waiting_rows, "PACKED_ROWS_MIN", least)
     waiting = WaitingRows(3, CODES[1].guards)
     waiting.add(Block(np.array([[5, 6, 5], times, [1, 1, 1]])))
     waiting.add(np.array([[6], [3], [-1]]))
