@@ -12,11 +12,11 @@ from differential import col
 from differential.expressions.expression import Expr
 
 ROWS = [
-    ("a", 1, 1.0, dt.date(2024, 1, 4), [1, 2]),
-    ("A", 2, float("nan"), dt.date(2024, 1, 5), []),
-    ("b", 3, None, None, [3]),
+    ("a", 1, 1.0, dt.date(2024, 1, 4), [1, 2], {"x": 5}),
+    ("A", 2, float("nan"), dt.date(2024, 1, 5), [], {"y": 6}),
+    ("b", 3, None, None, [3], {"x": "seven"}),
 ]
-SCHEMA = "s: string, n: int, f: float?, d: date?, tags: any"
+SCHEMA = "s: string, n: int, f: float?, d: date?, tags: any, map: any"
 
 
 def rows_of(query: object) -> list[dict[str, object]]:
@@ -48,6 +48,9 @@ def rows_of(query: object) -> list[dict[str, object]]:
         (dd.date_sub(col.d, 3), [dt.date(2024, 1, 1), dt.date(2024, 1, 2), None]),
         (dd.date_sub(col.d, col.n), [dt.date(2024, 1, 3), dt.date(2024, 1, 3), None]),
         (col.tags.getItem(0), [1, None, 3]),
+        (col.map.getItem("x"), [5, None, "seven"]),
+        (col.map.getField("y"), [None, 6, None]),
+        (Expr.contains(col.s, part="a"), [True, False, False]),
     ],
 )
 def test_an_expression_has_these_values(expression: Expr, values: list[object]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from differential.columns.column_types import ANY_METADATA
+from differential.columns.symbols.arrow_values import with_values
 from differential.columns.symbols.packing import pack, unpack
 from timely.spark.errors import InputFormatError, OutputError
 from timely.spark.jobs.columns import SparkForm, fitted_fields, input_fields, nested_types
@@ -103,5 +104,7 @@ def test_back_what_is_in_no_input_is_text() -> None:
         "plain",
         None,
     ]
+    values = with_values(packed_table([1, "é"], b"plain bytes", None))
+    assert form.of(values).equals(form.of(packed_table([1, "é"], b"plain bytes", None))), "as a flow has them"
     untouched = pa.table({"k": [1]})
     assert form.of(untouched) is untouched

@@ -82,6 +82,13 @@ def test_a_function_of_a_dataflow_is_known_by_its_parameter(orders: DataFrame) -
     assert list(query_of(annotated, {"orders": orders}, []).outputs) == ["totals"]
 
 
+def test_a_collection_may_be_called_as_a_dataflow_is(orders: DataFrame) -> None:
+    def query(flow: Collection) -> Collection:
+        return flow.distinct()
+
+    assert list(query_of(query, {"flow": orders}, []).outputs) == ["result"]
+
+
 def test_errors_of_a_query_name_its_line_in_one_line(orders: DataFrame) -> None:
     def missing(orders: Collection) -> Collection:
         return orders.select(x=col.nowhere)

@@ -69,10 +69,17 @@ def test_timely_warns_of_another_differential_and_goes_on(tmp_path: Path) -> Non
     assert f"RuntimeWarning: {file} is not the package 'differential' of naiad" in ran.stderr
 
 
-def test_what_else_fails_in_ours_is_told_as_it_is(tmp_path: Path) -> None:
-    other(tmp_path, "numpy", "raise ImportError('no numpy here')")
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("raise ImportError('no numpy here')", "ImportError: no numpy here"),
+        ("import not_there", "ModuleNotFoundError: No module named 'not_there'"),
+    ],
+)
+def test_what_else_fails_in_ours_is_told_as_it_is(source: str, told: str, tmp_path: Path) -> None:
+    other(tmp_path, "numpy", source)
     ran = run("import differential", tmp_path)
-    assert ran.stderr.splitlines()[-1] == "ImportError: no numpy here"
+    assert ran.stderr.splitlines()[-1] == told
 
 
 def test_ours_are_imported_without_a_word() -> None:

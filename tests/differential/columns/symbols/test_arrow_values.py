@@ -97,6 +97,8 @@ def test_given_bytes_that_are_packed_are_values_too() -> None:
     packed = pa.table([pa.array([pack([1]), None])], schema=pa.schema([field]))
     assert dd.to_pylist(packed) == with_values(packed).to_pylist() == [{"v": (1,)}, {"v": None}]
     assert dd.to_arrow(packed).column("v").to_pylist() == [(1,), None]
+    large = packed.cast(pa.schema([pa.field("v", pa.large_binary(), metadata=ANY_METADATA)]))
+    assert dd.to_pylist(large) == [{"v": (1,)}, {"v": None}], "as Polars has bytes"
     plain = pa.table({"v": pa.array([b"\x91\x01"])})
     assert dd.to_pylist(plain) == [{"v": b"\x91\x01"}], "bytes of a user stay bytes"
 
@@ -105,6 +107,21 @@ def test_given_frames_of_pandas_have_values(flow: timely.Flow) -> None:
     for frame in (flow.output("rows").to_pandas(), dd.to_pandas(flow.output("rows").snapshot())):
         assert list(frame.columns) == ["k", "v"] and list(frame["v"]) == EXPECTED  # type: ignore[attr-defined, index]
     assert dd.to_arrow(dd.to_pandas(flow.output("numbers"))).to_pylist() == [{"k": k} for k in range(6)]
+
+
+def test_given_frames_of_pandas_have_the_values_and_none_that_numpy_makes_of_them() -> None:
+    field = pa.field("v", pa.binary(), metadata=ANY_METADATA)
+    packed = pa.table([pa.array([pack(1 << 60), None, pack(True)])], schema=pa.schema([field]))
+    values = list(dd.to_pandas(packed)["v"])  # type: ignore[index]
+    assert values == [1 << 60, None, True] and list(map(type, values)) == [int, type(None), bool]
+
+
+def test_given_by_a_look_that_does_not_wait() -> None:
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(query)
+        flow.input("rows").insert([(0, [1])])
+        flow.seal(wait=True)
+        assert flow.output("rows").changes_nowait()["v"].to_pylist() == [(1,)]
 
 
 def test_given_through_a_file_of_parquet(flow: timely.Flow, tmp_path: Path) -> None:
@@ -118,8 +135,9 @@ def test_given_what_is_no_result_is_refused(call: Callable[[object], object]) ->
         call(col.k)
 
 
-def test_back_into_inputs() -> None:
-    with timely.connect(embedded=True) as cluster:
+@pytest.mark.parametrize("embedded", [True, False])
+def test_back_into_inputs(embedded: bool) -> None:
+    with timely.connect(workers=1, embedded=embedded) as cluster:
         flow = cluster.install(query)
         rows = flow.input("rows")
         rows.insert(list(enumerate(VALUES)))

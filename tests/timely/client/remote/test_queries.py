@@ -114,6 +114,7 @@ def test_form_of_records_may_return_what_it_likes() -> None:
     [
         (7, None, "install takes a function of a dataflow"),
         ([], None, "install takes a function of a dataflow"),
+        (timely.Dataflow("no query"), None, "install takes a function of a dataflow"),
         (lambda edges: edges, "src: int", "takes schemas by name"),
         (lambda edges: edges, {}, "takes schemas by name"),
         (lambda lines: lines, INPUTS, "does not fit the inputs edges"),
