@@ -300,7 +300,7 @@ class Reader(Actor):
             return
         with self.call(model, "changes_nowait"):
             changes = handle.changes_nowait()
-        self._places[key] = self._note(model, output, self._places.get(key, 0), handle._place, changes)
+        self._places[key] = self._note(model, output, self._places.get(key, 0), handle._position, changes)
 
     def _note(self, model: Model, output: str, start: int, stop: int, changes: object) -> int:
         if stop < start:
@@ -386,7 +386,7 @@ class Reader(Actor):
         handle = flow.output(output)
         # Written down before it is so: others may find it done before this client has its answer.
         with model.lock:
-            model.forgotten[output] = max(model.forgotten.get(output, 0), handle._place)
+            model.forgotten[output] = max(model.forgotten.get(output, 0), handle._position)
         with self.call(model, "forget"):
             handle.forget()
 
@@ -401,7 +401,7 @@ class Witness(Actor):
             start = model.complete.get(name, 0)
             with self.call(model, "witness"):
                 changes = handle.changes_nowait()
-            model.saw_truth(name, start, handle._place, by_epoch(changes))
+            model.saw_truth(name, start, handle._position, by_epoch(changes))
         if not self.cast.is_embedded:
             time.sleep(self.choose.random() * 0.01)
 
