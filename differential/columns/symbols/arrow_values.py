@@ -16,6 +16,8 @@ from differential.columns.symbols.packing import unpack
 
 __all__ = ["AnyScalar", "AnyType", "with_values"]
 
+_STORAGES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+
 
 class AnyScalar(pa.ExtensionScalar):  # type: ignore[misc]  # Arrow has no types
     """One value of a column of type `any`."""
@@ -32,16 +34,20 @@ class AnyType(pa.ExtensionType):  # type: ignore[misc]  # as above
     storage_metadata = ANY_METADATA
     """What says of the bytes alone that they are packed values."""
 
-    def __init__(self) -> None:
-        super().__init__(pa.binary(), "differential.any")
+    def __init__(self, storage: pa.DataType | None = None) -> None:
+        super().__init__(pa.binary() if storage is None else storage, "differential.any")
 
     def __arrow_ext_serialize__(self) -> bytes:
         return b""
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> AnyType:
-        del storage_type, serialized
-        return cls()
+        # Polars and DuckDB store bytes as `large_binary` or as views. Arrow would read these as the storage
+        # that the type names, whatever they are.
+        del serialized
+        if not any(is_stored(storage_type) for is_stored in _STORAGES):
+            raise TypeError(f"values of differential.any are stored as bytes, not as {storage_type}")
+        return cls(storage_type)
 
     def __arrow_ext_scalar_class__(self) -> type[AnyScalar]:
         return AnyScalar
@@ -55,7 +61,7 @@ def with_values(table: pa.Table) -> pa.Table:
     """Return the table with packed columns as columns of values. No bytes are copied."""
     for at, field in enumerate(table.schema):
         is_packed = field.metadata is not None and ANY_METADATA.items() <= field.metadata.items()
-        if not is_packed or field.type == _ANY:
+        if not is_packed or isinstance(field.type, AnyType):
             continue
         chunks = [pa.ExtensionArray.from_storage(_ANY, _plain(chunk)) for chunk in table.column(at).chunks]
         typed = pa.field(field.name, _ANY, field.nullable, field.metadata)

@@ -7,9 +7,11 @@ back_*       what an output gives is taken by inputs
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -127,6 +129,35 @@ def test_given_by_a_look_that_does_not_wait() -> None:
 def test_given_through_a_file_of_parquet(flow: timely.Flow, tmp_path: Path) -> None:
     pq.write_table(flow.output("rows").snapshot(), tmp_path / "rows.parquet")
     assert dd.to_pylist(pq.read_table(tmp_path / "rows.parquet")) == ROWS
+
+
+def test_given_through_polars_which_stores_bytes_otherwise(flow: timely.Flow) -> None:
+    frame = polars.from_arrow(flow.output("rows").snapshot())
+    assert isinstance(frame, polars.DataFrame)
+    file = io.BytesIO()
+    frame.write_ipc(file)
+    for table in (frame.to_arrow(), pa.table(frame), pa.ipc.open_file(file.getvalue()).read_all()):
+        table.validate(full=True)
+        assert isinstance(table.schema.field("v").type, AnyType)
+        assert table.schema.field("v").type.storage_type != pa.binary(), "what this test is about"
+        assert dd.to_pylist(table) == table.to_pylist() == ROWS
+        rows = flow.input("rows")
+        rows.remove(table)
+        flow.seal()
+        assert flow.output("rows").to_pylist() == []
+        rows.insert(table)
+        flow.seal()
+        assert flow.output("rows").to_pylist() == ROWS
+
+
+def test_given_values_that_are_stored_as_no_bytes_are_refused() -> None:
+    named = {b"ARROW:extension:name": b"differential.any", b"ARROW:extension:metadata": b""}
+    schema = pa.schema([pa.field("v", pa.int64(), metadata=named)])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(pa.table({"v": [1]}, schema=schema))
+    with pytest.raises(TypeError, match="stored as bytes, not as int64"):
+        pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
 @pytest.mark.parametrize("call", [dd.to_pylist, dd.to_arrow, dd.to_pandas])
