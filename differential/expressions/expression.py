@@ -423,10 +423,27 @@ class Columns:
 
     def __call__(self, name: str) -> ColumnRef:
         """The column called `name`, whatever the name."""
+        if not isinstance(name, str):
+            raise ExpressionError(
+                f"col[{name!r:.60}] ({call_site()}): the name of a column is a text: write col.x or col('x')"
+            )
         return ColumnRef(name)
 
     def __getitem__(self, name: str) -> ColumnRef:
-        return ColumnRef(name)
+        return self(name)
+
+    def __iter__(self) -> NoReturn:
+        # Python would iterate by `col[0]`, `col[1]`, … without end.
+        raise ExpressionError(
+            f"col ({call_site()}) has no end: it is every column of any collection.\n"
+            "  For all columns of one write select('*'), for their names its schema.names."
+        )
+
+    def __contains__(self, name: object) -> NoReturn:
+        raise ExpressionError(
+            f"col ({call_site()}) belongs to no collection.\n"
+            f"  Whether one has a column, its schema says: {name!r:.60} in collection.schema.names."
+        )
 
     def __getattr__(self, name: str) -> ColumnRef:
         # Copy, pickle, notebooks and other tools that look for protocols must not get a column.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import pytest
 
+from differential import Collection
+from differential import input as input_of
 from differential.columns.schema import Schema
 from differential.errors import ExpressionError
 from differential.expressions.expression import DEPTH_MAX, Expr, col, min_of, when
+from timely import Dataflow
 
 
 def test_print_expressions_are_immutable_data_that_can_be_copied_and_sent() -> None:
@@ -58,3 +62,29 @@ def test_type_misuse_is_refused_where_it_is_written() -> None:
         _ = col.a == None  # noqa: E711
     with pytest.raises(ExpressionError, match="at least one"):
         min_of()
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda rows: list(col),
+        lambda rows: rows.select(*col),
+        lambda rows: rows.group_by(col),
+        lambda rows: rows.drop(col),
+        lambda rows: rows.join(rows, on=col),
+        lambda rows: "x" in col,
+    ],
+)
+def test_type_the_bare_name_of_all_columns_is_not_iterated_without_end(
+    misuse: Callable[[Collection], object],
+) -> None:
+    with pytest.raises(ExpressionError, match=r"^col \(.*test_expression.py:\d+\)"):
+        misuse(input_of(Dataflow("misused"), "rows", "x: int"))
+
+
+def test_type_a_column_is_named_by_a_text() -> None:
+    for name in (0, None, ("x", "y"), slice(2)):
+        with pytest.raises(
+            ExpressionError, match=r"test_expression.py:\d+\): the name of a column is a text"
+        ):
+            col[name]  # type: ignore[index]
