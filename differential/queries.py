@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from timely.building.builders import Builder
 from timely.building.dataflow import Dataflow
-from timely.errors import MisuseError
+from timely.building.declarations import check_name
+from timely.errors import GraphError, MisuseError
 from timely.user_code.call_site import at_site, call_site
 
 from .collections.collection import Collection
@@ -86,7 +87,13 @@ def put_out(dataflow: Dataflow, answer: object) -> None:
 def _name_outputs(dataflow: Dataflow, named: Mapping[str, Collection], *, is_named: bool) -> None:
     """Make outputs of collections, except those that are outputs already; if `is_named`, of these names."""
     there = [(output.name, output.source.digest) for output in _outputs_of(dataflow)]
+    plan = Plan.of(dataflow)
     for name, collection in named.items():
+        if collection.plan is not plan:
+            raise GraphError(
+                f"output {name!r} of {dataflow.name!r} is a collection of another dataflow, "
+                f"{collection.dataflow.name!r}: a query returns collections of its own inputs"
+            )
         digest = collection.within(()).node.digest
         if not any(known == digest and (own == name or not is_named) for own, known in there):
             collection.output(name)
@@ -137,6 +144,8 @@ def described(dataflow: Dataflow) -> Described:
 
 
 def _check_parameters(query: Builder, called: str, inputs: Mapping[str, SchemaSpec]) -> None:
+    for name in inputs:
+        check_name("input", name)
     if not callable(query):
         raise MisuseError(
             f"a query is a function of its inputs, not a {type(query).__name__}: def "
@@ -167,13 +176,19 @@ def _named(answer: object, called: str) -> dict[str, Collection]:
 
 
 def _by_name(answer: object) -> dict[str, Collection] | None:
-    """Collections by the names of their outputs; None for anything else."""
+    """Return collections by the names of their outputs; None for anything else. Raise GraphError for a name
+    that is no text.
+    """
     if isinstance(answer, Collection):
         return {ANSWER: answer}
     if isinstance(answer, Mapping):
-        named = {str(name): each for name, each in answer.items()}
+        named = dict(answer.items())
     elif isinstance(answer, tuple | list):
         named = {f"{ANSWER}_{number}": each for number, each in enumerate(answer)}
     else:
         return None
-    return named if named and all(isinstance(each, Collection) for each in named.values()) else None
+    if not named or not all(isinstance(each, Collection) for each in named.values()):
+        return None
+    for name in named:  # 1 and "1" would be one output
+        check_name("output", name)
+    return named

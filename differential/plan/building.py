@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from timely.building.dataflow import Dataflow
+from timely.building.declarations import check_name
 from timely.building.loop import Loop
 from timely.building.stream import Stream
 from timely.errors import GraphError
@@ -182,6 +183,7 @@ class Plan:
 
     def output(self, source: Node, name: str, *, is_strict: bool = False) -> None:
         """Make `source` an output under `name`; see `Output`."""
+        check_name("output", name)
         if name in self._outputs or name in self.dataflow.outputs:
             raise GraphError(
                 f"the dataflow {self.dataflow.name!r} already has an output {name!r}; choose another name"
@@ -190,6 +192,7 @@ class Plan:
 
     def export(self, source: Node, name: str, keys: tuple[str, ...]) -> None:
         """Keep `source` by `keys`, for other dataflows to read under `name`."""
+        check_name("export", name)
         if any(isinstance(root, Export) and root.name == name for root in self.roots):
             raise GraphError(
                 f"the dataflow {self.dataflow.name!r} already exports {name!r}; choose another name"

@@ -17,7 +17,7 @@ from differential import Collection, col
 from differential.plan.building import Plan
 from differential.plan.installing import BUILDER, travelling_form
 from differential.queries import again, as_builder, described
-from timely.errors import MisuseError
+from timely.errors import GraphError, MisuseError
 
 EDGES = {"edges": "src: int, dst: int"}
 
@@ -103,6 +103,32 @@ def test_refused_parameters_that_are_no_inputs(query: object, message: str) -> N
 def test_refused_answers_that_are_no_collections(answer: object, shown: str) -> None:
     with pytest.raises(MisuseError, match=f"returns {shown}: return a collection, a tuple"):
         dataflow_of(as_builder(lambda edges: answer, EDGES))
+
+
+@pytest.mark.parametrize("name", [1, None, "\ud800", ""])
+def test_refused_names_of_outputs_and_inputs_that_are_no_texts(name: str) -> None:
+    """1 and "1" would be one output: the other answer would be lost, and nobody told."""
+    message = "the name of an output is a text"
+    with pytest.raises(GraphError, match=message):
+        dataflow_of(as_builder(lambda edges: {name: edges, "1": targets(edges)}, EDGES))
+    with pytest.raises(GraphError, match=message):
+        again({name: dd.input(timely.Dataflow("written"), "edges", EDGES["edges"])})
+    rows = dd.input(timely.Dataflow("written"), "edges", EDGES["edges"])
+    for call in (rows.output, rows.export):
+        with pytest.raises(GraphError, match="the name of an (output|export) is a text"):
+            call(name)
+    with pytest.raises(GraphError, match="the name of an input is a text"):
+        as_builder(targets, {name: EDGES["edges"]})
+
+
+def test_refused_collections_of_another_dataflow() -> None:
+    """Its output would be lost, and nobody told."""
+    foreign = dd.input(timely.Dataflow("foreign"), "edges", EDGES["edges"])
+    message = "output 'result_1' of '.*' is a collection of another dataflow, 'foreign'"
+    with pytest.raises(GraphError, match=message):
+        dataflow_of(as_builder(lambda edges: (edges, foreign), EDGES))
+    with timely.connect(embedded=True) as cluster, pytest.raises(GraphError, match=message):
+        cluster.install(lambda dataflow: (dd.input(dataflow, "edges", EDGES["edges"]), foreign))
 
 
 def test_same_query_is_told_from_others_and_not_by_its_lines() -> None:
