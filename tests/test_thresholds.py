@@ -35,7 +35,6 @@ LEFT = {
     "_FEW_ROWS",
     "_FEW_ROWS_MAX",
     "_GAPS_FEW",
-    "_KEYS_MIN",
     "_MANY_ROWS",
     "_ROWS_FEW",
     "_SMALL_ROWS_MAX",
