@@ -23,7 +23,7 @@ from ..errors import InternalError, MisuseError, PeerError
 from ..limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
 from ..operators.inputs.plain_rows import PlainRow, PlainRows
 from ..wire.arrow import binary_array, int64_array, int64s_of
-from ..wire.nesting import is_too_deep
+from ..wire.nesting import is_one_record, is_too_deep
 
 __all__ = [
     "InputForm",
@@ -128,7 +128,7 @@ class InputForm:
     def _records(self, data: object) -> pa.Table:
         if isinstance(data, pa.Table):
             return data
-        if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
+        if is_one_record(data) or not isinstance(data, Iterable):
             raise MisuseError(
                 f"input {self.name!r} takes a list of records, not one {type(data).__name__}: write "
                 "[record, …]"

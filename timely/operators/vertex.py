@@ -31,6 +31,7 @@ from ..counted import counted
 from ..dictionaries import Mark
 from ..user_code.offered import offered
 from ..wire.batch import Batch, Records, Transform
+from ..wire.nesting import is_one_record
 from ..wire.routing import Routing
 
 
@@ -313,8 +314,11 @@ class Vertex:
     # What a vertex calls.
 
     def send_by(self, edge: int, message: Sequence[object], time: Timestamp) -> None:
-        """Send `message`, a list of records, by output `edge` (0 for the first) at `time`."""
-        if isinstance(message, (str, bytes, dict)) or not isinstance(message, Iterable):
+        """Send `message`, a list of records, by output `edge` (0 for the first) at `time`.
+
+        Raises MisuseError for a single record in its place: text, a dict, a tuple of plain values.
+        """
+        if is_one_record(message) or not isinstance(message, Iterable):
             raise MisuseError(
                 f"{self!r} sends {message!r:.80}: a message is a list of records, write [{message!r:.80}]"
             )

@@ -1,4 +1,4 @@
-"""How deep may a value be nested?
+"""How deep may a value be nested, and is it one record or a list of them?
 
 All code that walks through a value (msgpack, `repr`, hashing, comparison) recurses, each with a limit of its
 own: one raises at 512 levels, another at 1,000, a third ends the process. So the receiver refuses a value
@@ -12,7 +12,7 @@ from typing import Final
 
 from ..limits import NESTING_LEVELS_MAX
 
-__all__ = ["is_too_deep"]
+__all__ = ["is_one_record", "is_too_deep"]
 
 
 _FLAT: Final = frozenset({int, str, float, bool, bytes, type(None)})
@@ -40,3 +40,14 @@ def is_too_deep(value: object, levels: int = NESTING_LEVELS_MAX) -> bool:
                 if type(each) not in _FLAT and is_too_deep(each, levels - 1):
                     return True
     return False
+
+
+def is_one_record(rows: object) -> bool:
+    """Return True if `rows` is a single record, where a list of records should be: text, bytes, a mapping, or
+    a tuple with an entry that is itself no tuple, list or mapping.
+
+    Taken for a list, such a tuple would become one record for each of its entries.
+    """
+    if isinstance(rows, tuple):
+        return not all(isinstance(entry, (tuple, list, Mapping)) for entry in rows)
+    return isinstance(rows, (str, bytes, Mapping))

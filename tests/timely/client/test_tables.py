@@ -86,6 +86,13 @@ def test_records_come_back_with_their_epochs(records: list[object]) -> None:
     assert records_of(answer) == [(4, record) for record in records]
 
 
+@pytest.mark.parametrize("record", ["text", {"k": 1}, ("ada", 5)])
+def test_one_record_in_place_of_a_list_is_refused(record: object) -> None:
+    with pytest.raises(MisuseError, match=r"input 'in' takes a list of records, not one .*: write \[record"):
+        InputForm("in", "records").to_table(record)
+    assert InputForm("in", "records").to_table((("ada", 5), ("bob", 6))).num_rows == 2
+
+
 def test_a_record_nested_too_deep_is_refused_with_its_place() -> None:
     deep: object = 1
     for _ in range(2_000):

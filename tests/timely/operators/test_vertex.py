@@ -248,7 +248,7 @@ def test_misuse_of_records_in_place_of_a_batch_names_send_by() -> None:
         feed(worker, instance, [1])
 
 
-@pytest.mark.parametrize("message", [5, None, {"word": 1}, "text"])
+@pytest.mark.parametrize("message", [5, None, {"word": 1}, "text", ("word", 1)])
 def test_misuse_of_what_is_no_list_of_records(message: list[object]) -> None:
     worker, instance = running(Calls(lambda v, m, t: v.send_by(0, message, t)))
     with pytest.raises(MisuseError, match=r"a message is a list of records, write \["):

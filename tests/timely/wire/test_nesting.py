@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from timely.limits import NESTING_LEVELS_MAX
-from timely.wire.nesting import is_too_deep
+from timely.wire.nesting import is_one_record, is_too_deep
 
 
 def nested(levels: int, kind: str) -> object:
@@ -40,3 +40,13 @@ def test_what_holds_itself_is_too_deep() -> None:
     value += [value, value]
     assert is_too_deep(value)
     assert not is_too_deep("text") and not is_too_deep(None) and not is_too_deep(b"", 0)
+
+
+@pytest.mark.parametrize("record", ["text", b"bytes", {"k": 1}, ("ada", 5), (1, 2, 3), (("a", 1), 2)])
+def test_one_record_is_no_list_of_records(record: object) -> None:
+    assert is_one_record(record)
+
+
+@pytest.mark.parametrize("rows", [[], [1, "x"], (), (("a", 1), ("b", 2)), ({"k": 1},), iter([1]), {1, 2}, 5])
+def test_several_records_are_not_one(rows: object) -> None:
+    assert not is_one_record(rows)
