@@ -268,6 +268,33 @@ def test_outputs_go_on_behind_the_last_commit_whoever_else_listens(
         follow(days[-1], tmp_path)
 
 
+def test_a_run_that_ended_within_an_epoch_is_refused_and_one_that_ended_with_it_goes_on(
+    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
+) -> None:
+    def follow(times: list[int], folder: str, **ends: int) -> Result:
+        rows = spark.createDataFrame([(at, at) for at in times], "k: bigint, at: bigint")
+        window = timely.spark.sliding(20, every=10, on="at", first=0, **ends)
+        outputs = {name: tmp_path / folder / name for name in ("once", "all")}
+        return timely.spark.run(
+            lambda rows: {"once": rows.distinct(), "all": rows},
+            {"rows": rows},
+            window=window,
+            outputs=outputs,
+            workers=two_workers,
+        )
+
+    assert follow([5, 15, 21], "within", last=22).values == [10, 20, 30]
+    with pytest.raises(
+        OutputError, match="If rows of epoch 2 were still arriving .* last= of a wind"
+    ) as told:
+        follow([5, 15, 21, 28, 35], "within")
+    assert not any("goes on" in note for note in getattr(told.value, "__notes__", []))
+    assert follow([5, 15, 21], "complete", last=20).values == [10, 20]
+    answer = follow([5, 15, 21, 28, 35], "complete")
+    wanted = [{(5,)}, {(5,), (15,)}, {(15,), (21,), (28,)}, {(21,), (28,), (35,)}]
+    assert states(answer.changes("once"), 4) == states(answer.changes("all"), 4) == wanted
+
+
 def test_outputs_of_another_query_or_other_columns_are_refused(
     spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
 ) -> None:

@@ -248,6 +248,7 @@ def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[li
     opened: list[OneOutput] = []
     forms = job.query.forms()
     is_in_memory = not any(targets.values())
+    is_open = False
     try:
         for name, of_output in targets.items():
             sinks: list[Sink] = []
@@ -263,16 +264,25 @@ def opened_outputs(job: Job, targets: Mapping[str, list[Target]]) -> Iterator[li
                 for target in of_output
                 if not isinstance(target, ToCallback)
             ]
+        is_open = True
         yield opened
     except BaseException as error:
         close_all(opened, is_failing=True)
-        for output in opened:
-            for sink in output.sinks:
-                if isinstance(sink, FolderSink) and sink.progress():
-                    error.add_note(sink.progress())
+        for note in _progress(opened) if is_open else ():
+            error.add_note(note)
         raise
     else:
         close_all(opened, is_failing=False)
+
+
+def _progress(outputs: Sequence[OneOutput]) -> list[str]:
+    """Return a sentence for each folder on how the job goes on; none if a folder has refused this run, since
+    it would refuse the next one, too.
+    """
+    folders = [sink for output in outputs for sink in output.sinks if isinstance(sink, FolderSink)]
+    if any(folder.is_refused for folder in folders):
+        return []
+    return [sentence for folder in folders if (sentence := folder.progress())]
 
 
 def _check_names(spark: SparkSession, output: str, names: Sequence[str]) -> None:

@@ -135,7 +135,7 @@ class MemorySink:
 
 class FolderSink:
     """A sink of Parquet files below a folder; raises OutputError if they are of another job, or another
-    input.
+    input. `is_refused`: `check_before` has raised it.
     """
 
     def __init__(
@@ -145,6 +145,7 @@ class FolderSink:
         self.keep = keep
         self._spark = spark
         self._log: ChangesSink | None = None
+        self.is_refused = False
         self.wants = calendar.count
         self._whole = _in_one_line(self.folder, lambda: OutputFolder(self.folder, job, beside=True))
         try:
@@ -174,11 +175,14 @@ class FolderSink:
             difference = _difference(self.changes(), frame_of(self._spark, rows_before()))
         if difference is None:
             return
+        self.is_refused = True
         row, is_there = difference
         which = ("with", "that this run does not find") if is_there else ("without", "that this run finds")
         raise OutputError(
             f"{self.folder}: the epochs up to {self.wants - 1} are committed {which[0]} the row {row}, "
-            f"{which[1]}. New rows must come in later epochs. Remove the folder, or give another"
+            f"{which[1]}. New rows must come in later epochs. Remove the folder, or give another. If rows of "
+            f"epoch {self.wants - 1} were still arriving when it was committed, end each run at a complete "
+            "epoch: last= of a window is the end of one, or filter"
         )
 
     def flush(self) -> None:

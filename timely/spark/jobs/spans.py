@@ -67,8 +67,9 @@ def sliding(
     themselves.
 
     `first`, `last`: the times from and up to which there are epochs; by default the last multiple of `every`
-    before the first row, and the last row. `epochs`: the largest number of epochs. Raises MisuseError for
-    lengths that are malformed or below 1 second.
+    before the first row, and the last row. The last epoch is the first one that ends at `last` or after it.
+    `epochs`: the largest number of epochs. Raises MisuseError for lengths that are malformed or below 1
+    second.
     """
     return Window("sliding", length, every, on, first, last, epochs)
 
