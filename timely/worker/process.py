@@ -202,18 +202,22 @@ class WorkerProcess:
                 self._is_resting = False
             elif time.monotonic() >= self._rest_at:
                 self._rest_at = float("inf")
-                self._is_resting = True
-                self._worker.rest()
+                if not self._is_resting:
+                    self._is_resting = True
+                    self._worker.rest()
                 self._giving_back.rest()
             if not (worked or served):
                 self._giving_back.look_behind(self._is_expected)
                 if time.monotonic() >= self._tidying.look_at:
                     self._tidying.look()
                 self._wait(0.0 if self._worker.idle() else min(IDLE_SECONDS_MAX, self._clients.patience))
-                if self._mesh.has_other_news:
-                    self._serve()  # usually a client: there is nothing to do before its request is read
+                if self._mesh.has_other_news:  # usually a client: nothing is to do before its request is read
+                    served = self._serve()
             elif self._is_resting:
                 self._worker.idle()  # also between two answers: clients may ask without a pause
+            # An answer leaves memory to give back, although another client may wait for an epoch meanwhile.
+            if served and self._rest_at == float("inf"):
+                self._rest_at = time.monotonic() + REST_SECONDS_MIN
         if self._stop_reason:
             raise PeerError(self._stop_reason)
         self._server.say_farewell("")

@@ -158,6 +158,33 @@ def test_a_large_answer_is_counted_for_who_gives_back_memory_once_its_reader_has
     assert added == ([LINES.num_rows] if counts else [])
 
 
+@pytest.mark.parametrize("is_read_in_wait", [True, False], ids=["it slept", "it was awake"])
+def test_memory_of_an_answer_is_given_back_though_another_client_waits_and_no_work_comes(
+    process: WorkerProcess, clients: Clients, is_read_in_wait: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients.asks(A, (1, Progress(0, "", 1, 60.0)))  # nobody seals that epoch
+    rested: list[str] = []
+    waits = 0
+
+    def wait(seconds: float) -> None:
+        nonlocal waits
+        waits += 1
+        process._mesh.has_other_news = waits == 3 and is_read_in_wait
+        if waits == 3:
+            assert process._is_expected() and process._rest_at == float("inf")
+            rested.clear()
+            clients.asks(B, (1, Describe(0)))
+        if waits == 6:
+            process._is_ending = True
+
+    monkeypatch.setattr("timely.worker.process.REST_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(process, "_wait", wait)
+    monkeypatch.setattr(process._worker, "rest", lambda: rested.append("worker"))
+    monkeypatch.setattr(process._giving_back, "rest", lambda: rested.append("memory"))
+    process._loop()
+    assert rested == ["memory"], "vertices that rest already have nothing new to do"
+
+
 def test_answers_to_insertions_leave_with_the_next_one_and_before_it(
     process: WorkerProcess, clients: Clients
 ) -> None:
