@@ -19,7 +19,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ...limits import PENDING_BYTES_MAX, PENDING_EPOCHS_MAX, PENDING_ROWS_MAX, PENDING_SECONDS_MAX
+from ...limits import (
+    PENDING_BYTES_MAX,
+    PENDING_EPOCHS_MAX,
+    PENDING_ROWS_MAX,
+    PENDING_SECONDS_MAX,
+)
 from ...wire.requests import Decide, Deliver, Request
 
 __all__ = ["HasWork", "PendingWork", "work_off_all"]
@@ -85,12 +90,20 @@ class PendingWork:
 
     def is_too_much(self) -> bool:
         """Return True if one of the bounds is reached."""
+        return self._is_large() or (self.epochs > 0 and self._clock() - self._since >= PENDING_SECONDS_MAX)
+
+    def _is_large(self) -> bool:
         return self.epochs > 0 and (
             self.epochs >= PENDING_EPOCHS_MAX
             or self.rows >= PENDING_ROWS_MAX
             or self.bytes >= PENDING_BYTES_MAX
-            or self._clock() - self._since >= PENDING_SECONDS_MAX
         )
+
+    def seconds_of_seal(self, seconds_max: float, is_late: bool) -> float:
+        """Return how long a seal works off what is too much: `seconds_max`. If the work is late, because an
+        earlier call has hit its time limit, it may never end: then briefly, unless it is large.
+        """
+        return PENDING_SECONDS_MAX if is_late and not self._is_large() else seconds_max
 
     def clear(self, dataflows: Iterable[int] | None = None) -> None:
         """Forget all work, or that of some dataflows, since it is done or never will be. The age of the other

@@ -393,10 +393,7 @@ class EmbeddedWorkers:
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
             about = self._about(dataflows)
-            # If an earlier call has hit its time limit, one that does not wait for work gets the present
-            # state.
-            is_late = bool(self._late) if about is None else not self._late.isdisjoint(about)
-            self._work_off(until if looks or not is_late else 0.0, about, asks_else)
+            self._work_off(until if looks or not self._is_late(about) else 0.0, about, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
@@ -406,9 +403,15 @@ class EmbeddedWorkers:
                     self._work_off_for(request.dataflow)
         return Answers(answers)
 
+    def _is_late(self, about: About) -> bool:
+        """Return True if an earlier call has hit its time limit: calls that need no work do none, then."""
+        return bool(self._late) if about is None else not self._late.isdisjoint(about)
+
     def _work_off_for(self, dataflow: int) -> None:
         """Work off pending work, which is too much, after a call has sealed an epoch of a dataflow."""
-        self._work_off(time.monotonic() + REPLY_SECONDS_MAX, self._about((dataflow,)))
+        about = self._about((dataflow,))
+        seconds = self._pending.seconds_of_seal(REPLY_SECONDS_MAX, self._is_late(about))
+        self._work_off(time.monotonic() + seconds, about)
         if (error := self._what_ended(dataflow)) is not None:
             raise error
 

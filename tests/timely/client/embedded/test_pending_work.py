@@ -46,6 +46,16 @@ def test_rows_that_are_not_sealed_are_not_pending() -> None:
     assert (known.epochs, known.rows, known.bytes) == (0, 0, 0)
 
 
+def test_a_seal_works_briefly_at_what_is_late_unless_it_is_large() -> None:
+    known = PendingWork(HasWork())
+    known.seal(0)
+    assert known.seconds_of_seal(300.0, is_late=False) == 300.0
+    assert known.seconds_of_seal(300.0, is_late=True) == pending_work.PENDING_SECONDS_MAX
+    known.give(0, pending_work.PENDING_ROWS_MAX, 0)
+    known.seal(0)
+    assert known.seconds_of_seal(300.0, is_late=True) == 300.0
+
+
 @pytest.mark.parametrize("bound", ["epochs", "rows", "bytes", "seconds"])
 def test_each_bound_is_reached_by_itself(bound: str) -> None:
     clock = Clock()
