@@ -215,8 +215,25 @@ def _refuse_type(column: pa.ChunkedArray, place: ValueLocation) -> None:
         _check_nulls(column, place)
         return
     row = pc.index(column.is_valid(), True).as_py()
-    mend = f'Cast the column before inserting, or declare it "{place.column}: {_suggested(column.type)}".'
+    declare = f'or declare it "{place.column}: {_suggested(column.type)}".'
+    mend = f"Cast the column before inserting{_cast_in_pandas(column.type, place)}, {declare}"
     raise place.error(row, _value_at(column, row), f"comes as {column.type}, not {place.type.kind}", mend)
+
+
+def _cast_in_pandas(arrow: pa.DataType, place: ValueLocation) -> str:
+    """Return how a frame of pandas casts a column of this Arrow type to the declared one, for a message; ""
+    if that depends on the values.
+    """
+    kind = place.type.kind
+    if kind == "date" and pa.types.is_timestamp(arrow):
+        how = ".dt.date"
+    elif kind == "int" and pa.types.is_floating(arrow):
+        how = ".astype('int64')"
+    elif kind == "decimal" and pa.types.is_floating(arrow):
+        how = f".map(lambda x: round(Decimal(x), {place.type.scale}))"
+    else:
+        return ""
+    return f" (in pandas frame[{place.column!r}]{how})"
 
 
 def _suggested(arrow: pa.DataType) -> str:

@@ -182,6 +182,8 @@ def _how_to_write(row: object) -> str:
         return "of a dataclass write dataclasses.asdict(row)"
     if hasattr(row, "_asdict"):
         return "write row._asdict()"
+    if hasattr(row, "to_dict"):  # a Series of pandas, by iterrows() or iloc
+        return "write row.to_dict(), or hand in the whole frame"
     return "write a row of one column as (value,)"
 
 

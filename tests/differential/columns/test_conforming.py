@@ -6,6 +6,8 @@ refuse_*     what is not, and that the message names input, column, row, value
 
 from __future__ import annotations
 
+import datetime as dt
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -99,6 +101,9 @@ NULL_BELOW = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([None, "x"])
         ("a: int", {"a": pa.array([1, 2**63], pa.uint64())}, r"row 1: 9223372036854775808 \(uint64\)"),
         ("a: float", {"a": pa.array([0, 1, 2**53 + 1])}, r"row 2: 9007199254740993 \(int64\).*without loss"),
         ("a: timestamp", {"a": pa.array([1000, 1], pa.timestamp("ns"))}, r"row 1: '1970-01-01.*1'"),
+        ("a: int", {"a": pa.array([3.0])}, r"pandas frame\['a'\]\.astype\('int64'\)\)"),
+        ("a: decimal(9, 2)", {"a": pa.array([3.5])}, r"pandas frame\['a'\]\.map\(.*Decimal\(x\), 2\)\)\)"),
+        ("a: date", {"a": pa.array([dt.datetime(2024, 1, 1)])}, r"pandas frame\['a'\]\.dt\.date\)"),
         ("a: bool", {"a": pa.array([1])}, "row 0: 1 comes as int64, not bool"),
         ("a: string", {"a": pa.array([None, 5])}, "row 1: 5 comes as int64, not string"),
         ("a: string", {"a": NULL_BELOW}, "row 0: None is null"),
