@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from ..building.builders import (
     Builder,
@@ -35,8 +35,8 @@ from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
 from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
-from ..user_code.offered import Offered
-from ..user_code.short_traces import in_short, short, short_lookup
+from ..user_code.short_traces import in_short, short
+from ..user_code.spellings import Spelled
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
 from .installed import PATIENCE_SECONDS, Workers, after_work
 from .other_spellings import OF_CLUSTERS
@@ -57,13 +57,18 @@ _GOES_ON_SECONDS = 1.0
 
 
 @in_short
-class Cluster(Offered):
+class Cluster(Spelled):
     """A running cluster. Made by `connect`; a context manager that ends the workers that `connect`
     started.
     """
 
+    _spellings = OF_CLUSTERS
+
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
+
+    def _missing(self, name: str) -> str:
+        return OF_CLUSTERS.message(f"a cluster has no {name!r}", name, dir(Cluster))
 
     def __enter__(self) -> Self:
         return self
@@ -82,12 +87,6 @@ class Cluster(Offered):
         """Return how many workers there are, where, and, if calls raise, why."""
         end = f", {self._workers.end}" if self._workers.end else ""
         return f"<cluster of {self.workers} worker{'s' * (self.workers != 1)}{self._workers.kind}{end}>"
-
-    if not TYPE_CHECKING:
-
-        @short_lookup
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(OF_CLUSTERS.message(f"a cluster has no {name!r}", name, dir(Cluster)))
 
     @property
     def workers(self) -> int:

@@ -19,22 +19,11 @@ _INSERT: Final = "insert(rows), a list of tuples or dicts, or a table; then flow
 _SEAL: Final = "seal(), which completes the open epoch of all inputs; seal(through=epoch) all up to one"
 _ENTER: Final = "input('name').insert(rows)"
 _READ: Final = "output('name').snapshot(), or .changes(), or .follow()"
+_EXPLAIN: Final = (
+    "print(dd.explain(dataflow)) at the end of the query; arrangements() says what is kept for whom"
+)
 _END: Final = "uninstall(), which ends the dataflow; input('name').close() ends what goes in"
 
-_UNINSTALL: Final = "flow.uninstall(), of the flow that install gave, or of cluster.flow('name')"
-
-OF_CLUSTERS: Final = Spellings(
-    {
-        **dict.fromkeys(("uninstall", "remove", "delete", "drop", "cancel", "kill"), _UNINSTALL),
-        **dict.fromkeys(("submit", "run", "execute", "deploy", "add", "start", "dataflow"), "install(query)"),
-        **dict.fromkeys(
-            ("input", "output", "seal", "insert", "inputs", "outputs"),
-            "flow = cluster.install(query), and ask the flow",
-        ),
-        **dict.fromkeys(("stop", "terminate", "disconnect", "quit"), "close()"),
-        **dict.fromkeys(("list", "dataflows", "queries", "jobs", "status"), "flows(), or stats()"),
-    }
-)
 OF_OUTPUTS: Final = Spellings(
     {
         **dict.fromkeys(("toPandas", "toArrow", "to_polars", "df"), _ROWS),
@@ -55,6 +44,7 @@ OF_INPUTS: Final = Spellings(
         **dict.fromkeys(
             ("retract", "discard", "drop", "unsend"), "remove(rows); keys of an upsert input: delete"
         ),
+        **dict.fromkeys(("schema", "columns", "dtypes", "name"), "repr(input), which shows name and columns"),
         "update": "remove(old) and insert(new), or upsert(rows) at an input of mode='upsert'",
     }
 )
@@ -66,6 +56,25 @@ OF_FLOWS: Final = Spellings(
         **dict.fromkeys(("remove", "delete"), "input('name').remove(rows)"),
         **dict.fromkeys(("snapshot", "changes", "follow", "read", "collect", "to_pandas", "result"), _READ),
         **dict.fromkeys(("close", "stop", "cancel", "shutdown", "kill", "terminate"), _END),
+        **dict.fromkeys(("explain", "plan", "describe"), _EXPLAIN),
+        "stats": "cluster.stats()",
+        "schema": "output('name').schema",
+    }
+)
+
+_OF_A_FLOW: Final = "flow = cluster.install(query), or cluster.flow('name') of one that runs; then flow."
+OF_CLUSTERS: Final = Spellings(
+    {
+        **{name: f"{_OF_A_FLOW}{name}(…)" for name in ("seal", "wait", "input", "output", "iterations")},
+        **dict.fromkeys(("insert", "inputs", "outputs"), f"{_OF_A_FLOW}input('name'), or .output('name')"),
+        **dict.fromkeys(
+            ("uninstall", "remove", "delete", "drop", "cancel", "kill"), "flow('name').uninstall()"
+        ),
+        **dict.fromkeys(("submit", "run", "execute", "deploy", "add", "start", "dataflow"), "install(query)"),
+        **dict.fromkeys(
+            ("list", "ls", "dataflows", "list_flows", "queries", "jobs", "status"), "flows(), or stats()"
+        ),
+        **dict.fromkeys(("stop", "terminate", "disconnect", "exit", "quit"), "close()"),
     }
 )
 

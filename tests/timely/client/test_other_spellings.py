@@ -34,12 +34,30 @@ def flow() -> Iterator[Flow]:
         ("insert", "input('name').insert(rows)"),
         ("snapshot", "output('name').snapshot()"),
         ("stop", "uninstall()"),
+        ("explain", "dd.explain(dataflow)"),
+        ("stats", "cluster.stats()"),
     ],
 )
 def test_flows_say_what_to_write(flow: Flow, name: str, said: str) -> None:
     with pytest.raises(AttributeError, match=f"a flow has no '{name}'") as caught:
         getattr(flow, name)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("seal", r"cluster\.flow\('name'\) of one that runs; then flow\.seal"),
+        ("uninstall", r"Write instead: flow\('name'\)\.uninstall\(\)"),
+        ("list", r"Write instead: flows\(\)"),
+        ("instal", "Did you mean 'install'"),
+    ],
+)
+def test_clusters_say_what_to_write(name: str, said: str) -> None:
+    with timely.connect(workers=1, embedded=True) as cluster:
+        with pytest.raises(AttributeError, match=f"a cluster has no '{name}'.*{said}"):
+            getattr(cluster, name)
+        assert not hasattr(cluster, "_repr_html_")
 
 
 def test_an_output_and_an_input_are_no_attributes_of_a_flow_but_named_as_what_they_are(flow: Flow) -> None:
@@ -149,7 +167,7 @@ def test_a_mistake_of_types_within_a_call_stays_what_it_is(flow: Flow) -> None:
 def test_a_cluster_says_what_to_write_and_a_flow_has_no_items(flow: Flow) -> None:
     with timely.connect(workers=1, embedded=True) as cluster:
         with pytest.raises(
-            AttributeError, match=r"a cluster has no 'uninstall'. Write instead: flow.uninstall"
+            AttributeError, match=r"a cluster has no 'uninstall'. Write instead: flow.*uninstall"
         ):
             getattr(cluster, "uninstall")  # noqa: B009
         with pytest.raises(AttributeError, match=r"a cluster has no 'instal'. Did you mean 'install'\?"):
