@@ -32,7 +32,10 @@ def exported_by(instances: Mapping[int, Instance], owner: int | str, export: str
     if declared is None:
         names = sorted(name for name in instance.frozen.exports if not name.endswith(EXPORTED_BESIDE))
         offered = ", ".join(map(repr, names)) or "nothing"
-        raise MisuseError(f"{title} does not export {export!r}: it exports {offered}")
+        raise MisuseError(
+            f"{title} does not export {export!r}: it exports {offered}. Its query has to say "
+            f"collection.export({export!r}, by='key')"
+        )
     vertex = instance.runners[instance.frozen.stage_of[declared.stage]].vertex
     assert vertex is not None, "a stage that exports has a vertex"
     return Exported(instance.index, instance.frozen.name, export, declared.of_input, vertex)

@@ -191,7 +191,10 @@ def test_refused_says_what_there_is(cluster: timely.Cluster) -> None:
     feed(first, "1>2")
     for arguments, said in [
         (("nobody", "edges", EDGES), r"no dataflow 'nobody' runs here: there are \d+ \(.*owner\)"),
-        (("owner", "nodes", EDGES), r"dataflow \d+ \(.*owner\) does not export 'nodes': it exports 'edges'"),
+        (
+            ("owner", "nodes", EDGES),
+            r"dataflow \d+ \(.*owner\) does not export 'nodes': it exports 'edges'\. Its query .*",
+        ),
         (
             ("owner", "edges", "src: int, dst: string"),
             r"'edges' of dataflow .*has the columns \(src: int, d",

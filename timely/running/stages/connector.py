@@ -270,8 +270,9 @@ class Connector:
         return MisuseError(
             f"the loop {limit.loop!r}{site} went past its limit of {limit.iterations_max:,} iterations: "
             f"{self.target.title()} would be sent to once more. Rows that went on, on this worker: {rounds}."
-            f"{shown} Either it does not converge (some row comes and goes for ever), or its limit is too "
-            "low: iterate(…, iterations_max=…), and level_bits of the dataflow if a counter has too few bits"
+            f"{shown} Either it does not converge (some row comes and goes for ever, or values grow "
+            "round a circle of the data), or its limit is too low: iterate(…, iterations_max=…), and "
+            "level_bits of the dataflow if a counter has too few bits"
         )
 
 
