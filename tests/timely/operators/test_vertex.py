@@ -8,7 +8,7 @@ words_*    the level of time words: holds, frontiers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -253,6 +253,20 @@ def test_misuse_of_what_is_no_list_of_records(message: list[object]) -> None:
     worker, instance = running(Calls(lambda v, m, t: v.send_by(0, message, t)))
     with pytest.raises(MisuseError, match=r"a message is a list of records, write \["):
         feed(worker, instance, [1])
+
+
+def test_misuse_of_callbacks_that_would_run_nothing_refuses_the_dataflow() -> None:
+    class Yields(Vertex):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> Iterator[None]:  # type: ignore[override]
+            yield self.send_by(0, message, time)
+
+    class Awaits(Vertex):
+        async def on_notify(self, time: Timestamp) -> None:  # type: ignore[override]
+            self.send_by(0, [], time)
+
+    for vertex, which in ((Yields(), r"Yields\.on_recv"), (Awaits(), r"Awaits\.on_notify")):
+        with pytest.raises(MisuseError, match=rf"{which} has a yield or is async.* self\.send_by\(0, \[rec"):
+            running(vertex)
 
 
 def test_misuse_of_a_vertex_without_callbacks_is_named() -> None:

@@ -6,6 +6,9 @@ A stage has a vertex, or stands for an input, a constant or an import: then its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import isasyncgenfunction as is_async_generator
+from inspect import iscoroutinefunction as is_coroutine
+from inspect import isgeneratorfunction as is_generator
 from typing import Protocol
 
 from progress.errors import MisuseError
@@ -57,6 +60,7 @@ def make_vertices(
                 f"{type(vertex).__name__}. Give `stage` a subclass of timely.Vertex, or a function that "
                 "returns a new object of one each time"
             )
+        _check_callbacks(vertex, declaration.name, declaration.site)
         runner.vertex = vertex
         # Read these once, here, where an error still refuses the dataflow.
         runner.wants_frontier = bool(vertex.wants_frontier)
@@ -74,6 +78,20 @@ def make_vertices(
             watched.append(feeding)
             owners.append(stage)
     return watched, owners
+
+
+def _check_callbacks(vertex: Vertex, stage: str, site: str) -> None:
+    """Raise MisuseError if a callback by hand is a generator or async: a call of it would do nothing."""
+    if vertex.word_times:
+        return
+    for name in ("on_recv", "on_notify"):
+        callback = getattr(vertex, name)
+        if is_generator(callback) or is_async_generator(callback) or is_coroutine(callback):
+            raise MisuseError(
+                f"stage {stage!r} ({site}): {type(vertex).__name__}.{name} has a yield or is async, so that "
+                "a call of it runs nothing. Write a plain function that sends its records: "
+                "self.send_by(0, [record], time)"
+            )
 
 
 def make_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> dict[str, InputHandle]:
