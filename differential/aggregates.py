@@ -141,6 +141,12 @@ class _OfGroup(Offered, NoValue):
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # tools look these up, some before there are fields
                 raise AttributeError(name)
+            if name in ("filter", "where"):
+                raise AttributeError(
+                    f"an aggregate has no {name!r}. For some rows of the group write "
+                    "dd.count_if(col.x > 0), or dd.sum(dd.when(col.x > 0).then(col.y)); for some groups "
+                    ".having(col.n > 1) behind agg(…)"
+                )
             raise AttributeError(f"{self.belongs()}, not .{name} of the aggregate")
 
         def _computed(self, other: object = None) -> NoReturn:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from decimal import Decimal
+from types import FunctionType, MethodType
 from typing import Final, TypeAlias, cast
 
 import numpy as np
@@ -121,7 +122,8 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     if value_type is None:
         names = ", ".join([*(python.__name__ for python in _TYPES), "Decimal"])
         raise ExpressionError(
-            f"{shown(value)} ({site}) is a {type(value).__name__}, no constant: those are {names}."
+            f"{shown(value)} ({site}) is a {type(value).__name__}, no constant: those are "
+            f"{names}.{_instead_of(value)}"
         )
     if type_ is not None and type_.kind == "float" and value_type.kind == "int":
         value, value_type = float(cast(int, value)), floating
@@ -133,6 +135,15 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
         utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
         value = utc.replace(fold=0)  # in UTC it has no meaning, but would be printed
     return cast(Constant, value), value_type
+
+
+def _instead_of(value: object) -> str:
+    """Return what to write in place of a method or function where an expression belongs; "" for others."""
+    if isinstance(value, MethodType):
+        return f" A method is called: write .{value.__name__}()"
+    if isinstance(value, FunctionType):
+        return " Write an expression of columns, such as col.x + 1; a function of rows goes to map(…)"
+    return ""
 
 
 def _python_value(value: object, site: object) -> object:

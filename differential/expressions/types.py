@@ -195,7 +195,8 @@ def _arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
             "takes numbers: of a time write x.cast('date') for its day, x.dt.date_trunc('hour') for its "
             "hour, x.cast('int') for its microseconds",
         )
-    raise _error(expr, types, "takes numbers, or timestamps and microseconds")
+    length = ": a length of time is dt.timedelta(hours=1)" if set(kinds) == {"timestamp", "string"} else ""
+    raise _error(expr, types, f"takes numbers, or timestamps and microseconds{length}")
 
 
 def _decimal_arithmetic(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:

@@ -286,7 +286,8 @@ class Dataflow(Offered, Declarations):
         if declaration.kind == "vertex" and feed.stream.scope is not expected:
             raise GraphError(
                 f"stage {declaration.name!r} is in {expected.path()!r}, but one of its inputs comes from "
-                f"{feed.stream.scope.path()!r} ({declaration.site}): enter or leave the loop explicitly"
+                f"{feed.stream.scope.path()!r} ({declaration.site}): enter or leave the loop explicitly, "
+                "by loop.enter(stream) and loop.leave(stream)"
             )
 
 

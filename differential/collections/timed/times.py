@@ -359,5 +359,5 @@ def _free(name: str, schema: Schema) -> str:
 
 def _no_shape(shape: object) -> SchemaError:
     written = f". Write dd.tumbling({shape!r})" if isinstance(shape, str) else ""
-    examples = "dd.tumbling(minutes=5) or dd.sliding(size, every)"
+    examples = "dd.tumbling(minutes=5), dd.sliding(size, every) or dd.session(minutes=30, by='key')"
     return SchemaError(f"window ({call_site()}) takes {examples}, not {shape!r}{written}")

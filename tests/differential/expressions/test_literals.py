@@ -64,6 +64,8 @@ def test_constants_have_one_form_and_a_type(
     [
         (None, None, "needs a type"),
         ([1], None, "is a list, no constant"),
+        (lambda row: row.x, None, r"Write an expression of columns, such as col\.x \+ 1"),
+        (col.t.dt.hour, None, r"is a method, no constant.* write \.hour\(\)"),
         (column_of("pyspark.sql.classic.column"), None, r"of PySpark, .* Write it .* col\.x"),
         (column_of("pyspark.sql.classic.column"), any_value, "is a Column of PySpark, and no expression"),
         (column_of("polars.expr.expr"), None, "is a Column of Polars, and no expression"),

@@ -63,6 +63,7 @@ def test_type_of_results(expr: Expr, type_: str) -> None:
         (when(col.i).then(1), "when takes conditions, of type bool; col.i is int"),
         (when(col.b).then(1).otherwise("x"), "when takes values of one type; 1 is int, 'x' is string"),
         (col.t * 2, r"\* takes numbers, or timestamps and microseconds"),
+        (col.t + "1 hour", r"microseconds: a length of time is dt\.timedelta\(hours=1\)"),
     ],
 )
 def test_type_errors_name_the_operator_its_operands_and_the_line(expr: Expr, said: str) -> None:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import differential as dd
 from differential import col
 from differential.expressions.expression import Expr
 from differential.expressions.functions.namespaces import ListMethods, StringMethods, TimeMethods
@@ -85,3 +86,11 @@ def test_methods_that_are_told_of_exist(accessor: str) -> None:
     for told in ACCESSORS[accessor].names.values():
         for other, name in re.findall(r"\.(str|dt|list)\.(\w+)", str(told)):
             assert name in vars(CLASSES[other]), told
+
+
+@pytest.mark.parametrize("name", ["filter", "where"])
+def test_an_aggregate_of_some_rows_is_told_what_to_write(name: str) -> None:
+    with pytest.raises(
+        AttributeError, match=rf"no '{name}'\. .* write dd\.count_if\(col\.x > 0\), or dd\.sum"
+    ):
+        getattr(dd.count(), name)
