@@ -48,6 +48,8 @@ def is_one_record(rows: object) -> bool:
 
     Taken for a list, such a tuple would become one record for each of its entries.
     """
+    if isinstance(rows, list):  # fast path: the check for a mapping takes longer
+        return False
     if isinstance(rows, tuple):
         return not all(isinstance(entry, (tuple, list, Mapping)) for entry in rows)
     return isinstance(rows, (str, bytes, Mapping))
