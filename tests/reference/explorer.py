@@ -427,7 +427,7 @@ class Explorer:
         for instance in instances:
             if not instance.is_complete():
                 left = [
-                    instance.tracker.story(place, word) for place, word, _, _ in instance.tracker.active()
+                    instance.tracker.describe(place, word) for place, word, _, _ in instance.tracker.active()
                 ]
                 self._fail(state, f"nothing can happen, and worker {instance.worker} waits: {left}", [])
         found = self._scenario.result(instances)
