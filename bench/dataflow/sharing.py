@@ -42,7 +42,7 @@ _HOWS = ("nothing", "by itself", "asked for")
 def measured(workload: str, how: str, folder: Path) -> dict[str, object]:
     """One run: seconds to load, rows and bytes in traces, and a digest of the answers."""
     if how == "nothing":
-        building.share = lambda roots: Sharing()
+        building.share = lambda roots: Sharing()  # type: ignore[attr-defined]
     build: Builder = revenue.arranged if how == "asked for" else revenue.side_by_side
     outputs = ["open orders", "sold at home"]
     if workload == _REVENUE:

@@ -19,7 +19,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from differential import col
 from differential.algorithms import connected_components
 
 Int64s = npt.NDArray[np.int64]
+
+
+_Rows: TypeAlias = "slice[int, int, None]"
 
 
 class Interactions(NamedTuple):
@@ -60,7 +63,7 @@ def read(path: Path, kind: str | None) -> tuple[Interactions, int, int]:
     return Interactions(*numbers.T.copy()), int(times.min()), int(times.max())
 
 
-def slices(times: Int64s, first: int, last: int, window: int, slide: int) -> Iterator[tuple[slice, slice]]:
+def slices(times: Int64s, first: int, last: int, window: int, slide: int) -> Iterator[tuple[_Rows, _Rows]]:
     """For each epoch the rows that enter and those that leave."""
     epoch, entered, left = 0, 0, 0
     while True:

@@ -32,7 +32,7 @@ class Seen:
     come: Counter[tuple[int, ...]] = field(default_factory=Counter)
     gone: Counter[tuple[int, ...]] = field(default_factory=Counter)
 
-    def look(self, row: dd.Row, time: tuple[int, ...], diff: int) -> None:
+    def look(self, row: object, time: tuple[int, ...], diff: int) -> None:
         """One update."""
         del row
         (self.come if diff > 0 else self.gone)[time] += abs(diff)
