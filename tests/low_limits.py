@@ -38,10 +38,10 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         (waiting_rows, "_NEAR_MAX"),
         (vertices, "FEW_WORDS_MAX"),
         (waiting_rows, "PACKED_ROWS_MIN"),
-        (collected, "WAITING_ROWS_MIN"),
+        (collected, "BESIDE_ROWS_MAX"),
         (join_vertex, "GATHERED_ROWS_MIN"),
-        (pile, "LOOSE_ROWS_MAX"),
-        (pile, "SUMMED_ROWS_MIN"),
+        (pile, "PILE_LOOSE_ROWS_MAX"),
+        (pile, "PILE_SUMMED_ROWS_MIN"),
         (codecs, "FOLDED_ROWS_MIN"),
         (update_batch, "SENT_PACKED_ROWS_MIN"),
         (routes, "SENT_PACKED_ROWS_MIN"),
@@ -53,7 +53,7 @@ def everything_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BLOCK_ROWS", 3)
     monkeypatch.setattr(update_batch, "_PASSING_ROWS", 2)
     monkeypatch.setattr(loop_module, "LONG_EPOCHS", 1)
-    monkeypatch.setattr(traces, "SUMMED_ROWS_MIN", 1)
+    monkeypatch.setattr(traces, "SPAN_SUMMED_ROWS_MIN", 1)
     monkeypatch.setattr(reduce_module, "TIMES_AT_ONCE", 1)
     monkeypatch.setattr(pile, "PACKED_ROWS", 3)
     monkeypatch.setattr(folding, "PIECE_WORDS", 16)

@@ -36,7 +36,7 @@ MAY_PICKLE = {"progress/compiled/machine_code/compiling.py"}
 
 ROOMS = {
     "progress": [
-        "errors records",
+        "errors records thresholds",
         "compiled",
         "times",
         "graph",
@@ -93,6 +93,7 @@ WITHOUT_A_TEST_FILE = {
     "timely/operators/compiled_loop.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",
     "differential/thresholds.py": "test_thresholds.py",
+    "progress/thresholds.py": "test_thresholds.py",
     "timely/thresholds.py": "test_thresholds.py",
     "timely/running/owner.py": "timely/running/test_instance.py",
     "differential/kernels/compiled_loops/round_layout.py": (

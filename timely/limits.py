@@ -300,6 +300,19 @@ UNWRITTEN_EPOCHS_MAX: Final = 32
 UNWRITTEN_ROWS_MAX: Final = 4_000_000
 """Rows in these epochs; an epoch with more of them waits alone."""
 
+GATHERED_ROWS_MAX: Final = 1 << 21
+GATHERED_BYTES_MAX: Final = 64 * MIB
+"""Rows, and their bytes, that wait at a join for the end of their epoch; when so many wait, the join takes
+them up, however many are still to come."""
+
+UNSETTLED_ROWS_MAX: Final = 1 << 17
+"""Rows of changes that wait beside the collection of an output. It bounds the pause in which the output takes
+them in, and their memory."""
+
+UNREAD_ROWS_MAX: Final = 2_048
+"""Rows of small batches that wait at an output, as they came, until somebody reads. It bounds the time that a
+reader waits for them to be sorted."""
+
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its end."""
 

@@ -197,6 +197,142 @@ def _naming(count: int) -> Task:
     return lambda: _distinct(words)
 
 
+def _encoding(count: int) -> Task:
+    from differential.columns.symbols.table import SymbolTable
+    from differential.operators.ordered.symbol_order import beginnings
+
+    table = SymbolTable()
+    words = np.asarray(table.intern([f"a value {number} of some" for number in range(max(1, count // 2))]))
+    symbols = np.random.default_rng(7).choice(words, count).astype(np.int64)
+    return lambda: beginnings(symbols, table)
+
+
+def _inserting_values(gaps: int) -> Task:
+    """Insert a value into each of so many gaps among 10,000; taking them out again counts, too."""
+    from differential.operators.ordered.places import _Siblings
+
+    siblings = _Siblings()
+    siblings.add([f"{2 * number:08d}" for number in range(10_000)])
+    values, places = siblings.values, siblings.places
+    chosen = np.random.default_rng(8).choice(10_000, gaps, replace=False)
+    new = sorted(f"{2 * number + 1:08d}" for number in chosen.tolist())
+
+    def task() -> None:
+        siblings.values, siblings.places = values.copy(), places.copy()
+        siblings.add(new)
+
+    return task
+
+
+def _waiting(rows: int, parts: int = 1) -> Task:
+    """Let rows of one time wait, in some parts, and take them."""
+    from differential.operators.waiting.waiting_rows import WaitingRows
+
+    some = [_rows(rows // parts, rows, seed) for seed in range(parts)]
+
+    def task() -> None:
+        waiting = WaitingRows(4, 0)
+        for part in some:
+            waiting.add(part)
+        waiting.take_in_order(np.array([1])) if parts > 1 else waiting.take_ready(np.array([1]))
+
+    return task
+
+
+def _by_priority(rows: int) -> Task:
+    """Let rows come in at 18 times of a loop, and take each when it is ready."""
+    from differential.operators.loops.priority import by_time
+    from differential.operators.waiting.waiting_rows import WaitingRows
+
+    words = _rows(rows, rows)
+    priorities = np.random.default_rng(9).integers(0, min(rows, 1 << 17), rows)
+    words[2] = 256 * np.array([number.bit_length() for number in priorities.tolist()])
+
+    def task() -> None:
+        waiting = WaitingRows(4, 0)
+        for part in by_time(words):
+            waiting.add(part)
+        for turn in range(18):
+            waiting.take_ready(np.array([256 * turn + 1]))
+
+    return task
+
+
+def _collecting(rows: int) -> Task:
+    """Add changes of 64 epochs of so many rows to the collection of an output."""
+    from differential.operators.edge.collected import Collected
+
+    parts = [_rows(rows, 10 * rows, seed) for seed in range(64)]
+
+    def task() -> None:
+        collected = Collected(2, 0)
+        for epoch, part in enumerate(parts):
+            collected.add(part, np.array([epoch]))
+            collected.settle_many()
+
+    return task
+
+
+def _logging(rows: int) -> Task:
+    """Complete 32 epochs of so many rows at an output, and read the last."""
+    from differential.columns.schema import Schema
+    from differential.columns.update_batch import UpdateBatch
+    from differential.operators.table_io import TableLog
+    from progress.times.time_words import TimeCode, TimeLayout
+    from progress.times.timestamp import TimeShape
+
+    code, batches = TimeCode(TimeLayout.default(2), TimeShape.ROOT), []
+    for epoch in range(32):
+        words = _rows(rows, 10 * rows, epoch)
+        words[2] = code.pack((epoch,))
+        batches.append(UpdateBatch(words))
+
+    def task() -> None:
+        log = TableLog(Schema.of("a: int, b: int"))
+        log.start(code)
+        for epoch, batch in enumerate(batches):
+            log.add(epoch, batch)
+            log.complete(epoch + 1)
+        log.settle()
+
+    return task
+
+
+def _telling_times(rows: int) -> Task:
+    from differential.operators.table_io import _by_time
+
+    words = _rows(rows, rows)
+    return lambda: list(_by_time(words))
+
+
+def _picking(rows: int) -> Task:
+    """Pick every other row, with four of eight words."""
+    from differential.expressions.projection import Projection
+
+    words, keep = np.zeros((10, rows), np.int64), np.arange(0, rows, 2)
+    picked = Projection.of((3, 2, 1, 0)).compile_picked(8)
+    return lambda: picked(words, keep)
+
+
+def _looping(edges: int) -> Task:
+    """Add so many edges to a graph of 100,000 and take them away again, while distances follow."""
+    from bench.dataflow import bfs
+    from bench.dataflow.measure import connected, load
+
+    job = bfs.job(50_000, 100_000, 1)
+    flow = connected(1).install(bfs.build)
+    load(flow, job)
+    random = np.random.default_rng(11)
+    table = bfs.table_of(src=random.integers(0, 50_000, edges), dst=random.integers(0, 50_000, edges))
+
+    def task() -> None:
+        for change in (flow.input("edges").insert, flow.input("edges").remove):
+            change(table)
+            flow.seal(wait=True)
+
+    return task
+
+
 PROBES: Mapping[str, Probe] = {
     "INSERTED_ROWS_MAX": Probe(_sorting, (4, 8, 16, 24, 32, 48, 64)),
     "WIDE_DIGITS_ROWS_MIN": Probe(_sorting, (64, 128, 256, 512, 1_024, 4_096, 16_384)),
@@ -209,6 +345,16 @@ PROBES: Mapping[str, Probe] = {
     "SHORT_WAY_ROWS_MIN": Probe(_least, (4, 8, 16, 32, 64, 128)),
     "SENT_PACKED_ROWS_MIN": Probe(_dividing, (8_192, 32_768, 65_536, 131_072, 524_288)),
     "SET_WORDS_MAX": Probe(_naming, (256, 1_024, 4_096, 16_384)),
+    "ENCODED_ROWS_MAX": Probe(_encoding, (8, 32, 64, 256)),
+    "INSERTED_GAPS_MAX": Probe(_inserting_values, (1, 8, 32, 128, 512)),
+    "ONLY_PART_ROWS_MAX": Probe(_waiting, (1, 16, 64, 256)),
+    "PILE_LOOSE_ROWS_MAX": Probe(lambda rows: _waiting(rows, 8), (65_536, 131_072, 524_288)),
+    "CUT_ROWS_MIN": Probe(_by_priority, (100, 1_000, 2_048, 4_096, 65_536)),
+    "BESIDE_ROWS_MAX": Probe(_collecting, (1, 16, 63)),
+    "UNREAD_BATCH_ROWS_MAX": Probe(_logging, (1, 16, 32, 64)),
+    "SET_TIMES_MAX": Probe(_telling_times, (1, 16, 64, 256)),
+    "PICKED_ROWS_MAX": Probe(_picking, (32, 512, 2_048, 4_096, 65_536)),
+    "STEP_ROWS_MAX": Probe(_looping, (1, 16, 128, 512, 1_024), (0, 1 << 15)),
 }
 
 

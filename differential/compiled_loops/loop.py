@@ -42,7 +42,6 @@ from differential.kernels.compiled_loops.layout import (
     NO_TURNS,
     P_NEXT,
     P_PLACES,
-    ROWS_MAX,
     S_COLUMNS,
     S_COMPONENTS,
     S_NEXT,
@@ -71,14 +70,14 @@ from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import MachineVertex
-from differential.operators.waiting.gathered import GATHERED_ROWS_MAX
-from differential.thresholds import PACKED_ROWS_MIN
+from differential.thresholds import PACKED_ROWS_MIN, STEP_ROWS_MAX
 from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from progress.times.word_antichain import floor_of, not_beyond
 from timely.dictionaries import Mark
 from timely.errors import InternalError
+from timely.limits import GATHERED_ROWS_MAX
 from timely.operators.compiled_loop import RoundInput, RoundResult, Vote
 from timely.wire.batch import Batch
 
@@ -190,7 +189,7 @@ class KernelLoop:
         rows = slots.table[:, S_ROWS].tolist()
         if self._rounds is None:
             for slot in self._parts.passing:
-                if rows[slot] > ROWS_MAX:
+                if rows[slot] > STEP_ROWS_MAX:
                     return False
             return True
         waiting_rows: int = sum([rows[slot] for slot in self._parts.passing])

@@ -16,7 +16,6 @@ from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, joined, packed
 from differential.kernels.compiled_loops.layout import (
     FAR,
-    ROWS_MAX,
     S_AT,
     S_COLUMNS,
     S_COMPONENTS,
@@ -28,18 +27,16 @@ from differential.kernels.compiled_loops.layout import (
 )
 from differential.kernels.compiled_loops.slots import least_in, moved_in_order, put_rows
 from differential.kernels.rows.room import lengthened, shortened
+from differential.thresholds import SLOT_LOOSE_ROWS_MAX, STEP_ROWS_MAX
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 
-__all__ = ["LOOSE_ROWS_MAX", "Slots"]
+__all__ = ["Slots"]
 
 _ROOM_FIRST: Final = 64
 _ROOM_KEPT: Final = 1 << 16
 _ROOM_AT_REST: Final = 1 << 12
 """Rows for which a slot keeps its room from one iteration to the next, and from one span to the next."""
-
-LOOSE_ROWS_MAX: Final = 1 << 14
-"""Most rows that wait as words before rows are packed."""
 
 
 class Slots:
@@ -54,7 +51,7 @@ class Slots:
         self.times: dict[int, tuple[int, ...]] = {}
         """By slot the words of its rows that are times, beside the time word."""
         self.packed: dict[int, list[Block]] = {}
-        """Packed rows by slot; a slot that has some has more than ROWS_MAX rows as words, too."""
+        """Packed rows by slot; a slot that has some has more than STEP_ROWS_MAX rows as words, too."""
         self.table: Int64s = np.zeros((0, SLOT), np.int64)
         self.are_large = False
         """True if some slot has more room than it keeps between spans."""
@@ -97,7 +94,7 @@ class Slots:
         rows = words.shape[1]
         if rows == 0:
             return
-        if rows <= ROWS_MAX:
+        if rows <= STEP_ROWS_MAX:
             # Kernels are compiled for one memory layout only.
             words = np.ascontiguousarray(words)
             column = time % words.shape[0]
@@ -105,7 +102,7 @@ class Slots:
                 return
         table = self.table
         held, least_before = table.item(slot, S_ROWS), table.item(slot, S_LEAST)
-        if held + rows > LOOSE_ROWS_MAX and rows > ROWS_MAX and time == -2:
+        if held + rows > SLOT_LOOSE_ROWS_MAX and rows > STEP_ROWS_MAX and time == -2:
             self._put_many(slot, words)
         else:
             if self._arrays[slot].shape[1] < held + rows:
@@ -121,7 +118,7 @@ class Slots:
     def _put_many(self, slot: int, words: Int64s) -> None:
         """Pack the rows that are there and, if the new rows are many themselves, all but the last of them."""
         rows = words.shape[1]
-        last = rows - ROWS_MAX - 1 if rows > LOOSE_ROWS_MAX // 2 else 0
+        last = rows - STEP_ROWS_MAX - 1 if rows > SLOT_LOOSE_ROWS_MAX // 2 else 0
         blocks = self.packed.setdefault(slot, [])
         for part in (self.look(slot), words[:, :last]):
             blocks += packed(part)
@@ -134,11 +131,11 @@ class Slots:
         """Add packed rows to a slot; unpack them if the slot has few."""
         for block in blocks:
             held, rows = self.rows(slot), block.rows
-            if held + rows <= LOOSE_ROWS_MAX and slot not in self.packed:
+            if held + rows <= SLOT_LOOSE_ROWS_MAX and slot not in self.packed:
                 self.put(slot, block.words())
                 continue
             # Leave so many rows as words that a kernel sees that they are too many.
-            as_words = min(max(ROWS_MAX + 1 - held, 0), rows)
+            as_words = min(max(STEP_ROWS_MAX + 1 - held, 0), rows)
             if as_words:
                 self.put(slot, block.between(0, as_words).words())
             if as_words < rows:
@@ -179,7 +176,7 @@ class Slots:
         """
         table = self.table
         rows = table.item(slot, S_ROWS)
-        if rows > ROWS_MAX or slot in self.packed:
+        if rows > STEP_ROWS_MAX or slot in self.packed:
             return None
         moved: tuple[Int64s, int] = moved_in_order(self._arrays[slot], rows, keep, add)
         table[slot, S_ROWS] = 0

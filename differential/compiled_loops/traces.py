@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from differential.kernels.compiled_loops.layout import (
@@ -18,15 +16,13 @@ from differential.kernels.compiled_loops.layout import (
     T_WIDTH,
     TRACE,
 )
+from differential.thresholds import SPAN_SUMMED_ROWS_MIN
 from differential.trace.readers import Readable, Reader
 from differential.trace.shared import SharedTrace
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
 
-__all__ = ["SUMMED_ROWS_MIN", "Traces"]
-
-SUMMED_ROWS_MIN: Final = 512
-"""Fewest rows inserted during a span of very many epochs that are worth compacting (`sum_up`)."""
+__all__ = ["Traces"]
 
 
 class Traces:
@@ -118,7 +114,7 @@ class Traces:
         `take_back`.
         """
         for trace, before in self._marks:
-            if trace.inserted - before >= SUMMED_ROWS_MIN:
+            if trace.inserted - before >= SPAN_SUMMED_ROWS_MIN:
                 trace.sum_up(trace.inserted - before)
         self._marks = []
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from differential.columns.column_types import Int64s
 from differential.columns.overflow import negate_diffs
+from differential.thresholds import PICKED_ROWS_MAX
 
 __all__ = ["CONSTANT", "TRAILING_WORDS", "Projection"]
 
@@ -26,8 +27,6 @@ CONSTANT: Final = -1
 
 # Words that follow the value words in a row: time, diff.
 TRAILING_WORDS: Final = 2
-
-_SMALL_ROWS_MAX: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +103,13 @@ class Projection:
     def compile_picked(self, width: int) -> Callable[[Int64s, Int64s], Int64s]:
         """Return the function as `compile`, for the rows `keep` only (int64[m], ascending).
 
-        It does not copy the other rows.
+        It does not copy the other rows, unless there are few.
         """
         index = self._index(width)
         finish = self._finisher()
 
         def project(words: Int64s, keep: Int64s) -> Int64s:
-            if words.shape[1] <= _SMALL_ROWS_MAX:
+            if words.shape[1] <= PICKED_ROWS_MAX:
                 out = words.take(index, 0).take(keep, 1)
             else:
                 out = np.empty((index.size, keep.size), dtype=np.int64)

@@ -22,7 +22,8 @@ from differential.operators.join import (
     whole_pairs,
 )
 from differential.operators.vertices import OperatorVertex, packed_parts, show_schema
-from differential.operators.waiting.gathered import GATHERED_ROWS_MIN, Gathered
+from differential.operators.waiting.gathered import Gathered
+from differential.thresholds import GATHERED_ROWS_MIN
 from differential.trace.readers import Reader
 from differential.trace.trace import Trace
 from progress.times.anchor import Rebase

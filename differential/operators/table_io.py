@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.thresholds import PACKED_ROWS_MIN
+from differential.thresholds import PACKED_ROWS_MIN, SET_TIMES_MAX, UNREAD_BATCH_ROWS_MAX
 from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
 from timely.errors import MisuseError
+from timely.limits import UNREAD_ROWS_MAX
 from timely.operators.capture import OutputLog, check_kept
 from timely.operators.failures import FailureLog
 from timely.operators.inputs.by_epoch import ByEpoch
@@ -50,13 +51,8 @@ from .waiting.waiting_rows import WaitingRows
 __all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "by_epochs", "checked"]
 
 
-_ROWS_FEW: Final = 64
-"""A batch with at most this many rows has few."""
-
 _MODEST: Final = 1 << SMALL_BITS
 """Bound of the multiplicities of few rows: their sums cannot leave 64 bits."""
-
-_FEW_ROWS_MAX: Final = 2048
 
 
 class TableIn:
@@ -207,9 +203,9 @@ class TableLog:
     def add(self, epoch: int, batch: Batch) -> None:
         """Take in rows at or after `epoch`."""
         del epoch
-        if isinstance(batch, UpdateBatch) and not self._open.rows and self._few_rows <= _FEW_ROWS_MAX:
+        if isinstance(batch, UpdateBatch) and not self._open.rows and self._few_rows <= UNREAD_ROWS_MAX:
             words = batch.words
-            if words.shape[1] <= _ROWS_FEW and are_modest(words[-1], _MODEST):
+            if words.shape[1] <= UNREAD_BATCH_ROWS_MAX and are_modest(words[-1], _MODEST):
                 self._few.append(words)
                 self._few_rows += words.shape[1]
                 return
@@ -226,7 +222,7 @@ class TableLog:
         """
         self._complete = epoch
         self.tidy()
-        if self._few_rows > _FEW_ROWS_MAX:
+        if self._few_rows > UNREAD_ROWS_MAX:
             self._gather()
         if self._open.rows:
             self._put_in_order()
@@ -236,7 +232,7 @@ class TableLog:
     @property
     def is_settled(self) -> bool:
         """True if only few rows wait, here and for snapshots."""
-        is_few = self._few_rows <= _FEW_ROWS_MAX and not self._open.rows
+        is_few = self._few_rows <= UNREAD_ROWS_MAX and not self._open.rows
         return is_few and (self._rows is None or not self._rows.has_many)
 
     def note_complete(self, epoch: int) -> None:
@@ -477,7 +473,7 @@ def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
     """
     times = words[-2]
     # Fast path: for few rows Python is done before numpy begins.
-    different = len(set(times.tolist())) if times.shape[0] <= _ROWS_FEW else 0
+    different = len(set(times.tolist())) if times.shape[0] <= SET_TIMES_MAX else 0
     if different == 1 or (different == 0 and (times == times[0]).all()):
         yield int(times[0]), words
         return

@@ -23,10 +23,10 @@ Occurrences may dip below zero on one worker, since news of a receipt can overta
 (they come from different workers); once all news has arrived no count is negative. A pointstamp whose count
 is below zero is active like any other: some of the news about it has not arrived.
 
-There are two representations. *Few* pointstamps (up to `FEW_MAX`) are columns of one table, looked through
-pair by pair, with their precursors stored; an `apply` is one call of one kernel, a few microseconds.
-*Many* are stored by location (`crowd.py`), and frontiers follow from the foremost times of each location;
-precursors are then counted on demand. Both give the same answers.
+There are two representations. *Few* pointstamps (up to `FEW_POINTSTAMPS_MAX`) are columns of one table,
+looked through pair by pair, with their precursors stored; an `apply` is one call of one kernel, a few
+microseconds. *Many* are stored by location (`crowd.py`), and frontiers follow from the foremost times of each
+location; precursors are then counted on demand. Both give the same answers.
 
 Cost of `apply`:
 
@@ -36,8 +36,8 @@ Cost of `apply`:
 Where all times are one chain, a location has one foremost time. If the frontier of a port is an antichain of
 n times, `frontier` returns a new array after each change of it, which costs n.
 
-Memory: P ports · min(FEW_MAX, active) · the summaries of the largest set · 8 bytes, and some 250 bytes for
-each active pointstamp.
+Memory: P ports · min(FEW_POINTSTAMPS_MAX, active) · the summaries of the largest set · 8 bytes, and some 250
+bytes for each active pointstamp.
 
 `broadcast.py` sends changes to other workers. The tracker looks up what leads from where to where in
 `summary_table.py`; `could_result_in.py` defines the same on tuples, to be read and to test against.
@@ -57,6 +57,7 @@ from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, TimeOverflowError
 from progress.graph.graph import Graph
 from progress.graph.summary_table import SummaryTable
+from progress.thresholds import FEW_POINTSTAMPS_MAX
 from progress.times.anchor import Anchor
 from progress.times.timestamp import Timestamp
 from progress.tracking.count_changes import Change
@@ -82,13 +83,7 @@ _ROOM_FIRST: Final = 64
 _ROW_MAX: Final = 4096
 """Largest number of words in a port's row of the table of ports.
 
-With large sets of summaries the limit of few pointstamps is therefore below `FEW_MAX`.
-"""
-
-FEW_MAX: Final = 256
-"""Up to this number the tracker looks through pointstamps pair by pair.
-
-Around it that takes about as long as storing them in order.
+With large sets of summaries the limit of few pointstamps is therefore below `FEW_POINTSTAMPS_MAX`.
 """
 
 _CHANGES_PACKED_MAX: Final = 64
@@ -113,7 +108,7 @@ class Tracker:
         self,
         graph: Graph,
         watched: Sequence[Sequence[int]],
-        few_max: int = FEW_MAX,
+        few_max: int = FEW_POINTSTAMPS_MAX,
         anchor: Anchor | None = None,
     ) -> None:
         assert few_max >= 1, few_max

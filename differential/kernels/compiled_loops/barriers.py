@@ -33,7 +33,6 @@ from differential.kernels.compiled_loops.layout import (
     P_SHAPE_WORDS,
     P_SLOT,
     P_TRACE,
-    ROWS_MAX,
     S_AT,
     S_COLUMNS,
     S_LEAST,
@@ -53,6 +52,7 @@ from differential.kernels.least.least import reduce_least
 from differential.kernels.rows.memory import table_at
 from differential.kernels.rows.sort import sort_words
 from differential.kernels.sums.reduce_sums import reduce_few
+from differential.thresholds import STEP_ROWS_MAX
 from progress.compiled.kernel import Int64s, kernel, large_kernel, small_kernel
 
 
@@ -225,21 +225,21 @@ def open_barrier(
     slot, pending = steps[step, P_SLOT], steps[step, P_PENDING]
     if steps[step, P_KIND] == K_BARRIER or steps[step, P_NEXT] <= state[X_NOW]:
         return TOO_MUCH
-    if slots[slot, S_ROWS] > ROWS_MAX:
+    if slots[slot, S_ROWS] > STEP_ROWS_MAX:
         return TOO_MUCH
     columns = slots[slot, S_COLUMNS]
     ready = sort_words(rows_at(slots, slot, columns - 2, state))
     corrections = ready
     if steps[step, P_KIND] != K_SUM:
         waiting = rows_at(slots, pending, slots[pending, S_COLUMNS] - 1, state)
-        if waiting.shape[1] > ROWS_MAX:
+        if waiting.shape[1] > STEP_ROWS_MAX:
             return TOO_MUCH
         frontier = frontier_behind(steps[step, P_LEVELS], fields, state)
         if ready.shape[1] + waiting.shape[1] == 0:
             drop_rows_at(slots, slot, columns - 2, state)
             return 0
         corrections, pended = answers_of(step, steps, ready, waiting, traces, frontier)
-        if corrections.shape[1] > ROWS_MAX:
+        if corrections.shape[1] > STEP_ROWS_MAX:
             return TOO_MUCH
     why = pass_on(corrections, steps[step, P_EDGE], steps[step, P_EDGES], edges, slots, state, round_counts)
     if why != 0:

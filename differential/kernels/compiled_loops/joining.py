@@ -23,8 +23,7 @@ from differential.kernels.compiled_loops.layout import (
     P_MATCHES,
     P_SLOT,
     P_TRACE,
-    PAIRS_MAX,
-    ROWS_MAX,
+    PAIRS_LIMIT,
     S_LEAST,
     S_NEXT,
     S_ROWS,
@@ -46,6 +45,7 @@ from differential.kernels.history.match import match
 from differential.kernels.merging.merge import insert_into_head
 from differential.kernels.rows.memory import HEADER, LUB, ROWS, table_at
 from differential.kernels.rows.sort import sort_words
+from differential.thresholds import STEP_ROWS_MAX
 from progress.compiled.kernel import Int64s, kernel, large_kernel
 
 
@@ -108,7 +108,7 @@ def look_up(
     lines = lines_of(traces, matches[number, M_TRACE], matches[number, M_DELAY])
     projection = table_at(matches[number, M_PROJECTION], 2, matches[number, M_WORDS])
     kw, guards = matches[number, M_KW], matches[number, M_GUARDS]
-    pairs, stop = match(delta, np.int64(0), lines, kw, projection, guards, np.int64(PAIRS_MAX))
+    pairs, stop = match(delta, np.int64(0), lines, kw, projection, guards, np.int64(PAIRS_LIMIT))
     if stop < delta.shape[1]:
         return TOO_MUCH
     return pass_on(
@@ -130,7 +130,7 @@ def take_in(
     """Match and store the rows in the slot of a join's port, or of an arrangement; return 0, or a reason."""
     slot, trace = steps[step, P_SLOT], steps[step, P_TRACE]
     rows = slots[slot, S_ROWS]
-    if rows > ROWS_MAX:
+    if rows > STEP_ROWS_MAX:
         return TOO_MUCH
     if not has_room(traces, trace, rows, state):
         return HEAD_IS_FULL

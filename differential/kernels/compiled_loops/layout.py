@@ -186,7 +186,5 @@ TOO_MUCH: Final = 4
 """Too many rows for a kernel, a step without one, or close to the last iteration: Python does the step."""
 COUNTS_ARE_FULL: Final = 5
 
-ROWS_MAX: Final = 512
-"""Most rows that a step takes here; with more, the cost of a call in Python does not matter."""
-
-PAIRS_MAX: Final = 1 << 16
+PAIRS_LIMIT: Final = 1 << 16
+"""About how many pairs a step makes of its rows; it bounds the memory that one call of a kernel takes."""

@@ -25,7 +25,6 @@ from differential.kernels.compiled_loops.layout import (
     DONE,
     FAR,
     NO_TURNS,
-    ROWS_MAX,
     S_LEAST,
     S_NEXT,
     S_ROWS,
@@ -83,6 +82,7 @@ from differential.kernels.compiled_loops.round_messages import (
 )
 from differential.kernels.compiled_loops.run import run_loop
 from differential.kernels.rows.memory import pause, table_at
+from differential.thresholds import STEP_ROWS_MAX
 from progress.compiled.kernel import Int64s, kernel
 from timely.wire.transport.ring import L_PEER
 
@@ -206,7 +206,7 @@ def send_votes(tables: Int64s, round_state: Int64s) -> int:
     for out in range(outs.shape[0]):
         rows = slots[outs[out, O_SLOT], S_ROWS]
         # If more wait as words, further rows may be packed (`differential/compiled_loops/slots.py`).
-        if rows > ROWS_MAX or (outs[out, O_SYMBOLS] != 0 and rows > 0):
+        if rows > STEP_ROWS_MAX or (outs[out, O_SYMBOLS] != 0 and rows > 0):
             return VOTES_ELSEWHERE
     before = round_state.copy()
     prepare(tables, round_state)

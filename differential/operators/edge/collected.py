@@ -18,22 +18,19 @@ import numpy as np
 from differential.columns.overflow import ShowRow, row_overflow
 from differential.kernels.overflow import SMALL_BITS
 from differential.kernels.rows.sort import are_modest, sort_parts
+from differential.thresholds import BESIDE_ROWS_MAX
 from differential.trace.accumulated import Accumulated
 from differential.trace.run import Run
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
+from timely.limits import UNSETTLED_ROWS_MAX
 
-__all__ = ["PARTS_READ_MAX", "WAITING_ROWS_MAX", "WAITING_ROWS_MIN", "WAITING_SHARE", "Collected"]
-
-WAITING_ROWS_MIN: Final = 4096
-"""Up to this many rows always wait: taking them in takes some 0.1 µs a row."""
+__all__ = ["PARTS_READ_MAX", "WAITING_SHARE", "Collected"]
 
 WAITING_SHARE: Final = 64
-"""So do up to 1/64 of the rows in the trace, and at most `WAITING_ROWS_MAX` rows."""
-
-WAITING_ROWS_MAX: Final = 1 << 17
+"""Beyond `BESIDE_ROWS_MAX`, up to 1/64 of the rows in the trace wait, and at most `UNSETTLED_ROWS_MAX`."""
 
 _MODEST: Final = 1 << SMALL_BITS
 """Bound of the multiplicities of rows that are taken in while words in use are looked for."""
@@ -100,9 +97,9 @@ class Collected:
 
     def _is_enough(self, rows: int) -> bool:
         """Return True if taking in this many rows pays."""
-        if rows <= WAITING_ROWS_MIN:
+        if rows <= BESIDE_ROWS_MAX:
             return False
-        return rows > min(self._trace.rows // WAITING_SHARE, WAITING_ROWS_MAX)
+        return rows > min(self._trace.rows // WAITING_SHARE, UNSETTLED_ROWS_MAX)
 
     def add_run(self, run: Run, since: Int64s) -> None:
         """Add many rows that are a run already, all of one time."""

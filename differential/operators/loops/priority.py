@@ -20,6 +20,7 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.kernels.history.times import take_turns
 from differential.operators.vertices import PassingVertex
+from differential.thresholds import CUT_ROWS_MIN
 from timely.dictionaries import Mark
 
 __all__ = ["CLASSES", "ITERATIONS_TO_COME_IN", "PriorityVertex", "by_time", "spacing_of"]
@@ -31,9 +32,6 @@ _SPACING_MAX: Final = 256
 
 ITERATIONS_TO_COME_IN: Final = CLASSES * _SPACING_MAX
 """The number of iterations after which all rows have come in, at the latest."""
-
-_MANY_ROWS: Final = 1_000
-"""From this many rows on, the rows of each time are sent together."""
 
 _TIMES_MAX: Final = 4 * CLASSES
 """Rows of more different times than this are sent as they are, since each time would be a message."""
@@ -74,7 +72,7 @@ def by_time(words: Int64s) -> Iterator[Int64s]:
     Most rows of a load wait long for their iteration. Rows that wait in a part of one time are not looked
     through when another time is ready.
     """
-    if words.shape[1] < _MANY_ROWS:
+    if words.shape[1] < CUT_ROWS_MIN:
         yield words
         return
     order = np.argsort(words[-2], kind="stable")

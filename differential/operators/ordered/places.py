@@ -22,6 +22,7 @@ from collections.abc import Sequence, Set
 from typing import Final, TypeVar
 
 from differential.columns.symbols.table import SymbolTable
+from differential.thresholds import INSERTED_GAPS_MAX
 
 __all__ = ["Places", "places_of"]
 
@@ -30,9 +31,6 @@ T = TypeVar("T")
 _TOP: Final = 1 << 62
 _STEP: Final = 1 << 36
 """The step from the last value to a new one behind it: there is room for 16 million of these."""
-
-_GAPS_FEW: Final = 32
-"""Up to this many gaps, new values are inserted gap by gap, each of which moves all values behind it."""
 
 
 class Places:
@@ -99,7 +97,7 @@ class _Siblings:
             else:
                 gaps.append((at, 1))
         places = [place for at, count in gaps for place in self._between(at, count)]
-        if len(gaps) <= _GAPS_FEW:
+        if len(gaps) <= INSERTED_GAPS_MAX:
             taken = len(new)
             for at, count in reversed(gaps):
                 self.values[at:at] = new[taken - count : taken]

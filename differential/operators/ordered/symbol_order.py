@@ -20,6 +20,7 @@ import numpy as np
 from differential.columns.column_types import Int64s
 from differential.columns.symbols.table import SymbolTable
 from differential.operators.ordered.places import places_of
+from differential.thresholds import ENCODED_ROWS_MAX
 
 __all__ = ["BEGINNING_WORDS", "beginnings", "ranks"]
 
@@ -27,8 +28,6 @@ _BYTES: Final = 32
 BEGINNING_WORDS: Final = _BYTES // 8 + 1
 
 _HIGHEST: Final = np.uint64(1 << 63)
-_FEW_ROWS: Final = 64
-"""Up to this many rows, finding equal symbols costs more than encoding each."""
 
 
 def beginnings(symbols: Int64s, table: SymbolTable) -> Int64s:
@@ -36,7 +35,7 @@ def beginnings(symbols: Int64s, table: SymbolTable) -> Int64s:
 
     Cost: about 0.5 µs for each different symbol; a few µs for a longer value that is seen for the first time.
     """
-    if symbols.shape[0] > _FEW_ROWS:
+    if symbols.shape[0] > ENCODED_ROWS_MAX:
         different, places = np.unique(symbols, return_inverse=True)
         return _of_each(different, table).take(places.reshape(-1), 1)
     return _of_each(symbols, table)

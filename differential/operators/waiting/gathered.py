@@ -12,24 +12,14 @@ that has more does not wait for the rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import Part, rows_in
 from progress.times.anchor import Rebase
 from timely.dictionaries import Mark
+from timely.limits import GATHERED_BYTES_MAX, GATHERED_ROWS_MAX
 
-__all__ = ["GATHERED_BYTES_MAX", "GATHERED_ROWS_MAX", "GATHERED_ROWS_MIN", "Gathered"]
-
-GATHERED_ROWS_MIN: Final = 1 << 16
-"""Fewer rows that come together are taken up at once: waiting for the end of their epoch would take
-longer."""
-
-GATHERED_ROWS_MAX: Final = 1 << 21
-"""When this many rows wait they are taken up, however many are still to come."""
-
-GATHERED_BYTES_MAX: Final = 1 << 26
-"""When the waiting rows take this many bytes they are taken up."""
+__all__ = ["Gathered"]
 
 
 class Gathered:

@@ -21,16 +21,11 @@ from differential.columns.overflow import ShowRow, row_overflow
 from differential.columns.packed.block import Block
 from differential.columns.packed.parts import PACKED_ROWS, Part, in_order, packed, words_in
 from differential.kernels.rows.sort import PackedRows
+from differential.thresholds import PILE_LOOSE_ROWS_MAX, PILE_SUMMED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
 
-__all__ = ["LOOSE_ROWS_MAX", "SUMMED_ROWS_MIN", "Pile"]
-
-LOOSE_ROWS_MAX: Final = 1 << 17
-"""Up to this many rows of several parts stay as they came."""
-
-SUMMED_ROWS_MIN: Final = 1 << 18
-"""Fewer rows than this are summed once, when they are taken."""
+__all__ = ["Pile"]
 
 _GROWTH: Final = 2
 _GROWTH_OF_DIFFERENT: Final = 8
@@ -50,7 +45,7 @@ class Pile:
         self._blocks: list[Block] = []
         self._rows = 0
         """The number of rows in all blocks."""
-        self._sum_at = SUMMED_ROWS_MIN
+        self._sum_at = PILE_SUMMED_ROWS_MIN
 
     @property
     def rows(self) -> int:
@@ -67,7 +62,7 @@ class Pile:
             self._blocks.append(part)
             self._rows += part.rows
             return
-        if self._loose and self._loose_rows + part.shape[1] > LOOSE_ROWS_MAX:
+        if self._loose and self._loose_rows + part.shape[1] > PILE_LOOSE_ROWS_MAX:
             self._pack()
             self._sum_if_due(show)
         self._loose.append(part)
@@ -128,4 +123,4 @@ class Pile:
             self._blocks += packed(summed)
         are_different = self._rows > before - before // 4
         growth = _GROWTH_OF_DIFFERENT if are_different else _GROWTH
-        self._sum_at = max(SUMMED_ROWS_MIN, (1 + growth) * self._rows)
+        self._sum_at = max(PILE_SUMMED_ROWS_MIN, (1 + growth) * self._rows)

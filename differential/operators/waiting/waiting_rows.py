@@ -19,7 +19,7 @@ from differential.columns.packed.parts import Part, in_order, rows_in, words_in
 from differential.kernels.history.ready import lower_bounds, merge_pending, split_ready
 from differential.kernels.rows.sort import PackedRows, is_consolidated
 from differential.operators.waiting.pile import Pile
-from differential.thresholds import PACKED_ROWS_MIN
+from differential.thresholds import ONLY_PART_ROWS_MAX, PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
@@ -39,9 +39,6 @@ rows that one change has caused at its iterations; 100,000 epochs in one part wo
 
 _NEAR_MAX: Final = 1024
 """Pending pairs go far when they were more than this at more than `_LOOKS_MAX` looks, one after another."""
-
-_ROWS_FEW: Final = 64
-"""Up to this many rows, checking whether they are ready takes no longer than looking at their least times."""
 
 
 class WaitingRows:
@@ -145,7 +142,7 @@ class WaitingRows:
 
     def _only_part(self, frontier: Int64s) -> Int64s | None:
         """Fast path: take the only part, if it is small and all of it is ready. Return None otherwise."""
-        if self.rows > _ROWS_FEW or len(self._parts) != 1 or self._by_time:
+        if self.rows > ONLY_PART_ROWS_MAX or len(self._parts) != 1 or self._by_time:
             return None
         part = self._parts[0][0]
         if split_ready(part, self.columns - 2, frontier, self.guards)[1].shape[1]:

@@ -193,7 +193,7 @@ def test_compiled_and_ordinary_loops_say_the_same(case: str, monkeypatch: pytest
 def test_the_same_where_rows_that_wait_are_packed(
     case: str, bits: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 600)
+    monkeypatch.setattr(slots, "SLOT_LOOSE_ROWS_MAX", 600)
     monkeypatch.setattr(parts, "PACKED_ROWS", 64)
     packed: list[int] = []
     whole = Slots._put_many

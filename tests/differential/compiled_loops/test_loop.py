@@ -304,7 +304,7 @@ def test_what_went_round_before_the_anchor_moved_is_told_of_its_own_epoch() -> N
 
 def test_rows_that_leave_and_are_packed_are_of_the_time_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the iterations of an epoch add up to is one row."""
-    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 600)
+    monkeypatch.setattr(slots_module, "SLOT_LOOSE_ROWS_MAX", 600)
     cluster = installed(distances, True)
     region, shift = cluster.instances[0].loops[0].loop, cluster.instances[0].frozen.layout.shifts[0]
     assert isinstance(region, KernelLoop)

@@ -34,11 +34,11 @@ from differential.kernels.compiled_loops.layout import (
     FAR,
     K_BARRIER,
     P_KIND,
-    ROWS_MAX,
     S_COLUMNS,
     S_COMPONENTS,
     S_NEXT,
 )
+from differential.thresholds import STEP_ROWS_MAX
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
@@ -208,7 +208,7 @@ def test_same_where_many_rows_go_packed_and_wait_so_at_their_barriers(
     if by_rings and not IS_POSSIBLE:
         pytest.skip("a host without rings")
     monkeypatch.setattr(loop_module, "PACKED_ROWS_MIN", 100)
-    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    monkeypatch.setattr(slots, "SLOT_LOOSE_ROWS_MAX", 2 * STEP_ROWS_MAX)
     kept: list[int] = []
     put_block = slots.Slots._put_block
     monkeypatch.setattr(
@@ -303,17 +303,19 @@ def test_rows_that_have_come_in_rest_until_they_are_very_many_packed_or_not(
 ) -> None:
     region = _loop()
     slot, *_ = region._parts.passing
-    words = _rows(len(region._slots.look(slot)), 0, ROWS_MAX + 1)
+    words = _rows(len(region._slots.look(slot)), 0, STEP_ROWS_MAX + 1)
     region._slots.put(slot, words)
     assert region.rests(), "their epoch is open"
-    for most, rests in ((ROWS_MAX + 1, False), (ROWS_MAX + 2, True)):
+    for most, rests in ((STEP_ROWS_MAX + 1, False), (STEP_ROWS_MAX + 2, True)):
         monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", most)
         assert region.rests() == rests
-    monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", 2 * ROWS_MAX + 1)
+    monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", 2 * STEP_ROWS_MAX + 1)
     assert region.rests()
-    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 1)
-    region._slots.put_packed(slot, [Block(words[:, :ROWS_MAX].copy()), Block(words[:, ROWS_MAX:].copy())])
-    assert region._slots.packed_rows == ROWS_MAX + 1 and not region.rests()
+    monkeypatch.setattr(slots, "SLOT_LOOSE_ROWS_MAX", 1)
+    region._slots.put_packed(
+        slot, [Block(words[:, :STEP_ROWS_MAX].copy()), Block(words[:, STEP_ROWS_MAX:].copy())]
+    )
+    assert region._slots.packed_rows == STEP_ROWS_MAX + 1 and not region.rests()
     region.pass_on()
     assert region.rests() and region._slots.rows(slot) == region._slots.packed_rows == 0
 
@@ -416,25 +418,25 @@ def test_many_rows_of_one_worker_go_packed_and_few_as_words(monkeypatch: pytest.
     assert sent == [[False], [True]]
 
 
-@pytest.mark.parametrize("held", [0, ROWS_MAX + 1])
+@pytest.mark.parametrize("held", [0, STEP_ROWS_MAX + 1])
 def test_rows_that_come_packed_wait_as_they_came_where_many_do(
     held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also then so many are words that a kernel leaves the slot to Python."""
-    monkeypatch.setattr(slots, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    monkeypatch.setattr(slots, "SLOT_LOOSE_ROWS_MAX", 2 * STEP_ROWS_MAX)
     region = _loop()
     region.close(0, 1 << region._parts.epoch_shift)
     target = region._parts.outs[0].target
     columns = len(region._slots.look(target))
     if held:
         region._slots.put(target, _rows(columns, 9, held))
-    words = _rows(columns, 7, 3 * ROWS_MAX)
-    words[0] = range(3 * ROWS_MAX)
-    words[-2, 100], words[-2, 2 * ROWS_MAX] = 5, 3
+    words = _rows(columns, 7, 3 * STEP_ROWS_MAX)
+    words[0] = range(3 * STEP_ROWS_MAX)
+    words[-2, 100], words[-2, 2 * STEP_ROWS_MAX] = 5, 3
     region.hear(RoundMessage(_said(), ((target, Block(words)),)))
     table = region._slots.table[target]
-    assert region._slots.rows(target) == ROWS_MAX + 1
-    assert region._slots.packed_rows == 3 * ROWS_MAX + held - ROWS_MAX - 1
+    assert region._slots.rows(target) == STEP_ROWS_MAX + 1
+    assert region._slots.packed_rows == 3 * STEP_ROWS_MAX + held - STEP_ROWS_MAX - 1
     assert region._slots.least(target) == 3 and table[S_NEXT] == 3
     found = region._slots.take(target)
     meant = np.concatenate([words, _rows(columns, 9, held)], axis=1) if held else words

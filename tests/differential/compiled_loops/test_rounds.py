@@ -29,7 +29,6 @@ from differential.compiled_loops.loop import KernelLoop
 from differential.compiled_loops.round_messages import RoundMessage
 from differential.compiled_loops.rounds import _ROUNDS_MAX
 from differential.kernels.compiled_loops.layout import (
-    ROWS_MAX,
     S_COMPONENTS,
     S_NEXT,
     S_ROOM,
@@ -57,6 +56,7 @@ from differential.kernels.compiled_loops.round_layout import (
     WORKS,
 )
 from differential.kernels.compiled_loops.round_messages import HEADER_BYTES
+from differential.thresholds import STEP_ROWS_MAX
 from differential.trace.trace import Trace
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
@@ -330,30 +330,30 @@ def test_rows_that_wait_packed_for_another_worker_are_not_left_behind() -> None:
     assert said is not None
     slot = next(out.slot for out in waiting.region._parts.outs if out.peer == 1)
     columns = slots.look(slot).shape[0]
-    few = slots_module.LOOSE_ROWS_MAX - 100
-    for rows in (few, ROWS_MAX + 1):
+    few = slots_module.SLOT_LOOSE_ROWS_MAX - 100
+    for rows in (few, STEP_ROWS_MAX + 1):
         words = np.zeros((columns, rows), np.int64)
         words[-1] = 1
         slots.put(slot, words)
-    assert slots.packed[slot] and slots.rows(slot) == ROWS_MAX + 1
+    assert slots.packed[slot] and slots.rows(slot) == STEP_ROWS_MAX + 1
     waiting.send(waiting.frames)
     went = waiting.go_on()
     assert (went.stop, went.rounds, went.vote) == (Stop.VOTES, 1, said)
     beat = waiting.region.message(said, 1)
-    assert isinstance(beat, RoundMessage) and beat.rows > few + ROWS_MAX
+    assert isinstance(beat, RoundMessage) and beat.rows > few + STEP_ROWS_MAX
     waiting.network.close()
 
 
 def test_what_waits_first_at_a_barrier_is_found_among_packed_rows_and_their_words_are_shown(
     waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 2 * ROWS_MAX)
+    monkeypatch.setattr(slots_module, "SLOT_LOOSE_ROWS_MAX", 2 * STEP_ROWS_MAX)
     region = waiting.region
     slots, (bound, counters) = region._slots, (1 << region._parts.epoch_shift, (1, 5))
     for slot in (region._barriers[0].slot, region._parts.outs[0].slot):
         slots.take(slot)
         for time in counters:
-            words = np.ones((slots.look(slot).shape[0], 2 * ROWS_MAX), np.int64)
+            words = np.ones((slots.look(slot).shape[0], 2 * STEP_ROWS_MAX), np.int64)
             words[-2] = time
             words[0, 7] = 70_000 + 10 * slot + time
             slots.put(slot, words)

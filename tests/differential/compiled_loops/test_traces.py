@@ -97,7 +97,7 @@ def test_rows_that_no_head_holds_are_said_to_be_too_many() -> None:
 
 
 def test_what_came_since_the_mark_is_summed_up_if_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces_module, "SUMMED_ROWS_MIN", 4)
+    monkeypatch.setattr(traces_module, "SPAN_SUMMED_ROWS_MIN", 4)
     much, little, shared = Trace(1, 1, GUARDS), Trace(1, 1, GUARDS), SharedTrace(1, 1, GUARDS)
     shared.read("a reduce", by_position=False)
     monkeypatch.setattr(SharedTrace, "sum_up", None)

@@ -136,7 +136,7 @@ def test_log_is_complete_when_all_inputs_are_closed() -> None:
 
 def test_log_says_which_row_of_several_epochs_leaves_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """As its columns have it, and not as words."""
-    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 1)
+    monkeypatch.setattr(collected, "BESIDE_ROWS_MAX", 1)
     cluster = Cluster(_same, workers=1)
     for epoch in range(2):
         cluster.change("numbers", [((1, 7), (1 << 63) - 1)], epoch)
@@ -181,8 +181,8 @@ DOING = ["few", "many", "huge", "seal", "read", "run"]
 @given(st.lists(st.sampled_from(DOING), max_size=25), st.integers(0, 5))
 def test_log_puts_few_rows_in_order_for_who_reads_and_many_at_once(doing: list[str], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_io, "_ROWS_FEW", 3)
-        patch.setattr(table_io, "_FEW_ROWS_MAX", most)
+        patch.setattr(table_io, "UNREAD_BATCH_ROWS_MAX", 3)
+        patch.setattr(table_io, "UNREAD_ROWS_MAX", most)
         cluster, changes = Cluster(_same), list[Change]()
         epoch, done = 0, -1
         for number, what in enumerate([*doing, "seal", "run", "read"]):
@@ -237,7 +237,7 @@ def test_log_lets_rows_of_one_epoch_wait_as_they_came_up_to_a_bound(monkeypatch:
     def both(flow: Dataflow) -> None:
         dd.input(flow, "numbers", NUMBERS).concat(dd.input(flow, "others", NUMBERS)).output("result")
 
-    monkeypatch.setattr(table_io, "_FEW_ROWS_MAX", 5)
+    monkeypatch.setattr(table_io, "UNREAD_ROWS_MAX", 5)
     cluster = Cluster(both)
     for number in range(40):
         cluster.change("numbers", [((number, 0), 1)])

@@ -157,7 +157,7 @@ def test_an_output_knows_how_far_it_is_though_no_word_says_it(
 
 def test_what_is_read_after_each_change_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that were put in order for readers are taken into the trace once they are many."""
-    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 10)
+    monkeypatch.setattr(collected, "BESIDE_ROWS_MAX", 10)
     with timely.connect(workers=1, embedded=True) as cluster:
         flow = cluster.install(same)
         (instance,) = cluster._workers._workers[0].instances.values()  # type: ignore[attr-defined]

@@ -21,11 +21,12 @@ from strategies_progress import graphs, random_graph
 
 from progress.errors import GraphError, InternalError, TimeOverflowError
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
+from progress.thresholds import FEW_POINTSTAMPS_MAX
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeLayout
 from progress.times.timestamp import ROOT, Timestamp
 from progress.tracking.count_changes import Change
-from progress.tracking.tracker import FEW_MAX, Tracker
+from progress.tracking.tracker import Tracker
 
 LOOP = ROOT.loop()
 INPUT, BODY, OUTPUT, ENTER, FEEDBACK, LEAVE = range(6)
@@ -82,7 +83,7 @@ def ports_of(graph: Graph, rng: random.Random) -> list[list[int]]:
 class AgainstRecount(RuleBasedStateMachine):
     """Changes of any kind; after each call everything is compared with counting anew."""
 
-    few_max = FEW_MAX
+    few_max = FEW_POINTSTAMPS_MAX
 
     @initialize(seed=st.integers(0, 10**6))
     def build(self, seed: int) -> None:
@@ -158,7 +159,7 @@ TestAgainstRecountWithMany = AgainstRecountWithMany.TestCase
 TestAgainstRecountWithMany.settings = settings(max_examples=60, stateful_step_count=15)
 
 
-@pytest.mark.parametrize("few_max", [1, 8, FEW_MAX])
+@pytest.mark.parametrize("few_max", [1, 8, FEW_POINTSTAMPS_MAX])
 def test_against_recount_while_many_times_come_and_go(few_max: int, seed: int) -> None:
     """Incomparable ones in a loop, in both counts and frontiers, through all ways of keeping them."""
     rng = random.Random(f"{seed} {few_max}")
@@ -346,7 +347,7 @@ def test_refuses_a_time_beyond_its_fields_and_changes_nothing() -> None:
     assert loop.apply((INPUT, (0,), -1)) == [INTO_BODY, INTO_OUTPUT]
 
 
-@pytest.mark.parametrize("few_max", [1, FEW_MAX])
+@pytest.mark.parametrize("few_max", [1, FEW_POINTSTAMPS_MAX])
 def test_refuses_a_bad_change_among_good_ones_however_many_are_active(few_max: int) -> None:
     graph = one_loop()
     tracker = Tracker(graph, [[LEAVE]], few_max)

@@ -17,9 +17,10 @@ from progress.compiled.arrays import Bools, Int64s
 from progress.errors import MisuseError
 
 from ...limits import APPEND_EPOCHS_MAX
+from ...thresholds import FOLDED_ROWS_MIN
 from ...wire.arrow import as_int64s, int64_array
 from ...wire.batch import Batch
-from .codecs import FOLDED_ROWS_MIN, AppendedRows, FoldingCodec, InputCodec, batches_of, counted, with_diffs
+from .codecs import AppendedRows, FoldingCodec, InputCodec, batches_of, counted, with_diffs
 from .folded import Waiting
 
 __all__ = ["ByEpoch", "EpochsCodec", "batches_by_epoch", "divided"]

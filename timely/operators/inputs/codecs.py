@@ -15,6 +15,7 @@ from progress.errors import MisuseError
 
 from ...failure import add_note
 from ...limits import NESTING_LEVELS_MAX
+from ...thresholds import FOLDED_ROWS_MIN
 from ...wire.arrow import as_int64s, number_array
 from ...wire.batch import Batch, Records
 from ...wire.nesting import is_too_deep
@@ -23,7 +24,6 @@ from .folded import Waiting
 from .plain_rows import PlainRow
 
 __all__ = [
-    "FOLDED_ROWS_MIN",
     "AppendedRows",
     "FoldingCodec",
     "InputCodec",
@@ -37,9 +37,6 @@ __all__ = [
 ]
 
 W = TypeVar("W")
-
-FOLDED_ROWS_MIN: Final = 1 << 14
-"""With fewer rows folding is not worth its calls."""
 
 
 class InputCodec(Protocol):

@@ -28,6 +28,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from ...limits import PLAIN_TEXT_CHARS_MAX, PLAIN_VALUES_MAX
+from ...thresholds import PLAIN_TABLE_ROWS_MAX
 
 __all__ = ["PlainRow", "PlainRows"]
 
@@ -43,8 +44,6 @@ _KINDS: Final = {
 _INT_MIN: Final = -(1 << 63)
 _INT_MAX: Final = (1 << 63) - 1
 _FORMS_MAX: Final = 1_024
-_TABLE_ROWS_MAX: Final = 32
-"""A table with more rows than this is not read: looking at each row costs as much as the table."""
 
 _Form: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """For rows with certain types of values: the indexes of integers, and those of text or bytes."""
@@ -111,7 +110,7 @@ class PlainRows:
 
     def _read(self, table: pa.Table) -> list[PlainRow] | None:
         # In a table of other columns there may be values that Python does not have: dates of year 10,000.
-        if table.num_rows > min(_TABLE_ROWS_MAX, self._rows_max):
+        if table.num_rows > min(PLAIN_TABLE_ROWS_MAX, self._rows_max):
             return None
         # Bytes may be packed values of any kind, if metadata say so.
         strictly, own = bytes in self._kinds, table.schema

@@ -218,8 +218,8 @@ def test_words_count_from_a_later_epoch() -> None:
 def test_many_rows_are_packed_and_are_all_there(steps: list[tuple[list[Row], str]], in_parts: bool) -> None:
     """Behind what is packed there are always more rows than a kernel takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slots_module, "LOOSE_ROWS_MAX", 12)
-        patch.setattr(slots_module, "ROWS_MAX", 4)
+        patch.setattr(slots_module, "SLOT_LOOSE_ROWS_MAX", 12)
+        patch.setattr(slots_module, "STEP_ROWS_MAX", 4)
         patch.setattr(parts_module, "PACKED_ROWS", 7)
         slots, every = Slots(COUNTERS), list[Row]()
         slots.bound = 4
@@ -254,8 +254,8 @@ def test_many_rows_are_packed_and_are_all_there(steps: list[tuple[list[Row], str
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than 12 rows are packed, by blocks of 7; a kernel takes 4."""
-    monkeypatch.setattr(slots_module, "LOOSE_ROWS_MAX", 12)
-    monkeypatch.setattr(slots_module, "ROWS_MAX", 4)
+    monkeypatch.setattr(slots_module, "SLOT_LOOSE_ROWS_MAX", 12)
+    monkeypatch.setattr(slots_module, "STEP_ROWS_MAX", 4)
     monkeypatch.setattr(parts_module, "PACKED_ROWS", 7)
 
 

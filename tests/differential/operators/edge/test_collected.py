@@ -44,7 +44,7 @@ def sums(*listed: dict[int, int]) -> dict[int, int]:
 
 @pytest.fixture(params=[0, 7, 1 << 12], ids=["none waits", "few wait", "all wait"])
 def _waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", request.param)
+    monkeypatch.setattr(collected, "BESIDE_ROWS_MAX", request.param)
 
 
 @pytest.mark.usefixtures("_waiting")
@@ -69,8 +69,8 @@ def test_what_is_read_is_the_sum_of_all_changes(
 
 
 def test_few_rows_wait_and_many_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 10)
-    monkeypatch.setattr(collected, "WAITING_ROWS_MAX", 50)
+    monkeypatch.setattr(collected, "BESIDE_ROWS_MAX", 10)
+    monkeypatch.setattr(collected, "UNSETTLED_ROWS_MAX", 50)
     monkeypatch.setattr(collected, "WAITING_SHARE", 4)
     rows = Collected(1, GUARDS)
     waited: list[int] = []
@@ -86,7 +86,7 @@ def test_few_rows_wait_and_many_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_rows_at_once_are_taken_in_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are in order: to sort a load once more takes as long as to load it, and as much memory."""
-    monkeypatch.setattr(collected, "WAITING_ROWS_MIN", 10)
+    monkeypatch.setattr(collected, "BESIDE_ROWS_MAX", 10)
     rows, sorted_rows = Collected(1, GUARDS), list[int]()
     sort = collected.sort_parts
     monkeypatch.setattr(
@@ -113,7 +113,7 @@ def test_equal_rows_of_several_changes_become_one() -> None:
     for epoch in range(20_000):
         rows.add(block({1: 1 if epoch % 2 else -1}, epoch), np.array([(epoch + 1) << SHIFT]))
         rows.settle_many()
-    assert rows.rows <= collected.WAITING_ROWS_MIN + 1
+    assert rows.rows <= collected.BESIDE_ROWS_MAX + 1
 
 
 @pytest.mark.parametrize("is_summed", [True, False])

@@ -204,7 +204,7 @@ def test_model_of_one_version_whose_anchor_moves(
     few: int, seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`few`: how many rows may wait for a reader."""
-    monkeypatch.setattr(table_io, "_FEW_ROWS_MAX", few)
+    monkeypatch.setattr(table_io, "UNREAD_ROWS_MAX", few)
     monkeypatch.setattr(failure_log, "_COMING_MAX", 2)
     seen: Counter[bool] = Counter()
     for case in range(40 * effort):

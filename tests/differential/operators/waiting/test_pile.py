@@ -52,8 +52,8 @@ def piled(given_parts: list[list[Row]]) -> Pile:
 
 @pytest.fixture(params=[0, 4, 1 << 17], ids=["packed at once", "packed soon", "never packed"])
 def _limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", request.param)
-    monkeypatch.setattr(piles, "SUMMED_ROWS_MIN", 8)
+    monkeypatch.setattr(piles, "PILE_LOOSE_ROWS_MAX", request.param)
+    monkeypatch.setattr(piles, "PILE_SUMMED_ROWS_MIN", 8)
     monkeypatch.setattr(piles, "PACKED_ROWS", 3)
     monkeypatch.setattr(parts_module, "PACKED_ROWS", 3)
     monkeypatch.setattr(sort, "MANY_ROWS", 4)
@@ -120,13 +120,13 @@ def test_what_is_equal_becomes_one_while_it_waits(is_packed: bool) -> None:
         pile.add(Block(part) if is_packed else part, show_words)
         most = max(most, sum(block.bytes for block in pile._blocks))
     assert pile.rows < 20 * (1 << 17) // 2
-    assert most <= 5 * (piles.SUMMED_ROWS_MIN + 3 * keys)
+    assert most <= 5 * (piles.PILE_SUMMED_ROWS_MIN + 3 * keys)
     assert sum(int(words[-1].sum()) for words in words_in(pile.take())) == 20 * (1 << 17)
 
 
 def test_a_sum_that_leaves_64_bits_is_told_with_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", 0)
-    monkeypatch.setattr(piles, "SUMMED_ROWS_MIN", 5)
+    monkeypatch.setattr(piles, "PILE_LOOSE_ROWS_MAX", 0)
+    monkeypatch.setattr(piles, "PILE_SUMMED_ROWS_MIN", 5)
     pile = Pile(3)
     pile._sum_at = 5
     for key in (5, 6, 5):
@@ -139,8 +139,8 @@ def test_a_sum_that_leaves_64_bits_is_told_with_its_row(monkeypatch: pytest.Monk
 def test_a_sum_that_leaves_64_bits_while_rows_wait_is_told_with_its_row(
     far: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(piles, "LOOSE_ROWS_MAX", 0)
-    monkeypatch.setattr(piles, "SUMMED_ROWS_MIN", 3)
+    monkeypatch.setattr(piles, "PILE_LOOSE_ROWS_MAX", 0)
+    monkeypatch.setattr(piles, "PILE_SUMMED_ROWS_MIN", 3)
     pile, row = Pile(4), as_words([(5, far * 2**62, TIME, 2**62)], 4)
     pile.add(as_words([(-far * 2**62, 0, TIME, 1)], 4), show_words)
     pile.add(row, show_words)

@@ -259,7 +259,7 @@ def test_more_rows_of_an_open_epoch_than_may_wait_are_passed_on(monkeypatch: pyt
     worker, instance = _worker()
     (region,) = instance.loops
     worker.run_until_idle()
-    monkeypatch.setattr(loop_module, "ROWS_MAX", 3)
+    monkeypatch.setattr(loop_module, "STEP_ROWS_MAX", 3)
     assert isinstance(region.loop, KernelLoop)
     waiting = []
     for epoch, count in enumerate((3, 1, 2)):

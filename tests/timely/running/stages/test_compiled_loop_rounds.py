@@ -18,10 +18,10 @@ from differential.compiled_loops import loop as loop_module
 from differential.compiled_loops.loop import KernelLoop
 from differential.compiled_loops.round_messages import RoundMessage
 from differential.kernels.compiled_loops.layout import (
-    ROWS_MAX,
     X_BOUND,
     X_FROM,
 )
+from differential.thresholds import STEP_ROWS_MAX
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from timely.building.dataflow import Dataflow
@@ -208,9 +208,9 @@ def test_many_rows_of_an_open_epoch_rest_and_very_many_are_taken_up_as_they_come
     rests: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not rests:
-        monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", ROWS_MAX)
+        monkeypatch.setattr(loop_module, "GATHERED_ROWS_MAX", STEP_ROWS_MAX)
     cluster = _cluster()
-    _load(cluster, 6 * ROWS_MAX)
+    _load(cluster, 6 * STEP_ROWS_MAX)
     _seal(cluster, 0, "edges")
     cluster.run()
     assert [region._done for region in _regions(cluster)] == [0, 0]
@@ -219,14 +219,16 @@ def test_many_rows_of_an_open_epoch_rest_and_very_many_are_taken_up_as_they_come
         loop = region.loop
         assert isinstance(loop, KernelLoop)
         found = [loop._slots.rows(slot) for slot in loop._parts.passing]
-        assert rests or max(found) <= ROWS_MAX
+        assert rests or max(found) <= STEP_ROWS_MAX
         waiting += sum(found)
     assert (
-        (waiting, trace_rows(cluster)) == (6 * ROWS_MAX, 0) if rests else trace_rows(cluster) >= 5 * ROWS_MAX
+        (waiting, trace_rows(cluster)) == (6 * STEP_ROWS_MAX, 0)
+        if rests
+        else trace_rows(cluster) >= 5 * STEP_ROWS_MAX
     )
     _seal(cluster, 0, "roots")
     cluster.run()
-    assert cluster.snapshot("distances") == _far(6 * ROWS_MAX)
+    assert cluster.snapshot("distances") == _far(6 * STEP_ROWS_MAX)
 
 
 def test_an_epoch_far_ahead_is_reached_in_few_rounds() -> None:
