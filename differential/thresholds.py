@@ -118,13 +118,13 @@ SET_WORDS_MAX: Final = 1_024
 
 ENCODED_ROWS_MAX: Final = 32
 """Symbols up to which the beginning of each is encoded; of more, the different ones are found first.
-Finding them takes 2.0 at 8 symbols, 1.0 to 1.3 at 32; encoding each takes 1.0 to 1.6 at 64, 4.7 at 2,048
-symbols of 204 values."""
+Finding them takes 1.8 at 8 symbols, 1.2 at 32; encoding each takes 1.1 at 64, 1.6 at 256, if half of them
+are different."""
 
 INSERTED_GAPS_MAX: Final = 128
-"""Gaps among the long values of one beginning into which new values are inserted one by one; for more, both
-are woven into a new list. Weaving takes 3.6 for one gap among 10,000 values, 1.8 for 32; inserting takes
-1.4 for 512."""
+"""Gaps among the long values of one beginning into which new values are inserted gap by gap; for more, old
+and new values are woven into a new list. Weaving takes 2.9 for one gap among 10,000 values, 1.7 for 32, 1.0
+for 128; inserting takes 1.3 for 512."""
 
 # Rows that wait.
 
@@ -133,12 +133,12 @@ GATHERED_ROWS_MIN: Final = 1 << 16
 of 400,000 rows a side takes 1.34 on two threads, of 60,000 rows 1.40 if these wait, too."""
 
 ONLY_PART_ROWS_MAX: Final = 64
-"""Rows up to which a part that waits alone is tested first for being ready as a whole. Without that test
-they take 1.8 to 1.9, and 1.5 at 1,024 rows; a larger part that is not ready would be split in vain."""
+"""Rows up to which a part that waits alone is tested first for being ready as a whole. Without that test a
+part that is ready takes 1.5; a larger part that is not ready would be split in vain."""
 
 PILE_LOOSE_ROWS_MAX: Final = 1 << 17
 """Rows of one time that wait as they came, in several parts; more are packed. For memory: packed, they take
-1.7 at 40,000 rows, 1.4 at 130,000, 1.7 to 2.7 at 400,000 and 1,000,000, until they are taken."""
+1.4 at 65,536 rows, 1.3 at 131,072, 2.6 at 524,288, until they are taken."""
 
 PILE_SUMMED_ROWS_MIN: Final = 1 << 18
 """Packed rows of one time that are summed before all are there; fewer are summed once. For memory: summing
@@ -146,32 +146,33 @@ early takes 2.0 at 130,000 and 400,000 different rows, 1.1 to 1.8 at 1,000,000 r
 keys."""
 
 CUT_ROWS_MIN: Final = 2_048
-"""Rows that come into a loop by their priority and are cut by time at once; fewer wait together. Together
-they take 2.0 at 4,000 rows, 3.1 at 100,000, until the last is ready; cut, they take 1.3 at 1,000, 2.1 at
-100. A compiled loop gains nothing."""
+"""Rows that come into a loop by their priority from which on they are cut by time at once; fewer wait
+together. Together they take 1.4 at 2,048 rows, 2.4 at 4,096, 5.6 at 65,536, until the last is ready; cut,
+they take 1.8 at 100. A compiled loop gains nothing."""
 
 BESIDE_ROWS_MAX: Final = 4_096
 """Rows of changes up to which they wait beside the collection of an output in any case. Taken in at once,
-epochs of one row take 6, of 64 rows 13 to 18, of 1,024 rows 2.3 to 2.7."""
+epochs of one row take 9, of 16 rows 12, of 63 rows 31 until they are."""
 
 UNREAD_BATCH_ROWS_MAX: Final = 32
-"""Rows of a batch that waits at an output, as it came, until somebody reads; more are sorted by epoch.
-Sorted, batches of one row take 1.2 if each epoch is read and 1.7 if the last one is, of 16 rows 1.1 and
-1.2; waiting, batches of 64 rows take 1.0 and 1.3."""
+"""Rows of a batch that waits at an output, as it came, until somebody reads; more are sorted at once.
+Sorted, batches of one row take 1.4, of 16 rows 1.3, of 32 rows 1.2, if the last of 32 epochs is read;
+waiting, batches of 64 rows take 1.2."""
 
 SET_TIMES_MAX: Final = 64
-"""Rows up to which a Python set tells whether they are of one time; for more, numpy does. numpy takes 3.0
-for one row, 1.5 for 64; the set takes 1.7 for 256."""
+"""Rows up to which a Python set tells whether they are of one time; for more, numpy does. numpy takes 3.1
+for one row, 1.4 for 64; the set takes 1.8 for 256."""
 
 PICKED_ROWS_MAX: Final = 2_048
-"""Rows of which some are picked after the words of all are gathered; of more, each word is picked by
-itself. Word by word takes 2.3 to 2.9 at 128 rows, 1.1 to 1.3 at 2,048; all at once takes 1.0 to 1.5 at
-4,096, 2 to 7 at 500,000."""
+"""Rows up to which the words of all are gathered before some rows are picked; of more, each word is picked
+by itself. Word by word takes 3.6 at 32 rows, 1.9 at 512, 1.2 at 2,048; all at once takes 1.4 at 65,536, if
+every other row is picked."""
 
 # Compiled loops.
 
 STEP_ROWS_MAX: Final = 512
-"""Rows that a step of a loop takes within a kernel; with more, Python does the step. STEP"""
+"""Rows up to which a step of a loop is done within a kernel; with more, Python does it. In Python, changes
+of distances by 1, 16 and 128 edges take 1.2; in kernels, changes of 512 and 1,024 edges take 1.4 and 1.3."""
 
 SLOT_LOOSE_ROWS_MAX: Final = 1 << 14
 """Rows that wait as words in a slot of a loop; more are packed. Never packed, loads of distances over

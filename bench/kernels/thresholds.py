@@ -27,6 +27,7 @@ from bench.machine import ROOT
 
 if TYPE_CHECKING:
     from progress.compiled.arrays import Int64s
+    from progress.times.time_words import TimeCode
 
 __all__ = ["PROBES", "Probe", "main", "measured"]
 
@@ -52,11 +53,15 @@ class Probe(NamedTuple):
     values: tuple[int, int] = (0, _NEVER)
 
 
-def _guards() -> int:
+def _in_loop() -> TimeCode:
     from progress.times.time_words import TimeCode, TimeLayout
     from progress.times.timestamp import TimeShape
 
-    return TimeCode(TimeLayout.default(2), TimeShape.ROOT.loop()).guards
+    return TimeCode(TimeLayout.default(2), TimeShape.ROOT.loop())
+
+
+def _guards() -> int:
+    return _in_loop().guards
 
 
 def _rows(count: int, keys: int, seed: int = 1) -> Int64s:
@@ -228,13 +233,15 @@ def _waiting(rows: int, parts: int = 1) -> Task:
     """Let rows of one time wait, in some parts, and take them."""
     from differential.operators.waiting.waiting_rows import WaitingRows
 
-    some = [_rows(rows // parts, rows, seed) for seed in range(parts)]
+    some, code = [_rows(rows // parts, rows, seed) for seed in range(parts)], _in_loop()
+    behind = np.array([code.pack((1, 0))])
 
     def task() -> None:
-        waiting = WaitingRows(4, 0)
+        waiting = WaitingRows(4, code.guards)
         for part in some:
             waiting.add(part)
-        waiting.take_in_order(np.array([1])) if parts > 1 else waiting.take_ready(np.array([1]))
+        waiting.take_in_order(behind) if parts > 1 else waiting.take_ready(behind)
+        assert waiting.rows == 0
 
     return task
 
@@ -244,16 +251,18 @@ def _by_priority(rows: int) -> Task:
     from differential.operators.loops.priority import by_time
     from differential.operators.waiting.waiting_rows import WaitingRows
 
-    words = _rows(rows, rows)
+    words, code = _rows(rows, rows), _in_loop()
     priorities = np.random.default_rng(9).integers(0, min(rows, 1 << 17), rows)
-    words[2] = 256 * np.array([number.bit_length() for number in priorities.tolist()])
+    words[2] = [code.pack((0, 256 * number.bit_length())) for number in priorities.tolist()]
+    frontiers = [np.array([code.pack((0, 256 * turn + 1))]) for turn in range(18)]
 
     def task() -> None:
-        waiting = WaitingRows(4, 0)
+        waiting = WaitingRows(4, code.guards)
         for part in by_time(words):
             waiting.add(part)
-        for turn in range(18):
-            waiting.take_ready(np.array([256 * turn + 1]))
+        for frontier in frontiers:
+            waiting.take_ready(frontier)
+        assert waiting.rows == 0
 
     return task
 
@@ -262,12 +271,13 @@ def _collecting(rows: int) -> Task:
     """Add changes of 64 epochs of so many rows to the collection of an output."""
     from differential.operators.edge.collected import Collected
 
-    parts = [_rows(rows, 10 * rows, seed) for seed in range(64)]
+    parts, code = [_rows(rows, 10 * rows, seed) for seed in range(64)], _in_loop()
+    epochs = [np.array([code.pack((epoch, 0))]) for epoch in range(64)]
 
     def task() -> None:
-        collected = Collected(2, 0)
-        for epoch, part in enumerate(parts):
-            collected.add(part, np.array([epoch]))
+        collected = Collected(2, code.guards)
+        for epoch, part in zip(epochs, parts, strict=True):
+            collected.add(part, epoch)
             collected.settle_many()
 
     return task
