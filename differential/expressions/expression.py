@@ -46,7 +46,7 @@ from differential.expressions.functions.namespaces import (
 )
 from differential.expressions.functions.refusals import ExprRefusals, check_no_bool
 from differential.expressions.literals import Scalar, constant_of, constants_in
-from differential.expressions.text import text_of
+from differential.expressions.text import receiver_text, text_of
 from differential.expressions.tree import BinaryOp, ColumnTree, LiteralTree, Op, OperationTree, Tree
 from differential.expressions.types import type_of
 from differential.other_spellings.answers import item_of_expression
@@ -104,6 +104,10 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
     def describe(self) -> str:
         """Return the expression as it would be written: equal for equal expressions, in every process."""
         return text_of(self)
+
+    def _receiver(self) -> str:
+        """Return the expression as it stands before the dot of a method, in parentheses if it needs them."""
+        return receiver_text(self)
 
     def type_in(self, schema: Schema) -> ColumnType:
         """Return its type over the columns of `schema`.
@@ -275,13 +279,13 @@ class Expr(ExprRefusals, NumberMethods, ExprSpellings, Tree):
         if name.startswith("_"):
             return name
         written = self.describe()
-        field = f". Of a map or struct write {written}.list.field({name!r})"
+        field = f". Of a map or struct write {self._receiver()}.list.field({name!r})"
         return EXPRESSIONS.message(f"{written} has no {name!r}", name, otherwise=field)
 
     if not TYPE_CHECKING:
 
         def __getitem__(self, key: object) -> NoReturn:
-            raise ExpressionError(f"{item_of_expression(self.describe(), key)} ({call_site()})")
+            raise ExpressionError(f"{item_of_expression(self._receiver(), key)} ({call_site()})")
 
     # Last, because a property that is called as a type hides the type in what follows.
 
@@ -318,7 +322,7 @@ class Ordering(Offered):
     def describe(self) -> str:
         """Return the ordering as it would be written."""
         last = "" if self.nulls_last == self.descending else f"nulls_last={self.nulls_last}"
-        return f"{self.expr.describe()}.{'desc' if self.descending else 'asc'}({last})"
+        return f"{self.expr._receiver()}.{'desc' if self.descending else 'asc'}({last})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -46,6 +46,7 @@ from differential.columns.rows import (
 from differential.columns.symbols.packing import pack, symbol_word, unpack
 from differential.columns.symbols.table import SymbolTable
 from differential.errors import ExpressionError, SchemaError, shown
+from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS
 from differential.expressions.functions.refusals import ExprText
 from differential.other_spellings import of_another_library
 
@@ -128,7 +129,7 @@ def constant_of(value: object, type_: ColumnType | None, site: object) -> tuple[
     if type_ is not None and type_.kind == "float" and value_type.kind == "int":
         value, value_type = float(cast(int, value)), floating
     if type_ is not None and type_.kind != value_type.kind:
-        raise ExpressionError(f"{shown(value)} ({site}) is a {value_type}, not a {type_}: use cast.")
+        raise _of_other_type(value, value_type, type_, site)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ExpressionError(f"{value} ({site}) is out of range: integers are 64 bits wide.")
     if isinstance(value, dt.datetime):
@@ -144,6 +145,14 @@ def _instead_of(value: object) -> str:
     if isinstance(value, FunctionType):
         return " Write an expression of columns, such as col.x + 1; a function of rows goes to map(…)"
     return ""
+
+
+def _of_other_type(value: object, value_type: ColumnType, type_: ColumnType, site: object) -> ExpressionError:
+    """Return the error for a constant of another type than `type_`, with the cast if there is one."""
+    pair = (value_type.kind, type_.kind)
+    is_cast = pair in COLUMN_CASTS or pair in VALUE_CASTS
+    cast_to = f": write lit({shown(value)}).cast('{type_.not_null()}')" if is_cast else ""
+    return ExpressionError(f"{shown(value)} ({site}) is of type {value_type}, not {type_}{cast_to}.")
 
 
 def _python_value(value: object, site: object) -> object:
@@ -202,7 +211,7 @@ def _exact(value: Decimal, type_: ColumnType | None, site: object) -> tuple[Cons
             )
         exact_type = decimal(precision, scale)
         if type_ is not None:
-            raise ExpressionError(f"{shown(value)} ({site}) is a {exact_type}, not a {type_}: use cast.")
+            raise _of_other_type(value, exact_type, type_, site)
         type_ = exact_type
     word = decimal_to_word(value, type_)
     if word is None:

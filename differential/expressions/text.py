@@ -13,7 +13,7 @@ from differential.columns.symbols.packing import unpack
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 
-__all__ = ["text_of"]
+__all__ = ["receiver_text", "text_of"]
 
 _BINARY: Final[dict[str, int]] = {
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), 1),
@@ -30,6 +30,11 @@ _ATOM: Final = 7
 def text_of(expr: Tree) -> str:
     """Return the expression as it would be written."""
     return _text(expr, 0)
+
+
+def receiver_text(expr: Tree) -> str:
+    """Return the expression as it stands before the dot of a method: `(col.x + 1)`, `col.x`, `lit(1)`."""
+    return _text(expr, _ATOM)
 
 
 def _text(expr: Tree, surrounding: int) -> str:

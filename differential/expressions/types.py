@@ -36,7 +36,7 @@ from differential.errors import ExpressionError
 from differential.expressions.functions.casts import COLUMN_CASTS, VALUE_CASTS
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.function import Function
-from differential.expressions.text import text_of
+from differential.expressions.text import receiver_text, text_of
 from differential.expressions.tree import ColumnTree, LiteralTree, OperationTree, Tree
 from differential.other_spellings import meant
 from timely.user_code.call_site import call_site
@@ -271,14 +271,28 @@ def _common(expr: OperationTree, types: Sequence[ColumnType]) -> ColumnType:
         hint = ""
         if "string" in kinds and kinds & {"date", "timestamp"}:
             hint = ": write dt.date(2024, 2, 29), dt.datetime(…), or cast the text"
-        elif kinds <= {"int", "float", "decimal"}:
-            hint = ": cast"
-        raise _error(expr, types, f"takes values of one type{hint}")
+        raise _error(expr, types, f"takes values of one type{hint}", "" if hint else _cast_of(expr, types))
     if expr.op in _ORDERING and not common.has_order:
         raise _error(
             expr, types, "needs an order; values of type any have none: cast them, as in col.x.cast('int')"
         )
     return common.or_null(any(type_.nullable for type_ in types))
+
+
+def _cast_of(expr: OperationTree, types: Sequence[ColumnType]) -> str:
+    """Return what to write so that the operands have one type: a cast, if possible of a column; else ""."""
+    operands = sorted(
+        zip(_values_of(expr), types, strict=True), key=lambda pair: isinstance(pair[0], LiteralTree)
+    )
+    kinds = [type_.kind for type_ in types]
+    for operand, type_ in operands:
+        for other in types:
+            pair = (type_.kind, other.kind)
+            left = set(kinds) - {type_.kind}
+            is_cast = pair[0] != pair[1] and (pair in COLUMN_CASTS or pair in VALUE_CASTS)
+            if is_cast and kinds.count(type_.kind) == 1 and (len(left) == 1 or left == {"int", "float"}):
+                return f" Write {receiver_text(operand)}.cast('{other.not_null()}')."
+    return ""
 
 
 def _all_of(expr: OperationTree, types: Sequence[ColumnType], kind: Kind) -> bool:
@@ -288,11 +302,11 @@ def _all_of(expr: OperationTree, types: Sequence[ColumnType], kind: Kind) -> boo
     return any(type_.nullable for type_ in types)
 
 
-def _error(expr: OperationTree, types: Sequence[ColumnType], why: str) -> ExpressionError:
+def _error(expr: OperationTree, types: Sequence[ColumnType], why: str, mend: str = "") -> ExpressionError:
     parts = list(expr.operands[:-1:2]) if expr.op == "when" and "conditions" in why else _values_of(expr)
     listed = ", ".join(f"{text_of(part)} is {type_}" for part, type_ in zip(parts, types, strict=True))
     op = "-" if expr.op == "negative" else expr.op
-    return ExpressionError(f"in {text_of(expr)} ({expr.site}): {op} {why}; {listed}.")
+    return ExpressionError(f"in {text_of(expr)} ({expr.site}): {op} {why}; {listed}.{mend}")
 
 
 def _values_of(expr: OperationTree) -> list[Tree]:

@@ -7,7 +7,7 @@ no error: the f-string would hold the text "col.x". (`col.x is None`, which no c
 
 from __future__ import annotations
 
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn, Protocol, Self
 
 import numpy as np
 
@@ -29,12 +29,21 @@ _ORDER: Final = (
 
 class _HasText(Protocol):
     def describe(self) -> str: ...
+    def _receiver(self) -> str: ...
 
 
 class ExprText(str):
     """The result of `str(expression)`: a text to print, which queries refuse as a constant."""
 
-    __slots__ = ()
+    __slots__ = ("_receiver",)
+    _receiver: str
+
+    @classmethod
+    def of(cls, written: str, receiver: str) -> Self:
+        """Return the text of the expression `written`, which is `receiver` before the dot of a method."""
+        text = cls(written)
+        text._receiver = receiver
+        return text
 
     def __add__(self, other: object) -> NoReturn:
         self.refuse()
@@ -49,7 +58,7 @@ class ExprText(str):
         """Raise ExpressionError: the text of an expression was about to become part of a query."""
         raise ExpressionError(
             f"str({self[:]}) ({call_site()}) is a text, and not the values of the expression.\n"
-            f"  Their texts are {self[:]}.cast('string'); to print the expression, write repr(x)."
+            f"  Their texts are {self._receiver}.cast('string'); to print the expression, write repr(x)."
         )
 
 
@@ -77,45 +86,45 @@ class ExprRefusals:
         shown = value.describe() if isinstance(value, ExprRefusals) else repr(value)
         raise ExpressionError(
             f"{shown} in {self.describe()} ({call_site()}) has a value in every row, and Python wants one.\n"
-            f"  Of a list write {self.describe()}.list.has({shown}), of a text "
-            f"{self.describe()}.str.contains({shown})."
+            f"  Of a list write {self._receiver()}.list.has({shown}), of a text "
+            f"{self._receiver()}.str.contains({shown})."
         )
 
     def __len__(self: _HasText) -> NoReturn:
-        written = self.describe()
+        receiver = self._receiver()
         raise ExpressionError(
-            f"len({written}) ({call_site()}) has a value in every row, and Python wants one.\n"
-            f"  Of a text write {written}.str.length(), of a list or map {written}.list.size()."
+            f"len({self.describe()}) ({call_site()}) has a value in every row, and Python wants one.\n"
+            f"  Of a text write {receiver}.str.length(), of a list or map {receiver}.list.size()."
         )
 
     def __int__(self: _HasText) -> NoReturn:
-        _refuse_number(self.describe(), "int()", "int")
+        _refuse_number(self, "int()", "int")
 
     def __index__(self: _HasText) -> int:  # noqa: PLE0305  # it never returns
-        _refuse_number(self.describe(), "an index", "int")
+        _refuse_number(self, "an index", "int")
 
     def __bytes__(self: _HasText) -> NoReturn:
         raise ExpressionError(
             f"bytes({self.describe()}) ({call_site()}) has a value in every row, and Python wants one.\n"
-            f"  Write {self.describe()}.cast('bytes')."
+            f"  Write {self._receiver()}.cast('bytes')."
         )
 
     def __float__(self: _HasText) -> NoReturn:
-        _refuse_number(self.describe(), "float()", "float")
+        _refuse_number(self, "float()", "float")
 
     def __complex__(self: _HasText) -> NoReturn:
-        _refuse_number(self.describe(), "complex()", "float")
+        _refuse_number(self, "complex()", "float")
 
     def __format__(self: _HasText, spec: str) -> NoReturn:
         written = self.describe()
         raise ExpressionError(
             f"{written} ({call_site()}) has a value in every row, which an f-string cannot hold.\n"
-            f"  Write dd.concat({written}, '…') of a text, or dd.concat({written}.cast('string'), '…'); to "
-            "print the expression itself, {x!r}."
+            f"  Write dd.concat({written}, '…') of a text, or "
+            f"dd.concat({self._receiver()}.cast('string'), '…'); to print the expression itself, {{x!r}}."
         )
 
     def __str__(self: _HasText) -> str:
-        return ExprText(self.describe())
+        return ExprText.of(self.describe(), self._receiver())
 
     def __xor__(self: _HasText, other: object) -> NoReturn:
         _refuse_operator(self.describe(), "^", "x != y of two conditions, or x ** y for a power")
@@ -129,6 +138,10 @@ class ExprRefusals:
 
     def describe(self) -> str:
         """Return the expression as it would be written."""
+        raise NotImplementedError
+
+    def _receiver(self) -> str:
+        """Return the expression as it stands before the dot of a method."""
         raise NotImplementedError
 
 
@@ -146,9 +159,10 @@ def check_no_bool(call: str, value: object) -> None:
         )
 
 
-def _refuse_number(written: str, call: str, type_: str) -> NoReturn:
+def _refuse_number(expr: _HasText, call: str, type_: str) -> NoReturn:
+    written = expr._receiver()
     raise ExpressionError(
-        f"{written} ({call_site()}) has a value in every row, and {call} wants one.\n"
+        f"{expr.describe()} ({call_site()}) has a value in every row, and {call} wants one.\n"
         f"  Write {written}.cast('{type_}'). Functions as those of math are methods: {written}.sqrt(), "
         f"{written}.floor(); what there is none for is map(function, schema) of a collection."
     )

@@ -79,7 +79,7 @@ def test_constants_have_one_form_and_a_type(
         (np.timedelta64(1, "M"), None, "exact to the microsecond"),
         (np.timedelta64(2**62, "s"), None, "exact to the microsecond"),
         (np.datetime64("20000-01-01"), None, "exact to the microsecond"),
-        ("x", integer, "is a string, not a int: use cast"),
+        ("x", integer, "is of type string, not int: write lit\\('x'\\).cast\\('int'\\)"),
         (object(), any_value, "is no constant"),
     ],
 )

@@ -85,7 +85,7 @@ def test_results_of_too_many_digits_stop_the_dataflow(expr: Expr) -> None:
         (col.v * col.v, "34 digits behind the point, of 18: cast"),
         (dd.max_of(col.w, col.v), "would have 35 digits, of 18: cast"),
         (col.q.fill_null(col.i), "cast one to a decimal of fewer"),
-        (col.p == 0.5, "takes values of one type: cast"),
+        (col.p == 0.5, "takes values of one type; col.p is decimal"),
     ],
 )
 def test_what_is_not_exact_says_what_to_cast(expr: Expr, said: str) -> None:
