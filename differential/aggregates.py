@@ -132,6 +132,7 @@ class _OfGroup(Offered, NoValue):
             "name",
             "of",
             "type_in",
+            "written",
         }
     )
 
@@ -157,7 +158,7 @@ class _OfGroup(Offered, NoValue):
         __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _computed
 
 
-_CALLS: Final = {"any": "any_of", "all": "all_of"}
+_CALLS: Final = {"any": "any_of", "all": "all_of", "variance_pop": "var_pop"}
 """The function that makes an aggregate, if it is not called as the kind."""
 
 
@@ -201,8 +202,8 @@ class Aggregate(_OfGroup):
     def belongs(self) -> str:
         """Return the message for a user who computes with it: what to write."""
         return (
-            f"dd.{self.describe()} is of a group, so name it in agg(…) and compute with the column: "
-            f"agg(n=dd.{self.describe()}).with_columns(m=col.n + 1), or .having(col.n > 1)"
+            f"{self.written()} is of a group, so name it in agg(…) and compute with the column: "
+            f"agg(n={self.written()}).with_columns(m=col.n + 1), or .having(col.n > 1)"
         )
 
     def describe(self) -> str:
@@ -212,6 +213,15 @@ class Aggregate(_OfGroup):
             text = self.argument.describe()
         order = f", by=[{', '.join(each.describe() for each in self.by)}]" if self.by else ""
         return f"{self.kind}({text}{order})"
+
+    def written(self) -> str:
+        """Return the call that makes the aggregate: `dd.sum('x')`."""
+        operand = "" if self.column is None else repr(self.column)
+        if self.argument is not None:
+            operand = self.argument.describe()
+        by = [each.describe() for each in self.by]
+        order = f", by={by[0] if len(by) == 1 else '[' + ', '.join(by) + ']'}" if by else ""
+        return f"dd.{_CALLS.get(self.kind, self.kind)}({operand}{order})"
 
     def type_in(self, schema: Schema) -> ColumnType:
         """Return the type of the result over groups of `schema`; raise ExpressionError if it has none."""
@@ -228,7 +238,8 @@ class Aggregate(_OfGroup):
         if self.kind in ("any", "all", "count_if"):
             if type_.kind != "bool":
                 raise ExpressionError(
-                    f"{self.describe()} needs a condition, not {type_}: write {self.kind}(col.x > 0)"
+                    f"{self.written()} needs a condition, not {type_}: write "
+                    f"dd.{_CALLS.get(self.kind, self.kind)}(col.x > 0)"
                 )
             return integer if self.kind == "count_if" else type_
         if self.kind == "sum":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from timely.user_code.call_site import call_site
@@ -91,6 +92,56 @@ class GroupOperators(OrderOperators):
         return self.group_by().agg(*unnamed, **aggregates)
 
 
+_BY_TEXT: Final = {
+    **{
+        name: name
+        for name in ("sum", "min", "max", "count", "avg", "collect", "collect_set", "count_distinct")
+    },
+    **{name: name for name in ("count_if", "stddev", "variance", "any_of", "all_of")},
+    **{"mean": "avg", "nunique": "count_distinct", "n_unique": "count_distinct", "std": "stddev"},
+    **{"var": "variance", "any": "any_of", "all": "all_of", "list": "collect", "set": "collect_set"},
+    "collect_list": "collect",
+}
+"""Our functions by the texts that name aggregates of a column in pandas and PySpark."""
+
+
+def _of_text(function: object, column: str) -> str | None:
+    """Return the aggregate, as code, that a text names in pandas or PySpark; None for a text without one."""
+    if column == "*" or function in ("size", "len"):
+        return "dd.count()"
+    if function in ("first", "last"):
+        return f"dd.{function}({column!r}, by='time')"
+    name = _BY_TEXT.get(function) if isinstance(function, str) else None
+    return None if name is None else f"dd.{name}({column!r})"
+
+
+def _as_in_pandas(aggregate: object) -> str:
+    """Return what to write for ('x', 'sum'), pandas' pair of a column and an aggregate; "" for all else."""
+    match aggregate:
+        case (str(column), str(function)):
+            written = _of_text(function, column)
+            return "" if written is None else f". Write {written}"
+    return ""
+
+
+def _of_mapping(functions: Mapping[object, object]) -> str:
+    """Return what to write for {'x': 'sum', 'y': ['min', 'max']}, aggregates by column."""
+    named: list[str] = []
+    aliased: list[str] = []
+    for column, kinds in functions.items():
+        several = isinstance(kinds, list | tuple)
+        for kind in kinds if isinstance(kinds, list | tuple) else (kinds,):
+            written = _of_text(kind, column) if isinstance(column, str) else None
+            if written is None:
+                return "Name each, as in agg(total=dd.sum('x'))"
+            name = "n" if column == "*" else f"{column}_{kind}" if several else str(column)
+            if name.isidentifier() and not iskeyword(name):
+                named.append(f"{name}={written}")
+            else:
+                aliased.append(f"{written}.alias({name!r})")
+    return f"Write agg({', '.join((*aliased, *named))})"
+
+
 @in_short
 @dataclass(frozen=True, eq=False)
 class Grouped(GroupSpellings[C], Generic[C]):
@@ -135,7 +186,7 @@ class Grouped(GroupSpellings[C], Generic[C]):
             if not isinstance(aggregate, Aggregate):
                 raise SchemaError(
                     f"agg({name}=…) takes dd.count(), dd.sum('x'), dd.min('x') or dd.max('x'), "
-                    f"not {aggregate!r}{_of_pandas(name, aggregate)}"
+                    f"not {aggregate!r}{_as_in_pandas(aggregate)}"
                 )
             if name in self.keys:
                 raise SchemaError(f"agg: {name!r} is a key already; choose another name")
@@ -257,14 +308,12 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
     listed = [one for each in unnamed for one in (each if isinstance(each, list | tuple) else [each])]
     for each in listed:
         if isinstance(each, Mapping):
-            named = {"n" if name == "*" else name: f"dd.{kind}({name!r})" for name, kind in each.items()}
-            meant = ", ".join(f"{name}={what}" for name, what in named.items())
-            raise SchemaError(f"agg({each!r:.60}): aggregates are named, not listed. Write agg({meant})")
+            raise SchemaError(f"agg({each!r:.60}): aggregates are named, not listed. {_of_mapping(each)}")
         elsewhere = of_another_library(each)
         if elsewhere is not None:
             raise SchemaError(f"agg: {each!r:.60} {elsewhere}")
         if not isinstance(each, NamedAggregate):
-            shown = f"dd.{each.describe()}" if isinstance(each, Aggregate) else f"{each!r:.60}"
+            shown = each.written() if isinstance(each, Aggregate) else f"{each!r:.60}"
             raise SchemaError(
                 f"agg({shown}): give each aggregate a name, as in agg(total=dd.sum('x')) or "
                 "agg(dd.sum('x').alias('total'))"
@@ -273,25 +322,3 @@ def _by_alias(unnamed: tuple[object, ...], others: Mapping[str, object]) -> dict
             raise SchemaError(f"agg: two aggregates are called {each.name!r}; choose another name for one")
         by_name[each.name] = each.aggregate
     return by_name
-
-
-_OF_PANDAS: Final = {
-    **{kind: kind for kind in ("sum", "min", "max", "count")},
-    **{
-        "size": "count",
-        "mean": "avg",
-        "nunique": "count_distinct",
-        "std": "stddev",
-        "var": "variance",
-        "list": "collect",
-    },
-}
-
-
-def _of_pandas(name: str, aggregate: object) -> str:
-    """Return what to write for a named aggregate of pandas, `total=("x", "sum")`; "" if it is none."""
-    match aggregate:
-        case (str(column), str(kind)) if kind in _OF_PANDAS:
-            return f". Write agg({name}=dd.{_OF_PANDAS[kind]}({column!r}))"
-        case _:
-            return ""

@@ -13,7 +13,7 @@ from ..columns.schema import Column, Schema, SchemaSpec
 from ..errors import SchemaError
 from ..expressions.expression import ColumnRef, Expr, ExprLike, as_condition, col, lit
 from ..linear.placing import UNIT
-from ..other_spellings import condition_of, written_as
+from ..other_spellings import written_as, written_condition
 from ..plan.nodes import ReduceFunction
 from ..skew.balance import Balance
 from .balanced.balancing import Routed
@@ -105,7 +105,7 @@ class JoinOperators(SetOperators):
         if isinstance(where, str):
             raise SchemaError(
                 f"join ({call_site()}): where={where!r:.80} is a text, and no condition. "
-                f"Write where={condition_of(where)}"
+                f"{written_condition('where={}', where)}"
             )
         condition = None if where is None else as_condition("join(where=…)", where)
         return Joining(left, right, pairs, condition, null_safe, balance).joined(kind)

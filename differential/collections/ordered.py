@@ -174,7 +174,7 @@ def _check(of: Handle, keys: tuple[str, ...], span: tuple[int, int], rank: str |
         raise SchemaError(
             f"top_k ({where}): method={method!r} says how the places are counted that rank='place' names, "
             "and there is no rank=.\n  top_k takes exactly that many rows, whichever are equal in the "
-            f"order. To keep all that share a place write rank('place', by=…, method={method!r})"
+            f"order. To keep all that share a place write order_by(…).rank('place', {method!r})"
             f".filter(col.place <= {limit})"
         )
     if rank is not None and rank in of.schema:

@@ -18,7 +18,7 @@ from ..expressions.expression import Aliased, Expr, ExprLike, as_condition, as_e
 from ..expressions.functions.refusals import check_no_bool
 from ..expressions.nulls import not_null_where
 from ..linear.user_functions import MapFunction
-from ..other_spellings import condition_of, of_another_library, written_as
+from ..other_spellings import of_another_library, written_as, written_condition
 from ..plan.nodes import Filter, Negate, NotNull, Select
 from .handle import Handle, Name, name_of
 
@@ -131,7 +131,7 @@ class RowOperators(Handle):
             if isinstance(condition, str):
                 raise SchemaError(
                     f"filter({condition!r:.80}) ({call_site()}): a text is no condition. "
-                    f"Write filter({condition_of(condition)})"
+                    f"{written_condition('filter({})', condition)}"
                 )
             if callable(condition) and not isinstance(condition, Expr):
                 rows = rows.applied("filter", condition, None)

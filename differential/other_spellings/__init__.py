@@ -1,5 +1,6 @@
 """Names and forms of PySpark, Polars, pandas and SQL: those with the same meaning work, others get a hint."""
 
-from .answers import condition_of, meant, of_another_library, written_as
+from .answers import meant, of_another_library, written_as
+from .conditions import condition_of, written_condition
 
-__all__ = ["condition_of", "meant", "of_another_library", "written_as"]
+__all__ = ["condition_of", "meant", "of_another_library", "written_as", "written_condition"]

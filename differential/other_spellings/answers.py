@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
@@ -15,7 +14,6 @@ from timely.user_code.spellings import like
 from ..errors import SchemaError
 
 __all__ = [
-    "condition_of",
     "explain_item",
     "explain_operator",
     "item_of_expression",
@@ -72,50 +70,6 @@ def meant(name: object, names: Sequence[str]) -> str:
 def explain_operator(operator: str) -> str:
     """Return the message of the error for an operator between collections, as in `a + b`."""
     return f"collections have no {operator}. Write {_OPERATORS[operator]}"
-
-
-def condition_of(text: str) -> str:
-    """Return an expression, as text, for a condition that a user has written as text.
-
-    Returns an example of one if the condition is not simple.
-    """
-    if re.fullmatch(r"\s*[A-Za-z]\w*\s*", text):
-        return f"col.{text.strip()}"
-    parts = re.split(r"\s+(and|or)\s+(?=(?:[^']*'[^']*')*[^']*$)", text.strip(), flags=re.IGNORECASE)
-    conditions = [_part_of(part) for part in parts[::2]]
-    if None in conditions or any(" between " in part.lower() for part in parts[::2]):
-        return "(col.x > 1) & (col.y == 'a')"
-    if len(conditions) == 1:
-        return str(conditions[0])
-    joined = [f"({each})" if re.match(r"col\.\w+ ", str(each)) else str(each) for each in conditions]
-    for place, word in enumerate(parts[1::2]):
-        joined[place] += " & " if word.lower() == "and" else " | "
-    return "".join(joined)
-
-
-def _part_of(text: str) -> str | None:
-    match = re.fullmatch(
-        r"\s*([A-Za-z]\w*)\s*(?:(==?|!=|<>|<=?|>=?)\s*([\w.]+|'[^']*'|\"[^\"]*\"))?\s*", text
-    )
-    if match is not None:
-        name, operator, value = match.groups()
-        if operator is None:
-            return f"col.{name}"
-        if value.lower() in ("true", "false"):
-            value = value.capitalize()
-        elif re.match(r"[A-Za-z]", value):
-            value = f"col.{value}"
-        return f"col.{name} {'==' if operator == '=' else '!=' if operator == '<>' else operator} {value}"
-    match = re.fullmatch(r"\s*([A-Za-z]\w*)\s+is\s+(not\s+)?null\s*", text, re.IGNORECASE)
-    if match is not None:
-        return f"col.{match[1]}.is_{'not_' if match[2] else ''}null()"
-    match = re.fullmatch(r"\s*([A-Za-z]\w*)\s+(not\s+)?(in|r?like)\s+(.*)", text, re.IGNORECASE)
-    if match is not None:
-        name, negated, kind, value = match.groups()
-        value = f"[{value.strip().strip('()')}]" if kind.lower() == "in" else value.strip()
-        method = {"in": "is_in", "like": "like", "rlike": "rlike"}[kind.lower()]
-        return f"{'~' if negated else ''}col.{name}.{method}({value})"
-    return None
 
 
 def of_another_library(value: object) -> str | None:

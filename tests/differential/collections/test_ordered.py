@@ -256,7 +256,7 @@ def test_refused_ways_to_count_places_that_nothing_names(method: RankKind) -> No
         lambda c: c.group_by("k").order_by("v").limit(2, method=method),
     ):
         told = _refused(build)
-        assert f"rank('place', by=…, method='{method}').filter(col.place <= 2)" in told
+        assert f"order_by(…).rank('place', '{method}').filter(col.place <= 2)" in told
         assert "test_ordered.py" in told
 
 

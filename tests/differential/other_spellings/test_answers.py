@@ -9,22 +9,8 @@ import pytest
 import differential as dd
 from differential import col
 from differential.errors import ExpressionError, SchemaError
-from differential.other_spellings import condition_of, meant
+from differential.other_spellings import meant
 from timely import Dataflow, TimelyError
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("k > 1", "col.k > 1"),
-        ("name = 'a b'", "col.name == 'a b'"),
-        ("n<>2.5", "col.n != 2.5"),
-        ("flag", "col.flag"),
-        ("k > 1 and d < 2", "(col.k > 1) & (col.d < 2)"),
-    ],
-)
-def test_a_condition_that_is_a_text_is_told_as_an_expression(text: str, meant: str) -> None:
-    assert condition_of(text) == meant
 
 
 def test_columns_of_other_libraries_are_answered_where_they_are_given() -> None:
