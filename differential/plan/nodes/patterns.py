@@ -154,13 +154,13 @@ class JoinAll(Node):
         columns: dict[str, Column] = {}
         for part in self.parts:
             for column in part.schema:
-                first = columns.setdefault(column.name, column)
-                if column.name not in self.shared and first is not column:
+                if column.name in columns and column.name not in self.shared:
                     raise SchemaError(
                         f"join_all: two collections have a column {column.name!r} that is not named in on=. "
                         "Name it there, or rename one before: "
                         f"select(…, other_{column.name}=col.{column.name})"
                     )
+                first = columns.setdefault(column.name, column)
                 if first.type != column.type:
                     raise SchemaError(
                         f"join_all: {column.name!r} is {first.type} in one collection and {column.type} in "
