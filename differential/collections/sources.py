@@ -95,6 +95,7 @@ def _declared(schema: SchemaSpec, name: str) -> Schema:
         if reserved in declared.names:
             raise SchemaError(
                 f"input {name!r}: a column cannot be called {reserved!r}, which tables of changes use"
+                f": declare another name, such as '{reserved}_'"
             )
     return declared
 

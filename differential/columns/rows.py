@@ -127,9 +127,16 @@ _CONVERTED: Final = {
     ("str", "int"): "int(x)",
     ("str", "float"): "float(x)",
     ("float", "int"): "int(x) or round(x)",
+    ("float64", "int"): "int(x) or round(x)",
+    ("Decimal", "int"): "int(x) or round(x)",
     ("bool", "int"): "int(x)",
-    ("int", "string"): "str(x)",
-    ("float", "string"): "str(x)",
+    ("Decimal", "float"): "float(x)",
+    ("bool", "float"): "float(x)",
+    ("int", "bool"): "bool(x)",
+    ("str", "bool"): "x == 'true'",
+    **{(of, "string"): "str(x)" for of in ("int", "float", "bool", "Decimal", "int64", "float64", "UUID")},
+    ("date", "string"): "x.isoformat()",
+    ("datetime", "string"): "x.isoformat()",
     ("bytes", "string"): "x.decode()",
     ("str", "bytes"): "x.encode()",
     ("int", "timestamp"): "datetime.fromtimestamp(x, UTC) of seconds",
@@ -142,6 +149,7 @@ _CONVERTED: Final = {
     ("datetime", "date"): "x.date()",
     ("str", "decimal"): "Decimal(x)",
     ("float", "decimal"): "Decimal(str(x))",
+    ("float64", "decimal"): "Decimal(str(x))",
 }
 """Conversions that an error suggests, by (type of the value, kind of the column)."""
 
@@ -164,9 +172,6 @@ def checked_values(values: Sequence[object], place: ValueLocation) -> Sequence[o
         if value is None:
             if not place.type.nullable:
                 raise place.null_error(row)
-        elif type(value).__name__ in ("NaTType", "NAType"):  # pandas' NaT is a datetime by its class
-            mend = "Write None for what is missing."
-            raise place.error(row, value, "is a missing value of pandas, and none of Python", mend)
         elif kind == "timestamp" and getattr(value, "nanosecond", None):
             mend = "Round it before: value.floor('us')."
             raise place.error(row, value, "has nanoseconds, and a timestamp has microseconds", mend)
@@ -241,7 +246,7 @@ def _write_plain(
         out[:] = _plain_words(values, kind, symbols)
     except OverflowError:
         row = next(row for row, value in enumerate(values) if not -(2**63) <= cast(int, value) < 2**63)
-        mend = "Integers are 64 bits wide. Scale the values, or declare the column any."
+        mend = "Integers are 64 bits wide. Scale the values, or write float(x) for a column of floats."
         raise place.error(row, values[row], "is out of range", mend) from None
     except SchemaError:  # it says which value cannot be stored, but not in which row
         for row, value in enumerate(values):

@@ -322,9 +322,17 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
             try:
                 pa.array([value], column.type.to_arrow())
             except _REFUSED:
-                mend = f"It must fit {column.type.to_arrow()}: {error}"
+                mend = _MENDS.get(column.type.kind, f"It must fit {column.type.to_arrow()}: {error}")
                 raise place.error(row, value, "is out of range", mend) from error
         raise
+
+
+_MENDS: Final = {
+    "int": "Integers are 64 bits wide. Scale the values, or write float(x) for a column of floats.",
+    "float": "A float does not hold it exactly. Write float(x) to round it.",
+    "decimal": "Round it, or declare the column with more digits.",
+}
+"""What to do about a value that is out of the range of a column, by its kind."""
 
 
 def _plain_array(values: list[object], type_: ColumnType) -> pa.Array | None:

@@ -97,9 +97,11 @@ class Flow(Offered, Installed):
         @short_lookup
         def __getattr__(self, name: str) -> NoReturn:
             ends = vars(self)  # empty if `__init__` has failed
-            for kind in ("output", "input"):
-                if name in ends.get(f"_{kind}s", ()):
-                    raise AttributeError(f"a flow has no {name!r}: it is an {kind}; write {kind}({name!r})")
+            kinds = [kind for kind in ("input", "output") if name in ends.get(f"_{kind}s", ())]
+            if kinds:
+                are = " and ".join(f"an {kind}" for kind in kinds)
+                calls = " or ".join(f"{kind}({name!r})" for kind in kinds)
+                raise AttributeError(f"a flow has no {name!r}: it is {are}; write {calls}")
             raise AttributeError(OF_FLOWS.message(f"a flow has no {name!r}", name, dir(Flow)))
 
         def __getitem__(self, name: object) -> NoReturn:
