@@ -220,7 +220,7 @@ def _inserting_values(gaps: int) -> Task:
     siblings.add([f"{2 * number:08d}" for number in range(10_000)])
     values, places = siblings.values, siblings.places
     chosen = np.random.default_rng(8).choice(10_000, gaps, replace=False)
-    new = sorted(f"{2 * number + 1:08d}" for number in chosen.tolist())
+    new: list[str | bytes] = [*sorted(f"{2 * number + 1:08d}" for number in chosen.tolist())]
 
     def task() -> None:
         siblings.values, siblings.places = values.copy(), places.copy()
@@ -327,13 +327,14 @@ def _picking(rows: int) -> Task:
 def _looping(edges: int) -> Task:
     """Add so many edges to a graph of 100,000 and take them away again, while distances follow."""
     from bench.dataflow import bfs
+    from bench.dataflow.job import table_of
     from bench.dataflow.measure import connected, load
 
     job = bfs.job(50_000, 100_000, 1)
     flow = connected(1).install(bfs.build)
     load(flow, job)
     random = np.random.default_rng(11)
-    table = bfs.table_of(src=random.integers(0, 50_000, edges), dst=random.integers(0, 50_000, edges))
+    table = table_of(src=random.integers(0, 50_000, edges), dst=random.integers(0, 50_000, edges))
 
     def task() -> None:
         for change in (flow.input("edges").insert, flow.input("edges").remove):
