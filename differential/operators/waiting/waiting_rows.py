@@ -24,7 +24,9 @@ from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import not_beyond
+from progress.times.word_order import few_are_beyond
 from timely.dictionaries import Mark
+from timely.thresholds import FEW_WORDS_MAX
 
 __all__ = ["PendingTimes", "WaitingRows"]
 
@@ -241,7 +243,10 @@ class WaitingRows:
             raise row_overflow(words_in(parts), self.show) from None
 
     def _is_beyond(self, bounds: Int64s, frontier: Int64s) -> bool:
-        return len(not_beyond(bounds, frontier, self.guards)) == 0
+        # Small changes stay below the threshold: they must not wait for a kernel that is compiled first.
+        if len(bounds) * frontier.shape[0] > FEW_WORDS_MAX:
+            return len(not_beyond(bounds, frontier, self.guards)) == 0
+        return few_are_beyond(bounds.tolist(), frontier.tolist(), self.guards)
 
 
 class PendingTimes:
