@@ -323,7 +323,7 @@ def _from_list(values: list[object], column: Column, input_name: str) -> pa.Arra
                 pa.array([value], column.type.to_arrow())
             except _REFUSED:
                 mend = _MENDS.get(column.type.kind, f"It must fit {column.type.to_arrow()}: {error}")
-                raise place.error(row, value, "is out of range", mend) from error
+                raise place.error(row, value, "is out of range", mend) from None
         raise
 
 

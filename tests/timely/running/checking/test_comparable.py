@@ -77,7 +77,7 @@ NOT_COMPARED = {
         "port",
         "route",
     }
-    | {"target", "messages_sent", "rounds", "rows_sent"},
+    | {"target", "messages_sent", "iteration_counts", "rows_sent"},
     InputHandle: {"_clock", "_entrance", "_ordered", "_plain", "_word", "_word_epoch", "codec", "name"},
     CountChanges: set[str](),
     Broadcaster: set[str](),
