@@ -127,21 +127,7 @@ class UnknownSymbolError(InternalError):
     """A word stands for a value that this worker does not have: an entry was lost on its way here."""
 
 
-import_from(
-    "differential",
-    [
-        ExpressionError,
-        MultiplicityOverflowError,
-        NotEmptyError,
-        RowError,
-        RuleError,
-        SchemaError,
-        SumOverflowError,
-        SymbolCollisionError,
-        UnknownSymbolError,
-        UserFunctionError,
-    ],
-)
+import_from("differential", [globals()[name] for name in __all__ if name.endswith("Error")])
 
 
 def shown(value: object) -> str:

@@ -164,7 +164,7 @@ class Slots:
         return self._take_words(slot) if slot not in self.packed else joined(self.take_parts(slot))
 
     def take_parts(self, slot: int) -> list[Part]:
-        """Remove all rows from a slot and return them in parts, some of which are packed."""
+        """Remove all rows from a slot and return them in parts: packed ones first, then one of words."""
         blocks = self.packed.pop(slot, [])
         return [*blocks, np.ascontiguousarray(self._take_words(slot))]
 

@@ -27,22 +27,22 @@ def query_of(
 
     Raises MisuseError for what is no query, or does not fit the schemas `inputs`.
     """
-    given = dict(arguments)
+    values = dict(arguments)
     if inputs is not None:  # a builder has an argument of that name, and refuses it otherwise
-        given["inputs"] = inputs
+        values["inputs"] = inputs
     if isinstance(build, str) or is_marked(build):
-        return cast("str | Builder", build), given
+        return cast("str | Builder", build), values
     if callable(build):
         if inputs is None or _has_argument(build, inputs):
-            return build, given
+            return build, values
         return _of_collections(call, build, inputs, arguments), {}
     if _is_written(build):
-        if given:
+        if values:
             raise MisuseError(
-                f"{call} takes collections that are written already without {', '.join(given)}: they have "
+                f"{call} takes collections that are written already without {', '.join(values)}: they have "
                 "their inputs"
             )
-        return cast("Builder", load_function(f"{_QUERIES}:again", "a query")(build)), given
+        return cast("Builder", load_function(f"{_QUERIES}:again", "a query")(build)), values
     raise MisuseError(
         f"{call} takes a function of a dataflow, as def query(flow): …, or 'module:function', or a function "
         f"of collections and inputs={{'edges': 'src: int, dst: int'}}, not {build!r:.80}"

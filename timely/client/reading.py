@@ -141,8 +141,7 @@ class FlowOutput(Offered):
                 may be very many of them. A snapshot comes also if it has no rows. With False an error comes
                 at the first epoch without an answer, and again each time the error changes.
             timeout: raise `WaitTimeoutError` if no epoch becomes complete for this number of seconds.
-            Embedded
-                workers raise it at once if no other thread of the program could seal one.
+                Embedded workers raise it at once if no other thread of the program could seal one.
         """
         if snapshot and start is not None:
             raise MisuseError("follow() begins with a snapshot or at an epoch: give one of the two")

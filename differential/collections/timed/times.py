@@ -284,7 +284,7 @@ def _right_names(left: Schema, right: Schema, pairs: tuple[tuple[str, str], ...]
 def _left_words(left: Schema, keys: tuple[str, ...]) -> list[int]:
     """Return where the words of a left row are in a row of both sides.
 
-    These are the time, then the left's columns, all of which may be null there.
+    These are the time, then the left's columns. All columns of the left may be null there.
     """
     positions, at = [1], 2
     for column in left:

@@ -37,7 +37,7 @@ def slots_of(words: Int64s) -> Int64s:
 
 @kernel
 def _bit_of(word: int) -> int:
-    """Return a number of 40 bits, each of which depends on all lower bits of the word and more."""
+    """Return a number of 40 bits. Each bit depends on all lower bits of the word, and on more of them."""
     mixed = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> np.uint64(24))
 

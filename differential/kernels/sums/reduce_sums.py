@@ -154,8 +154,9 @@ def the_long_way(
 ) -> tuple[Int64s, Int64s]:
     """Return the corrections at all ready times of a key with the state[2] rows `rows`, and its times.
 
-    They are int64[words + 2, ≥ state[2]], of which that many count, and int64[3, ≥ state[0]]. Rows are
-    advanced to one step before the floor, and consolidated. Requires: room for as many and four.
+    `rows` is int64[words + 2, ≥ state[2]], and its first state[2] columns count; the times are int64[3, ≥
+    state[0]]. Rows are advanced to one step before the floor, and consolidated. Requires: room for as many
+    and four.
     """
     guards, words, count = shape[2], aggregates.shape[1], np.int64(0)
     sums = np.zeros(

@@ -194,7 +194,7 @@ def nearest_spans(
     floor_guards: tuple[int, int],
     spans: Int64s,
 ) -> tuple[Int64s, int]:
-    """Return the spans of changed rows, of which the right ones begin at `span[1]`; as `session_spans`."""
+    """Return the spans of changed rows, as `session_spans` does; right rows begin at `span[1]`."""
     column = history[2]
     left, right = span[0], span[1]
     rights = (span[1], span[2])

@@ -70,7 +70,7 @@ class ExportVertex(ArrangeVertex):
             listener.on_frontier()
 
     def first_asked(self) -> int | None:
-        """Return the first epoch as of which an import is going to read; None if none is."""
+        """Return the earliest epoch at which an import is going to begin to read; None if none is."""
         self._importing = [reader for reader in self._importing if not reader.is_done]
         return min((self._epoch(int(reader.hold[0])) for reader in self._importing), default=None)
 
@@ -86,7 +86,7 @@ class ExportVertex(ArrangeVertex):
 
     @property
     def since(self) -> int:
-        """The first epoch as of which an import can begin to read."""
+        """The earliest epoch at which an import can begin to read."""
         self._move_hold()
         return self._epoch(int(self._own.hold[0]))
 

@@ -86,7 +86,7 @@ class CopiedImport:
 
     @property
     def since(self) -> int:
-        """The first epoch as of which the import can read."""
+        """The earliest epoch at which the import can begin to read."""
         assert self._reader is not None
         (epoch,) = self._vertex.code.unpack(int(self._reader.hold[0]))
         return epoch

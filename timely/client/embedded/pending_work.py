@@ -19,12 +19,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ...limits import (
-    PENDING_BYTES_MAX,
-    PENDING_EPOCHS_MAX,
-    PENDING_ROWS_MAX,
-    PENDING_SECONDS_MAX,
-)
+from ...limits import PENDING_BYTES_MAX, PENDING_EPOCHS_MAX, PENDING_ROWS_MAX, PENDING_SECONDS_MAX
 from ...wire.requests import Decide, Deliver, Request
 
 __all__ = ["HasWork", "PendingWork", "work_off_all"]

@@ -123,9 +123,7 @@ class EmbeddedWorkers:
         self._pending = PendingWork(self)
         self._giving_back = GivingBack()
         self._late: set[int] = set()  # dataflows whose work was not done at the time limit of a call
-        self._untold: dict[
-            int, TimelyError
-        ] = {}  # errors that have ended dataflows, and that no call has raised
+        self._untold: dict[int, TimelyError] = {}  # errors that ended dataflows, and no call has raised
         self._failed_installs: set[int] = set()
         for worker, server in zip(self._workers, self._servers, strict=True):
             worker.on_failure = partial(self._on_failure, worker.on_failure)
