@@ -28,7 +28,7 @@ from timely.user_code.call_site import at_site, call_site
 from .collections.collection import Collection
 from .collections.sources import input as input_of
 from .columns.schema import SchemaSpec
-from .operators.table_io import TableIn
+from .operators.edge.table_in import TableIn
 from .operators.timed.keyed_io import KeyedTableIn
 from .plan.building import Plan
 from .plan.decoding import decode_plan
@@ -111,7 +111,7 @@ def again(answer: object) -> Callable[[Dataflow], None]:
     named = _named(answer, "to be installed")
     plan = next(iter(named.values())).plan
     roots = [plan.add(Output(each.within(()).node, name)) for name, each in named.items()]
-    inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
+    inputs: list[Node] = [*plan.inputs]
     packed = encode_plan(plan, [*inputs, *roots])
 
     def build(dataflow: Dataflow) -> None:

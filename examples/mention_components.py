@@ -2,7 +2,7 @@
 
     python examples/mention_components.py [--input FILE] [--kind MT] [--workers 2] [--window-hours 24]
                                           [--slide-minutes 60] [--epochs N] [--output DIR] [--json]
-                                          [--allow-gap]
+                                          [--durable FOLDER] [--allow-gap]
 
 `components` is the query; `timely.spark.run` does the rest: Spark turns the interactions into epochs (what
 enters and what leaves the window), its executors send them straight to the workers, and changes become
@@ -10,7 +10,7 @@ Parquet, one commit per epoch. The program prints the line of an epoch when the 
 
 Exit status: 0 all epochs are committed; 1 an error, with a message; 2 a mistake in the command line; 128 + n
 ended by signal n (SIGINT, SIGTERM, SIGHUP). However it ends, the epochs on the screen are committed, and the
-same command goes on behind them.
+same command goes on behind them. With `--durable` workers that end start again, and no row is sent twice.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def follow(options: argparse.Namespace, stack: ExitStack) -> None:
         ),
         outputs=[timely.spark.to_parquet(options.output, job=job), EpochLines(console, options.json)],
         workers=options.workers,
+        durable=options.durable,
     )
     console.print(f"changes and snapshot are in {options.output}", highlight=False, soft_wrap=True)
 
@@ -79,6 +80,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     option("--slide-minutes", type=float, default=60, help="how far it moves per epoch (default 60)")
     option("--epochs", type=int, help="stop after this many epochs")
     option("--output", type=Path, default=Path("mention_components.out"), help="folder for the answers")
+    option("--durable", type=Path, metavar="FOLDER", help="keep what the workers take in, and go on with it")
     option("--json", action="store_true", help="one JSON object per epoch on standard output, nothing else")
     option("--allow-gap", action="store_true", help="take times that are far off all others as they are")
     options = parser.parse_args(arguments)

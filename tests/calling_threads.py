@@ -16,8 +16,9 @@ CALLS: Final[dict[str, tuple[Callable[[timely.Vertex, Timestamp], None], str]]] 
     "send_by": (lambda vertex, time: vertex.send_by(0, ["stray"], time), "sent"),
     "send": (lambda vertex, time: vertex.send(0, Records(["stray"]), vertex.code.pack(time)), "sent"),
     "notify_at": (lambda vertex, time: vertex.notify_at(time), "asked for notification"),
-    "hold": (lambda vertex, time: vertex.hold(vertex.code.pack(time)), "asked to hold a time"),
-    "release": (lambda vertex, time: vertex.release(vertex.code.pack(time)), "released a time"),
+    "hold": (lambda vertex, time: vertex.hold_word(vertex.code.pack(time)), "asked to hold a time"),
+    "release": (lambda vertex, time: vertex.release_word(vertex.code.pack(time)), "released a time"),
+    "activate": (lambda vertex, time: vertex.activate(), "asked to be activated"),
     "resume": (lambda vertex, time: vertex.resume(), "asked to be resumed"),
 }
 _SECONDS: Final = 30.0
@@ -35,7 +36,7 @@ class Threads(timely.Vertex):
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         if self.thread is None:
-            self.hold(self.code.pack(time))
+            self.hold_word(self.code.pack(time))
             at_once = threading.Thread(target=self.try_it, args=(time,), name="at once")
             at_once.start()
             at_once.join(_SECONDS)
@@ -44,7 +45,7 @@ class Threads(timely.Vertex):
         else:
             self.goes_on.set()
             self.thread.join(_SECONDS)
-            self.release(self.code.pack((0,)))
+            self.release_word(self.code.pack((0,)))
             self.send_by(0, [str(error) for error in self.told], time)
 
     def try_later(self, time: Timestamp) -> None:

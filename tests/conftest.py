@@ -21,11 +21,13 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import pytest
 from compiled_kernels import compiled_twice
 from forked_workers import Nurseries
 from hypothesis import HealthCheck, settings
+from shared_sessions import in_order, scheduler
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,12 +35,12 @@ if TYPE_CHECKING:
     import timely
 
 QUICK_SEED = 20_130
-SHUTDOWN_GRACE_S = 5.0
+SHUTDOWN_GRACE_S = 30.0
 SESSION_MARK = "NAIAD_TEST_SESSION"
 
 # No deadline: the first call of a kernel compiles it. No example database: the seed alone decides.
 settings.register_profile(
-    "quick", max_examples=24, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "quick", max_examples=16, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
 settings.load_profile("quick")
@@ -63,7 +65,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(config.stash[_SEED])
     os.environ[SESSION_MARK] = str(os.getpid())
+    if not _is_thorough(config):
+        _draw_no_constants_of_the_code()
     _keep_bytecode()
+
+
+def _draw_no_constants_of_the_code() -> None:
+    """Hypothesis also draws constants that it finds in the code of all modules that are imported so far.
+
+    With them, the examples of a test depend on the tests before it in its process, on where the repository
+    lies (Hypothesis skips code in a folder `tests`), and on each constant that somebody changes. The thorough
+    profile draws them.
+    """
+    from hypothesis.internal.conjecture import providers
+
+    vars(providers)["_get_local_constants"] = lambda: providers._local_constants
 
 
 def _keep_bytecode() -> None:
@@ -81,14 +97,43 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         config.stash[_ARCHIVE] = _python("from timely.spark.archive import make_archive; make_archive()")
+        if config.args == config.getini("testpaths"):
+            _compile_tests_once()
         if _python("from differential.warming import warm_once; warm_once()").wait() != 0:
             raise pytest.UsageError("the kernels cannot be compiled")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Share out files; those that use one Spark stay together."""
+    return scheduler(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """The process that makes the archive is not left behind."""
     if _ARCHIVE in session.config.stash:
         session.config.stash[_ARCHIVE].wait()
+
+
+def _compile_tests_once() -> None:
+    """Of a fresh clone: each of the processes that share the work collects all tests, and would compile the
+    same files at the same time as the others, 15 s of a processor each.
+    """
+    new = [
+        str(file)
+        for file in sorted(_TESTS.rglob("test_*.py"))
+        if not any((file.parent / "__pycache__").glob(f"{file.stem}.*-pytest-*.pyc"))
+    ]
+    if len(new) < _COMPILED_BEFOREHAND_MIN:
+        return
+    count = os.cpu_count() or 1
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
+    collecting = [
+        subprocess.Popen([*collect, *new[part::count]], cwd=_TESTS.parent, stdout=subprocess.DEVNULL)
+        for part in range(count)
+    ]
+    for process in collecting:
+        process.wait()  # what does not compile is told of by those that run tests
 
 
 def _python(program: str) -> subprocess.Popen[bytes]:
@@ -101,8 +146,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long ones first, so that no process is left with one of them at the end."""
-    items.sort(key=lambda item: _rank(_folder(item)))
+    """Long files first, so that no process is left with one of them at the end."""
+    order = in_order(dict.fromkeys(str(item.path.relative_to(_TESTS)) for item in items))
+    items.sort(key=lambda item: order[str(item.path.relative_to(_TESTS))])
 
 
 def pytest_collection_finish() -> None:
@@ -114,15 +160,8 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(_GARBAGE_LOOKED_FOR_AFTER, 20, 100)
 
 
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
-
-
-def _rank(folder: str) -> int:
-    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-
-
-_LONGEST_FIRST = ("spark", "examples", "test_docs_run.py", "processes", "soak", "simulation")
+_COMPILED_BEFOREHAND_MIN = 100
+_TESTS = Path(__file__).parent
 _GARBAGE_LOOKED_FOR_AFTER = 50_000
 _SEED = pytest.StashKey[int]()
 _ARCHIVE = pytest.StashKey[subprocess.Popen[bytes]]()
@@ -152,6 +191,19 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def alone_in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No group of workers is in this process but those that join within the test: an embedded cluster of an
+    earlier test, which nobody has closed or collected, would hold words.
+    """
+    from timely.worker import together
+
+    monkeypatch.setattr(together._process, "groups", WeakSet())
+    together._process.at_work.clear()
+    yield
+    together._process.at_work.clear()
 
 
 @pytest.fixture(scope="session")

@@ -42,11 +42,19 @@ def some_epoch_bits(rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None
 class DelayedCluster:
     """`owner` is the dataflow whose input `edges` is changed; `history` what has come to it at each epoch."""
 
-    def __init__(self, rng: random.Random, workers: int, checks: bool = True) -> None:
+    def __init__(
+        self, rng: random.Random, workers: int, checks: bool = True, compiled_loops: bool = True
+    ) -> None:
         self.rng = rng
         self.network = MemoryNetwork(workers, rng.randrange(1 << 30))
         self.workers = [
-            Worker(w, workers, self.network.transport(w) if workers > 1 else None, check_progress=checks)
+            Worker(
+                w,
+                workers,
+                self.network.transport(w) if workers > 1 else None,
+                check_progress=checks,
+                compiled_loops=compiled_loops,
+            )
             for w in range(workers)
         ]
         self.servers = [Server(worker, f"worker {worker.index}") for worker in self.workers]

@@ -52,6 +52,7 @@ class Forked(subprocess.Popen[str]):
         self.stdout = os.fdopen(stdout, errors="replace")
         self.stderr = os.fdopen(stderr, errors="replace")
         self._told = told
+        self._reading = threading.Lock()  # several threads may ask, as of any process
 
     def poll(self) -> int | None:
         """See `subprocess.Popen`."""
@@ -66,15 +67,15 @@ class Forked(subprocess.Popen[str]):
 
     def _ended(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
-            told = os.read(self._told, 4)
-            os.close(self._told)
-            # A nursery that is gone has told nothing; the status is then that of a process that nobody knows.
-            self.returncode = struct.unpack("i", told)[0] if told else 0
+            with self._reading:
+                if self.returncode is None:
+                    told = os.read(self._told, 4)
+                    # A nursery that is gone has told nothing: nobody knows the status.
+                    self.returncode = struct.unpack("i", told)[0] if told else 0
         return self.returncode
 
     def __del__(self) -> None:
-        if self.returncode is None:
-            os.close(self._told)
+        os.close(self._told)
 
 
 class Nursery:

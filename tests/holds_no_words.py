@@ -13,7 +13,10 @@ from collections.abc import Iterator
 
 from house import modules
 
-__all__ = ["HOLDS_NO_WORDS", "attributes"]
+__all__ = ["HOLDS_NO_WORDS", "RECORDS", "attributes"]
+
+RECORDS = ("timely.operators.records", "timely.operators.captured", "timely.client.programs")
+"""Rooms whose vertices take records, which hold values and no words."""
 
 
 def attributes() -> Iterator[tuple[str, set[str], set[str]]]:
@@ -23,6 +26,7 @@ def attributes() -> Iterator[tuple[str, set[str], set[str]]]:
     kinds = [
         found
         for module in (*modules("timely"), *modules("differential"))
+        if not module.name.startswith(RECORDS)
         for found in ast.walk(module.tree)
         if isinstance(found, ast.ClassDef) and "Protocol" not in map(ast.unparse, found.bases)
     ]
@@ -72,46 +76,55 @@ def _is_own(node: ast.Attribute) -> bool:
 
 
 HOLDS_NO_WORDS = {
+    "AnswerRows": "_rows _schema",
     "ArrangeVertex": "arrangement",
     "ArrangedBatch": "sequence",
     "Arrivals": "_anchor _enqueue _layout _worker late ways",
     "Block": "_line _memory",
-    "CaptureVertex": "_complete_before _ports places",
+    "CaptureVertex": "_complete_before _forgotten _kept_from _ports digests places",
     "CheckedMachine": "_changes _guards",
     "RoundMessage": "moved symbol_words vote",
+    "_FeedingVertex": "held",
+    "_FirstVertex": "",
+    "_TakingVertex": "",
     "Collected": "_rows_waiting _since",
     "Connector": (
-        "_before _carrier _doubtful _expects _is_divided _is_identity _limits add index "
+        "_before _carrier _doubtful _expects _far _is_divided _is_identity _late _limits _only _placed "
+        "add index "
         "iteration_counts keep location messages_sent port route routing rows_sent target transform"
     ),
     "CompiledLoopRunner": (
-        "_ahead _calls_left _closed _dataflow _done _ended _ended_outside _entries _entries_ended _held "
-        "_is_alone _leaving _limit _members _name _ports _round _shift _since _span _upstream _vote "
-        "_voted_ended _watched has_frontier_news is_ahead is_queued location may_resume port recheck "
-        "requested stage tracker wants_resume way"
+        "_ahead _calls_left _closed _dataflow _done _ended _ended_outside _entries _entries_ended "
+        "_is_alone _limit _members _ports _round _shift _since _span _upstream _vote "
+        "_voted_ended _watched has_frontier_news held is_ahead is_queued leaving location may_resume name "
+        "port recheck requested stage tracker wants_resume way"
     ),
     "ConsolidateMachine": "_ready columns words",
-    "CopiedImport": "_code _epoch _is_listening _news _order _reader _schema _state_from _vertex",
+    "CopiedImport": "_code _divides _epoch _is_listening _news _order _reader _schema _state_from _vertex",
     "DelayVertex": "_epochs",
     "DuringVertex": "_bounds",
     "ExportVertex": "_first _importing _listeners _own keys schema",
     "FailuresEndVertex": "",
     "FewestMachine": "_column _number",
-    "FirstMachine": "columns order words",
+    "FirstMachine": "_sums columns order words",
     "Folded": "",
     "FoldedRows": "_diff _rows _width",
+    "FollowedLogs": "_has_read_earlier _is_mine _orders _readers _rows _store _workers earlier incarnation",
+    "Following": "_base _fresh _look_at _look_at_bases _pause _rows _share _store _worker begun is_abreast",
     "Gathered": "bytes rows words",
     "HalfJoinMachine": "_projection _with_times",
-    "ImportHandle": "_entry _latest _upper epoch is_complete",
+    "ImportHandle": "_entry _journal _latest _upper epoch is_complete",
     "InputHandle": (
         "_calls _clock _entrance _few _few_diffs _few_epoch _few_word _held _ordered _plain "
-        "_waiting_epochs _word _word_epoch codec epoch is_closed rows_waiting"
+        "_waiting_epochs _word _word_epoch codec epoch is_closed journal rows_waiting"
     ),
     "InspectVertex": "_function _schema",
+    "IntoRecordsVertex": "",
+    "OutOfRecordsVertex": "",
     "Instance": (
-        "_awaiting _owner _port_owner anchor changes checker connectors constants count enqueue far "
-        "first_epoch frozen index is_standby messages_recv messages_sent recheck resume_later routing "
-        "tracker turns wake worker workers"
+        "_awaiting _begins_later _owner _port_owner alarms anchor changes checker connectors constants count "
+        "enqueue far first_epoch frozen index is_standby is_taking_over messages_recv messages_sent recheck "
+        "resume_later routing sources tracker turns wake worker workers"
     ),
     "JoinMachine": "_nothing _ports _shows _sources flags guards kw projections words",
     "JoinVertex": "_flags _ports _projection _schemas _widths",
@@ -135,8 +148,13 @@ HOLDS_NO_WORDS = {
     "Pile": "_loose_rows _rows _sum_at",
     "PriorityVertex": "_turns",
     "ProbeVertex": "",
-    "RecordLog": "_complete _done _forgotten_before _open _records",
+    "RecordLog": "_complete _digests _done _forgotten_before _kept_here_from _open _records",
     "Records": "records",
+    # `VertexRunner`, on which it rests, shows its `inbox`.
+    "PathRunner": (
+        "_acting _has_ended _held _held_far _held_in_order _limit _paths _port_now _received "
+        "_received_minimal _sendable _surroundings code events inbox name site stage worker workers"
+    ),
     "ReduceMachine": (
         "_formulas _is_sum _least_shape _levels _names _nothing _own_reader _parts _portions _reader _shape "
         "_show_key aggregate columns fails guards input keeps_answers kw output rows_walked vw words"
@@ -145,10 +163,22 @@ HOLDS_NO_WORDS = {
     "RowsEndVertex": "",
     "Run": "_total bytes compacted directory memory",
     "SharedTrace": "_all_lines _holds_moved _pinned _readers _since name sequence",
+    "StreamExportVertex": "_keep _kept _readers _since",
+    "StreamImport": "_news _since _vertex _waiting",
+    "SourceRunner": (
+        "_acting _begins_at _granted _has_ended _held _held_far _held_in_order _holders _is_new _journal "
+        "_limit _note_kept _position _positions _received _received_minimal _surroundings _through code "
+        "events is_held_back kept_before latest name site stage worker workers"
+    ),
+    "TableBatch": "table",
     # What is in `_rows` is in `_there`, too.
-    "TableFailures": "_code _complete _out _rows _there",
-    "TableLog": "_code _complete _epochs _failures _few_rows _forgotten_before _last _schema",
+    "TableFailures": "_code _complete _kinds _out _rows _there",
+    "TableLog": (
+        "_code _complete _digests _epochs _failures _few_rows _forgotten_before _has_base_unanswered "
+        "_is_repeatable _kept_here_from _last _older _schema"
+    ),
     "TablePieces": "_bytes_max _clock _schema",
+    "ToldFailures": "told",
     "Trace": (
         "_bounds _head _head_room _head_rows _is_shrinking _is_shrunk _merges _owed _seen _since _tried "
         "_unseen asks_corners columns guards inserted kw look show table tail vw"
@@ -157,22 +187,25 @@ HOLDS_NO_WORDS = {
     "Units": "_counts _epoch_max _iteration _pending _schedule _shift guards loads moved shape stores",
     "UnitsVertex": "_lead _placement _schemas _shape",
     "UpdateBatch": "moved symbol_words",
-    "Vertex": "_bound _runner",
+    "Vertex": "_bound _now _runner",
     "VertexRunner": (
-        "_acting _ahead _has_looked _has_times _held _held_far _held_in_order _is_begun _lasting _limit "
-        "_looks_for_times _received _received_minimal _surroundings _waiting _waiting_in_order activations "
-        "code due events followers has_frontier_news is_ahead is_patient is_queued may_resume name notifies "
-        "opened ports requested site source stage vertex_code wants_end wants_frontier wants_resume worker "
-        "workers"
+        "_acting _acts_at _ahead _alarms _has_asked _has_ended _has_looked _has_times _held _held_far "
+        "_held_in_order _is_begun _lasting _limit _looks_for_times _lost _received _received_minimal "
+        "_surroundings _waiting _waiting_in_order activations calls code due events followers "
+        "has_frontier_news is_ahead is_patient is_queued may_resume moves name notifies opened ports "
+        "requested site source stage vertex_code wants_activation wants_end wants_frontier wants_resume "
+        "worker workers"
     ),
     "View": "table",
     "WaitingByOrigin": "_guards _order _origin _times",
     "WaitingRows": "_times columns guards rows show",
     "Worker": (
-        "_broadcasters _checks_progress _compiles_loops _ended _ended_by _lends _transport acting "
-        "controls_recv controls_sent forgetting index messages_recv messages_sent on_control on_failure "
-        "on_step steps workers"
+        "_broadcasters _checks_progress _compiles_loops _ended _ended_by _lends _transport _untold "
+        "acting controls_recv controls_sent credits forgetting index logs_sources messages_recv "
+        "messages_sent on_control on_failure on_step steps telling timings workers"
     ),
-    "_CopiedValues": "",
+    "_CopiedValues": "_beside_keys",
+    "_EdgeVertex": "_schema _site",
+    "_OldVersion": "_codec _share _tables epoch failures",
 }
 """By class, the attributes that its `symbols` does not name."""

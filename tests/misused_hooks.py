@@ -20,7 +20,7 @@ from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 from timely.building.builders import Builder
 from timely.dictionaries import Mark
-from timely.operators.capture import OutputCodec, OutputLog, RecordLog, RecordsOut
+from timely.operators.capture import RecordLog, RecordsOut
 from timely.operators.constant import ConstantCodec
 from timely.operators.imported import Exported, ImportCodec, ImportSource, Taken
 from timely.operators.inputs.codecs import (
@@ -30,6 +30,7 @@ from timely.operators.inputs.codecs import (
     PlainCodec,
     RecordsIn,
 )
+from timely.operators.outputs.output_log import OutputCodec, OutputLog
 from timely.wire.batch import Batch, Records, register
 
 __all__ = ["HOOKS", "MISUSES", "misused", "neighbour", "well_behaved"]
@@ -104,12 +105,16 @@ class Passes(timely.Vertex):
         self.send_by(0, message, time)
         self.notify_at(time)
         self.held.append(self.code.pack(time))
-        self.hold(self.held[-1])
+        self.hold_word(self.held[-1])
         self.resume()
+        self.activate()
+
+    def on_activate(self) -> None:
+        self.activator()
 
     def on_resume(self) -> None:
         while self.held:
-            self.release(self.held.pop())
+            self.release_word(self.held.pop())
 
     def on_notify(self, time: Timestamp) -> None:
         self.send_by(0, ["notified"], time)
@@ -339,9 +344,9 @@ def _calling(name: str, act: Callable[[], object]) -> type[Passes]:
                 "notify_at": lambda: self.notify_at(given),  # type: ignore[arg-type]
                 "send": lambda: self.send(0, given, word),  # type: ignore[arg-type]
                 "send at": lambda: self.send(0, Records(message), given),  # type: ignore[arg-type]
-                "hold": lambda: self.hold(given),  # type: ignore[arg-type]
-                "release": lambda: self.release(given),  # type: ignore[arg-type]
-                "frontier": lambda: self.frontier(given),  # type: ignore[arg-type]
+                "hold": lambda: self.hold_word(given),  # type: ignore[arg-type]
+                "release": lambda: self.release_word(given),  # type: ignore[arg-type]
+                "frontier": lambda: self.frontier_words(given),  # type: ignore[arg-type]
                 "edge": lambda: self.send_by(given, message, time),  # type: ignore[arg-type]
             }
             calls[name]()
@@ -392,7 +397,7 @@ def misused_dataflow(
     kept["giving"] = type("GivesLog", (kept["giving"],), {"log": kept["log"]})
     kept["reading"] = type("ReadsSource", (kept["reading"],), {"source": kept["source"]})
     codec = value("codec of input", kept["taking"]())
-    records = dataflow.input(value("name of input", "records"), codec)  # type: ignore[arg-type]
+    records: timely.Stream = dataflow.input(value("name of input", "records"), codec)  # type: ignore[call-overload]
     for other in ("ordered", "plain", "folding"):
         dataflow.output(f"all {other}", dataflow.input(other, kept[other]()))
     exchange = function("exchange", lambda record: len(str(record)))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from journey_flows import Passed
+from journey_flows import Passed, listen_rarely
 
 import timely
 
@@ -122,7 +122,7 @@ def _embedded(builder: str) -> Journey:
 def _by_processes(builder: str) -> dict[str, Journey]:
     changes = _Changes()
     found: dict[str, list[Passed]] = {name: [] for name in ("client", "worker 0", "worker 1")}
-    with TemporaryDirectory() as name, timely.connect(workers=2) as cluster:
+    with TemporaryDirectory() as name, listen_rarely(), timely.connect(workers=2) as cluster:
         flow = cluster.install(f"journey_flows:{builder}")
         changes.begin(flow)
         cluster.install("journey_flows:profiles_itself", folder=name)

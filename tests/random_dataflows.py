@@ -1,6 +1,6 @@
 """Random dataflows of record vertices, loops included, on workers whose messages are delayed at random.
 
-    Builder    the same random dataflow for each worker: up to three loops deep, notifications, holds
+    Builder    the same random dataflow for each worker: up to three loops deep, notifications, holds, sources
     run        one run of it: random input, random turns; watched by a `Monitor`, if wanted
     Watch      what the vertices of a run have seen
 
@@ -15,20 +15,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
-from reference.monitor import Monitor
-
 from progress.times.timestamp import Timestamp
-from timely import Dataflow, Stream, Vertex
+from timely import Capability, Dataflow, Stream, Vertex
 from timely.building.exchange import RecordRoute
-from timely.building.loop import Loop
+from timely.building.loop import Loop, LoopOrder
 from timely.client.tables import records_of
+from timely.running.checking.monitor import Monitor
 from timely.running.core import Worker
 from timely.running.instance import Instance
+from timely.running.sending.telling import Telling
 from timely.wire.transport.memory import MemoryNetwork
 
 __all__ = ["Builder", "Keeping", "Watch", "Watched", "run"]
 
 EPOCHS = 3
+EPOCHS_MAX = 100
+"""More than there are, though records come back at later epochs."""
+
+ORDERS: tuple[LoopOrder, ...] = ("product", "lexicographic", "prioritised")
 STEPS_MAX = 20_000
 WHOLE_STEPS = 0.2
 """How often a worker takes a whole step and not a single action."""
@@ -51,17 +55,23 @@ class Watch:
             if shape.less_equal(time, done):
                 self.early.append(f"{vertex!r} got a message at {time} after on_notify({done})")
 
+    def saw_notification_late(self, vertex: Vertex, time: Timestamp) -> None:
+        self.asked[vertex.name, vertex.worker, time] -= 1
+
     def saw_notification(self, vertex: Watched, time: Timestamp) -> None:
         self.notified.setdefault((vertex.name, vertex.worker), []).append(time)
         self.asked[vertex.name, vertex.worker, time] -= 1
 
 
 class Watched(Vertex):
-    """Hands records on at once, or when their time is complete; with `spends`, those whose fuel lasts."""
+    """Hands records on at once, or when their time is complete; with `spends`, those whose fuel lasts; with
+    `lags`, at the next time.
+    """
 
-    def __init__(self, watch: Watch, waits: bool, spends: bool, outputs: int, ports: int) -> None:
+    def __init__(self, watch: Watch, waits: bool, lags: bool, spends: bool, outputs: int, ports: int) -> None:
         self.watch = watch
         self.waits = waits
+        self.lags = lags
         self.spends = spends
         self.outputs = outputs
         self.ports = ports
@@ -76,12 +86,15 @@ class Watched(Vertex):
         if time not in self.waiting:
             self.waiting[time] = []
             self.watch.asked[self.name, self.worker, time] += 1
-            self.notify_at(time)
+            if self.lags:
+                self.notify_at(time, at=_next(time))
+            else:
+                self.notify_at(time)
         self.waiting[time].extend(records)
 
     def on_notify(self, time: Timestamp) -> None:
         self.watch.saw_notification(self, time)
-        self.emit(self.waiting.pop(time), time)
+        self.emit(self.waiting.pop(time), _next(time) if self.lags else time)
 
     def emit(self, records: list[Record], time: Timestamp) -> None:
         kept = [(one, fuel - 1) for one, fuel in records if fuel > 0] if self.spends else records
@@ -94,11 +107,14 @@ class Keeping(Watched):
 
     wants_frontier: ClassVar[bool] = True
 
+    def on_start(self) -> None:
+        self.held: dict[Timestamp, Capability] = {}
+
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         self.watch.saw_message(self, time)
         if time not in self.waiting:
             self.waiting[time] = []
-            self.hold(self.code.pack(time))
+            self.held[time] = self.hold(time)
         self.waiting[time].extend(cast(list[Record], message))
         earliest = min(self.waiting)
         self.emit([self.waiting[earliest].pop()], earliest)
@@ -112,26 +128,100 @@ class Keeping(Watched):
 
     def let_go(self, time: Timestamp) -> None:
         del self.waiting[time]
-        self.release(self.code.pack(time))
+        self.held.pop(time).drop()
 
     def is_complete(self, time: Timestamp) -> bool:
-        shape, unpack = self.code.shape, self.code.unpack
-        fronts = [unpack(int(word)) for port in range(self.ports) for word in self.frontier(port)]
-        return not any(shape.less_equal(front, time) for front in fronts)
+        fronts = [front for port in range(self.ports) for front in self.frontier(port)]
+        return not any(self.code.shape.less_equal(front, time) for front in fronts)
+
+
+class ByPaths(Vertex):
+    """What comes in at input 0 leaves late by output 0, when its time is complete; what comes in at input 1
+    never leaves there, but at once by output 1.
+    """
+
+    def __init__(self, watch: Watch, late: int) -> None:
+        self.watch = watch
+        self.late = late
+        self.waiting: dict[Timestamp, list[Record]] = {}
+
+    def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+        records = cast(list[Record], message)
+        if edge == 1:
+            self.send_by(1, records, time)
+            return
+        later = (*time[:-1], time[-1] + self.late)
+        if later not in self.waiting:
+            self.waiting[later] = []
+            self.watch.asked[self.name, self.worker, later] += 1
+            self.notify_at(later)
+        self.waiting[later].extend(records)
+
+    def on_notify(self, time: Timestamp) -> None:
+        self.watch.saw_notification_late(self, time)
+        self.send_by(0, self.waiting.pop(time), time)
+
+
+class Rising(Vertex):
+    """A source: some records of each epoch, an epoch in each turn; those of all workers are the same however
+    many there are.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def on_open(self, capability: Capability) -> None:
+        self.held = capability
+        self.activate()
+
+    def on_activate(self) -> None:
+        (epoch,) = self.held.time
+        chance = random.Random(f"{self.seed} {epoch}")
+        records = [
+            (100 + number + 10 * epoch, chance.randint(0, 2)) for number in range(chance.randint(0, 4))
+        ]
+        self.send_by(0, records[self.worker :: self.workers], self.held.time)
+        if epoch == EPOCHS - 1:
+            self.held.drop()
+        else:
+            self.held.downgrade((epoch + 1,))
+            self.activate()
+
+
+def _next(time: Timestamp) -> Timestamp:
+    return (*time[:-1], time[-1] + 1)
+
+
+def _next_priority(time: Timestamp) -> Timestamp:
+    return (*time[:-2], time[-2] + 1, 0)
 
 
 class Builder:
     """Builds the same random dataflow for each worker: all choices come from `seed`."""
 
-    def __init__(self, seed: int, watch: Watch) -> None:
+    def __init__(self, seed: int, watch: Watch, workers: int = 1) -> None:
         self._random = random.Random(seed)
+        self._workers = workers
         self._watch = watch
         self._stages = 0
-        self.flow = Dataflow(f"random {seed}", level_bits=(8, 12, 12, 12))
+        self.flow = Dataflow(f"random {seed}", level_bits=(8, 16, 16, 16))
         inputs = [self.flow.input(f"in {number}") for number in range(self._random.randint(1, 2))]
-        streams = self._body(list(inputs), None, depth=0)
+        if random.Random(f"{seed} source").random() < 0.4:
+            inputs.append(self.flow.source("source", lambda: Rising(seed)))
+        if random.Random(f"{seed} root").random() < 0.4:
+            streams = self._to_later_epochs(inputs)
+        else:
+            streams = self._body(inputs, None, depth=0)
         for number, stream in enumerate(streams):
             self.flow.output(f"out {number}", stream)
+
+    def _to_later_epochs(self, inputs: list[Stream]) -> list[Stream]:
+        """A circle outside of all loops: records come back some epochs later."""
+        back = self.flow.feedback(by=self._random.choice((1, 1, 2, 3)))
+        first = self._stage([self._random.choice(inputs), back.stream])
+        streams = self._body([*inputs, first], None, depth=0)
+        back.connect(self._stage([streams[-1]], spends=True))
+        return streams
 
     def _body(self, streams: list[Stream], loop: Loop | None, depth: int) -> list[Stream]:
         for _ in range(self._random.randint(1, 3)):
@@ -139,12 +229,33 @@ class Builder:
                 streams.append(self._loop(self._random.choice(streams), loop, depth))
             else:
                 sources = self._random.sample(streams, self._random.randint(1, min(2, len(streams))))
-                streams.append(self._stage(sources))
+                streams.append(self._operator(self._stage(sources)))
         return streams[-2:]
+
+    def _operator(self, stream: Stream) -> Stream:
+        """One of the operators of streams behind it, or none."""
+        match self._random.randint(0, 9):
+            case 0:
+                yes, no = stream.branch(_by_identity(0))
+                return yes.concat(no)
+            case 1:
+                later = _next_priority if stream.scope.shape.level_coordinates[-1] == 2 else _next
+                return stream.delay(
+                    lambda record, time: later(time) if _by_identity(2)(record) % 3 == 0 else time
+                )
+            case 2:
+                return stream.exchange(_by_identity(1))
+            case 3:
+                return stream.state_machine(_count_up, 0)
+            case 4:
+                return self._by_paths(stream)
+            case _:
+                return stream
 
     def _stage(self, sources: list[Stream], spends: bool = False, outputs: int = 1) -> Stream:
         self._stages += 1
         waits = self._random.random() < 0.5
+        lags = self._random.random() < 0.3
         feeds = []
         for port, source in enumerate(sources):
             salt = self._random.randint(0, 9)
@@ -154,27 +265,55 @@ class Builder:
             feeds[0] = sources[0].feed(0, route=feeds[0].route)
         ports = 1 + max(feed.port for feed in feeds)
         keeps = not spends and self._random.random() < 0.3
+        placed = None
+        if self._random.random() < 0.3:
+            placed = sorted({self._random.randint(0, 9) % self._workers for _ in range(2)})
         made = self.flow.stage(
             f"stage {self._stages}",
-            lambda: (Keeping if keeps else Watched)(self._watch, waits, spends, outputs, ports),
+            lambda: (Keeping if keeps else Watched)(self._watch, waits, lags, spends, outputs, ports),
             feeds,
             outputs=outputs,
+            workers=placed,
         )
         return made[0]
 
-    def _loop(self, stream: Stream, parent: Loop | None, depth: int) -> Stream:
-        order = self._random.choice(("product", "lexicographic"))
-        name = f"loop {self._stages}"
-        made = (
-            self.flow.loop(name, order="lexicographic" if order == "lexicographic" else "product")
-            if parent is None
-            else parent.loop(name, order="lexicographic" if order == "lexicographic" else "product")
+    def _by_paths(self, stream: Stream) -> Stream:
+        """A stage whose inputs lead to its outputs by paths of their own: late, never, at the same time."""
+        self._stages += 1
+        late = self._random.choice((1, 2))
+        parts = stream.branch(lambda record: _by_identity(0)(record) % 2)
+        feeds = [part.feed(port, exchange=_by_identity(port)) for port, part in enumerate(parts)]
+        first, second = self.flow.stage(
+            f"paths {self._stages}",
+            lambda: ByPaths(self._watch, late),
+            feeds,
+            outputs=2,
+            paths={(0, 0): late, (1, 0): None},
+            workers=self._random.choice((None, 1)),
         )
-        with made as loop:
-            back = loop.feedback()
-            inside = self._body([self._stage([loop.enter(stream), back.stream])], loop, depth + 1)
+        return first.concat(second)
+
+    def _loop(self, stream: Stream, parent: Loop | None, depth: int) -> Stream:
+        order = self._random.choice(ORDERS)
+        name = f"loop {self._stages}"
+        with (self.flow if parent is None else parent).loop(name, order=order) as loop:
+            back = loop.feedback(by=self._random.choice((1, 1, 1, 2, 5)))
+            at = _small_number if self._random.random() < 0.3 else None
+            entered = loop.enter(stream, at=at)
+            inside = self._body([self._stage([entered, back.stream])], loop, depth + 1)
             back.connect(self._stage([inside[-1]], spends=True))
-            return loop.leave(self._random.choice(inside))
+            left = loop.leave(self._random.choice(inside))
+            if self._random.random() < 0.3:
+                left = left.concat(loop.leave(self._random.choice(inside), at=self._random.randint(0, 2)))
+            return left
+
+
+def _count_up(key: object, fuel: object, count: object) -> tuple[object, list[object]]:
+    return cast(int, count) + 1, [(key, fuel)]
+
+
+def _small_number(record: object) -> int:
+    return cast(Record, record)[0] % 3
 
 
 def _by_identity(salt: int) -> Callable[[object], int]:
@@ -182,20 +321,27 @@ def _by_identity(salt: int) -> Callable[[object], int]:
 
 
 def run(
-    seed: int, workers: int, delays: int | None, monitored: bool = True
+    seed: int, workers: int, delays: int | None, monitored: bool = True, per_host: int = 0
 ) -> tuple[dict[str, Counter[tuple[int, object]]], Watch]:
     """The outputs as multisets of (epoch, record), and what was watched.
 
     `monitored`: every predicate of progress tracking is evaluated after every activation and every step.
+    `per_host`: how workers tell one another of progress: 0, after each step; otherwise as `Telling` says.
     """
     watch = Watch()
     network = MemoryNetwork(workers, delays)
     group = [
-        Worker(index, workers, network.transport(index) if workers > 1 else None) for index in range(workers)
+        Worker(
+            index,
+            workers,
+            network.transport(index) if workers > 1 else None,
+            telling=Telling(index, workers, per_host) if per_host else None,
+        )
+        for index in range(workers)
     ]
     if monitored:
         Monitor(group, network)
-    instances = [worker.install(Builder(seed, watch).flow.freeze()) for worker in group]
+    instances = [worker.install(Builder(seed, watch, workers).flow.freeze()) for worker in group]
     schedule = random.Random(delays)
     feed = random.Random(seed + 1)
     for epoch in range(EPOCHS):
@@ -221,7 +367,7 @@ def run(
 
 
 def outputs_of(instance: Instance, name: str) -> list[tuple[int, object]]:
-    return records_of(instance.output(name).log.changes(0, EPOCHS))
+    return records_of(instance.output(name).log.changes(0, EPOCHS_MAX))
 
 
 def step(group: list[Worker], schedule: random.Random, steps: int) -> bool:

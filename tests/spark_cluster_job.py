@@ -33,6 +33,7 @@ from timely.keys import ClusterKeys
 from timely.spark.delivering import EpochFeed
 from timely.spark.epochs import EpochRows, epoch_rows
 from timely.spark.errors import ClusterLostError
+from timely.spark.scheduled.job import SparkJob
 from timely.spark.scheduled.starting import ScheduledCluster
 from timely.spark.session import local_session
 
@@ -137,7 +138,9 @@ def secrets_of(cluster: ScheduledCluster) -> list[str]:
     """The secret keys of the cluster and of this client, in all spellings in which something might show them:
     a part of one is enough.
     """
-    keys = [ClusterKeys.from_text(cluster._job._task._keys).pair, cluster._workers.keys.pair]  # type: ignore[attr-defined]
+    job = cluster._job
+    assert isinstance(job, SparkJob), "the cluster has no store"
+    keys = [ClusterKeys.from_text(job._task._keys).pair, cluster._workers.keys.pair]  # type: ignore[attr-defined]
     found = {pair.secret.reveal() for pair in keys}
     assert len(found) == 2 and all(len(secret) == 40 for secret in found)
     return [spelling for secret in found for spelling in (secret[:12], json.dumps(secret)[1:13])]

@@ -14,7 +14,7 @@ from typing import cast
 
 import operators_of_loops as loops
 import operators_of_sets_and_joins as more
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from reference import collection as plainly
 from reference.collection import Collection as Rows
@@ -40,15 +40,31 @@ __all__ = [
     "loops_at_random",
     "reach",
     "reach_plainly",
+    "repeat_until",
     "times",
 ]
 
 NUMBERS = "k: int, v: int"
+_REPETITIONS_MAX = 20
 
 
 def examples(share: float) -> settings:
     """Settings for a share of the examples of the profile: one example here is a whole dataflow."""
     return settings(max_examples=max(1, int(settings().max_examples * share)))
+
+
+def repeat_until(is_tried: Callable[[], bool], law: Callable[[], None]) -> None:
+    """Carry a random law out until its examples have tried what the test is about.
+
+    Few examples may leave a case out. Each repetition has a seed of its own, for with that of the run
+    Hypothesis would draw the first examples again. A case that no repetition tries fails the assertion behind
+    this call.
+    """
+    law()
+    for repetition in range(_REPETITIONS_MAX):
+        if is_tried():
+            return
+        seed(f"repetition {repetition}")(law)()
 
 
 def times(depth: int, value_max: int = 3) -> st.SearchStrategy[Time]:

@@ -140,6 +140,15 @@ def _concat(draw: Draw[object], source: Collection, made: list[Collection]) -> C
     return two[0].concat(two[1].negate() if draw(st.booleans()) else two[1])
 
 
+def _constant(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    rows = draw(st.lists(st.tuples(st.integers(-1, 2), st.one_of(st.none(), st.integers(-1, 2))), max_size=3))
+    fixed = dd.constant(source.plan.dataflow, rows, "x: int, y: int?")
+    number = _number(draw, source)
+    if draw(st.booleans()):
+        return source.select(x=number, z=_number(draw, source)).join(fixed, on="x")
+    return fixed.concat(source.select(x=number, y=lit(1, "int?")))
+
+
 def _agg(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     wide = source.select(g=_number(draw, source), u=_number(draw, source), w=_number(draw, source))
     keys = draw(st.sampled_from([("g",), ("g", "u"), ()]))
@@ -158,6 +167,19 @@ def least(key: object, group: list[tuple[tuple[object, ...], int]]) -> list[tupl
 def _function(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
     narrow = source.select(g=_number(draw, source), w=_number(draw, source))
     return narrow.group_by("g").reduce(least, "w: int")
+
+
+def _window(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
+    wide = source.select(k=_number(draw, source), x=_number(draw, source), y=_number(draw, source))
+    keys = ("k",) if draw(st.booleans()) else ()
+    window = wide.over(*keys, by=str(draw(st.sampled_from(["x", "y"]))))
+    if draw(st.booleans()):
+        first = window.with_columns(n=dd.row_number())
+        return first.filter(col.n <= int(str(draw(st.integers(1, 2)))) if draw(st.booleans()) else col.n == 2)
+    which = int(str(draw(st.integers(0, 2))))
+    if draw(st.booleans()):
+        return window.with_columns(z=(dd.lag("x"), dd.lead("y", 1, 0), dd.rank())[which])
+    return window.with_columns(z=(dd.sum("x"), dd.count(), dd.max("y"))[which])
 
 
 def _top_k(draw: Draw[object], source: Collection, made: list[Collection]) -> Collection:
@@ -218,9 +240,11 @@ _MAKERS: dict[str, Callable[[Draw[object], Collection, list[Collection]], Collec
     "cross join": _cross_join,
     "join of all": _join_all,
     "concat": _concat,
+    "constant": _constant,
     "agg": _agg,
     "function": _function,
     "top_k": _top_k,
+    "window": _window,
     "distinct": lambda draw, source, made: source.distinct(),
     "consolidate": lambda draw, source, made: source.consolidate(),
     "negate": lambda draw, source, made: source.negate(),

@@ -7,6 +7,7 @@ that they meet; `wide_times` goes up to the limits of a layout.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -99,8 +100,14 @@ class _Scope:
     path: tuple[int, ...]
 
 
-def random_graph(rng: random.Random, stages_max: int = 6, depth_max: int = 3, plain: bool = False) -> Graph:
-    """A dataflow with nested loops in which every cycle advances.
+def random_graph(
+    rng: random.Random,
+    stages_max: int = 6,
+    depth_max: int = 3,
+    plain: bool = False,
+    kinds: Sequence[str] = LOOP_KINDS,
+) -> Graph:
+    """A dataflow with nested loops, of some `kinds`, in which every cycle advances.
 
     Stages of a loop are numbered without gap, and a connector to an earlier stage, or the same one, adds to
     the counter of the innermost loop around both. With `plain`, no stage restricts what leads to which
@@ -113,7 +120,7 @@ def random_graph(rng: random.Random, stages_max: int = 6, depth_max: int = 3, pl
             if rng.random() < 0.4:
                 stack.pop()
         if len(stack) <= depth_max and rng.random() < 0.45:
-            shape = loop_in(stack[-1].shape, rng.choice(LOOP_KINDS))
+            shape = loop_in(stack[-1].shape, rng.choice(kinds))
             stack.append(_Scope(shape, (*stack[-1].path, len(scopes))))
         scopes.append(stack[-1])
     inputs = [0] + [rng.randint(1, 2) for _ in scopes[1:]]

@@ -17,7 +17,7 @@ from textwrap import indent, wrap
 import differential as dd
 from differential.collections.collection import Collection
 from differential.collections.groups import Grouped
-from differential.collections.ordered import Ordered
+from differential.collections.in_order.ordered import Ordered
 from differential.columns.schema import Schema
 from differential.expressions.calls import catalogued
 from differential.expressions.expression import Expr
@@ -105,7 +105,7 @@ from typing import Generic, TypeVar
 from differential.aggregates import Aggregate
 from differential.collections.groups import Grouped, _Key
 from differential.collections.handle import Name, Names
-from differential.collections.ordered import Ordered
+from differential.collections.in_order.ordered import Ordered
 from differential.collections.selecting import NullOperators, _Name
 from differential.columns.column_types import TypeSpec
 from differential.columns.schema import Schema, SchemaSpec
@@ -263,9 +263,11 @@ def _parameter(param: Parameter) -> str:
 
 
 def _sorted(names: Sequence[str]) -> list[str]:
-    """The names in the order in which ruff wants them, where the number behind a name counts as one."""
-    ends = {name: re.search(r"[0-9]*$", name)[0] for name in names}  # type: ignore[index]  # it always matches
-    return sorted(names, key=lambda name: (name.removesuffix(ends[name]), int(ends[name] or 0)))
+    """The names in the order in which ruff wants them, where a number in a name counts as one."""
+    parts = {name: re.findall(r"\d+|\D+", name) for name in names}
+    return sorted(
+        names, key=lambda name: [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in parts[name]]
+    )
 
 
 STUBS: dict[Path, Callable[[], str]] = {

@@ -29,7 +29,15 @@ def commands() -> list[str]:
 
 
 def test_commands_are_those_that_the_documents_name() -> None:
-    assert commands() == ["timely.keys", "timely.spark.archive", "timely.worker", *PARTS]
+    assert commands() == [
+        "progress.check",
+        "timely.durable",
+        "timely.keys",
+        "timely.spark.archive",
+        "timely.why",
+        "timely.worker",
+        *PARTS,
+    ]
 
 
 @pytest.mark.parametrize("name", commands())

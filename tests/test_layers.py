@@ -41,19 +41,21 @@ ROOMS = {
         "times",
         "graph",
         "tracking checking",
+        "check",
     ],
     "timely": [
         "other_packages",
-        "own_files counted cores dictionaries errors limits failure giving_back mapped thresholds",
+        "own_files counted cores dictionaries errors forking limits failure giving_back mapped thresholds",
         "user_code wire",
         "keys",
+        "durable",
         "operators",
         "building",
         "routing",
         "running",
         "worker",
         "client",
-        "spark",
+        "spark testing why",
     ],
     "differential": [
         "other_packages",
@@ -89,6 +91,9 @@ ASSERTIONS_PER_FUNCTION_MIN = 0.5
 it, never lower it. The present figure: `pytest tests/test_layers.py -k asserts -s`."""
 
 WITHOUT_A_TEST_FILE = {
+    "timely/running/checking/explorer.py": "simulation/test_explored.py",
+    "timely/running/checking/reached.py": "simulation/test_explored.py",
+    "timely/running/checking/prefixes_heard.py": "simulation/modes/test_held_back.py",
     "progress/compiled/kernel.py": "test_kernels_are_uniform.py",
     "timely/operators/compiled_loop.py": "timely/running/stages/test_compiled_loop.py",
     "timely/running/stages/loop_making.py": "timely/running/stages/test_compiled_loop.py",

@@ -1,19 +1,19 @@
 """Tab completion: what `dir()` offers of each thing that users hold is public, and documented.
 
-dir_*     every name is in docs/reference.md
+dir_*     every name is in docs/reference.md, or docs/timely_reference.md
 hints_*   annotations of what is offered mean what they say: `typing.get_type_hints`
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 import typing
 from collections.abc import Callable, Iterator
 from types import FunctionType
 
 import pytest
 import test_reference_page as reference
+import test_timely_reference_page as timely_reference
 
 import differential as dd
 import timely
@@ -72,8 +72,8 @@ def clients() -> Iterator[dict[str, object]]:
 
 
 def documented(prefix: str) -> set[str]:
-    """The names that docs/reference.md has behind `prefix`."""
-    return {name for of, name, _ in reference.NAMES if of == prefix}
+    """The names that the two pages of reference have behind `prefix`."""
+    return {name for of, name, _ in [*reference.NAMES, *timely_reference.NAMES] if of == prefix}
 
 
 @pytest.mark.parametrize("kind", OF_COLLECTIONS)
@@ -104,11 +104,7 @@ def test_dir_of_what_vertices_are_written_with() -> None:
         inside = loop.enter(stream)
     things = {"dataflow": dataflow, "stream": inside, "loop": loop, "vertex": timely.Vertex()}
     for kind, thing in things.items():
-        section = reference.PAGE.split("vertices by hand")[1]
-        named = set(re.findall(rf"\b{kind}\.(\w+)", section)) | {
-            name for name in ("wants_frontier", "word_times") if kind == "vertex"
-        }
-        assert set(dir(thing)) == named, kind
+        assert set(dir(thing)) == documented(kind), kind
     assert dir(stream.feed()) == []
 
 

@@ -8,26 +8,22 @@ reader_*     the reader of the page finds what is wrong
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, cast, get_args
+from typing import cast, get_args
 
 import pytest
 from house import ROOT, report
+from reference_pages import differences, lines_of, names_in
 
 import differential as dd
-import timely
 from differential import col
-from differential.collections.ordered import Ordered
+from differential.collections.in_order.ordered import Ordered
 from differential.columns.column_types import Kind
 from differential.expressions.expression import Expr
 from differential.expressions.functions.catalogue import FUNCTIONS
 from differential.expressions.functions.namespaces import ListMethods, NumberMethods, StringMethods
 from differential.expressions.tree import BinaryOp
-from timely.client.reading import FlowOutput
-from timely.client.session import FlowInput
 from timely.user_code.spellings import Same
 
 PAGE = (ROOT / "docs" / "reference.md").read_text()
@@ -41,44 +37,10 @@ WRITTEN_AS = {
     "x.dt": type(col.x.dt),
     "x.list": type(col.x.list),
 }
-CLIENTS = {"cluster": timely.Cluster, "flow": timely.Flow, "i": FlowInput, "out": FlowOutput}
-NAMED = re.compile(r"(dd|c|g|o|x|x\.str|x\.dt|x\.list|cluster|flow|i|out)\.(\w+)(?:\((.*)\))?")
-
-
-class Line(NamedTuple):
-    """One line of a table: its cells, and those of the table's head."""
-
-    cells: tuple[str, ...]
-    head: tuple[str, ...]
-
-
-def lines_of(page: str) -> list[Line]:
-    """The lines of all tables."""
-    found: list[Line] = []
-    head: tuple[str, ...] = ()
-    for text in page.splitlines():
-        if not text.startswith("|"):
-            head = ()
-            continue
-        cells = tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", text)[1:-1])
-        if not head:
-            head = cells
-        elif set(text) - set("|- "):
-            found.append(Line(cells, head))
-    return found
-
-
-def named_in(line: Line) -> Iterator[tuple[str, str, str | None]]:
-    """(of what, name, parameters) of all that a line is about."""
-    for name, cell in zip(line.head, line.cells, strict=True):
-        if name in ("here", "as an object", "class", "error", "method", "function"):
-            for span in re.findall(r"`([^`]+)`", cell):
-                if (form := NAMED.fullmatch(span)) is not None and form[2] != "…":
-                    yield form[1], form[2], form[3]
 
 
 LINES = lines_of(PAGE)
-NAMES = [name for line in LINES for name in named_in(line)]
+NAMES = [name for line in LINES for name in names_in(line, WRITTEN_AS)]
 
 
 def public_of(owner: object) -> set[str]:
@@ -105,35 +67,6 @@ def attribute_of(owner: object, name: str) -> object:
         accessors = {"str": StringMethods, "list": ListMethods, "schema": dd.Schema}
         owner = accessors.get(part, found) if isinstance(found, property) else found
     return owner
-
-
-def differences(written: str, function: Callable[..., object]) -> list[str]:  # type: ignore[explicit-any]
-    """How parameters that are written differ from those that a function has."""
-    arguments = cast(ast.Lambda, ast.parse(f"lambda {written.replace('…', '...')}: 0", mode="eval").body).args
-    plain = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
-    star = [arguments.vararg.arg] if arguments.vararg else []
-    only = [each.arg for each in arguments.kwonlyargs]
-    rest = [arguments.kwarg.arg] if arguments.kwarg else []
-    first = len(plain) - len(arguments.defaults)
-    given = dict(zip(plain[first:], arguments.defaults, strict=True))
-    given |= {
-        name: value for name, value in zip(only, arguments.kw_defaults, strict=True) if value is not None
-    }
-    has = [each for name, each in inspect.signature(function).parameters.items() if name != "self"]
-    found = []
-    if [*plain, *star, *only, *rest] != [each.name for each in has]:
-        found.append(f"({written}) is ({', '.join(each.name for each in has)})")
-        return found
-    for each in has:
-        if (each.default is not each.empty) != (each.name in given):
-            found.append(f"{each.name} may be left out, or may not")
-        elif each.name in given:
-            value = ast.literal_eval(given[each.name])
-            if value is not ... and value != each.default:
-                found.append(f"{each.name} is {each.default!r} if it is left out")
-        if (each.kind is each.KEYWORD_ONLY) != (each.name in only):
-            found.append(f"{each.name} is written behind *, or is not")
-    return found
 
 
 @pytest.mark.parametrize("prefix", WRITTEN_AS)
@@ -164,12 +97,12 @@ def test_whole_every_function_says_what_its_table_says() -> None:
         assert [function.says, function.spark, function.polars] in said, function.name
 
 
-@pytest.mark.parametrize("prefix", [*WRITTEN_AS, *CLIENTS])
+@pytest.mark.parametrize("prefix", WRITTEN_AS)
 def test_written_with_the_parameters_that_it_has(prefix: str) -> None:
     for of, name, written in NAMES:
         if of != prefix:
             continue
-        what = attribute_of({**WRITTEN_AS, **CLIENTS}[prefix], name)
+        what = attribute_of(WRITTEN_AS[prefix], name)
         what = what.__func__ if isinstance(what, staticmethod) else what
         if written is not None:
             assert callable(what), f"{prefix}.{name} is not called"
@@ -217,4 +150,6 @@ def test_reader_sees_parameters_that_are_not_there() -> None:
 
 def test_reader_finds_names_in_the_cells_that_are_about_them() -> None:
     page = "| here | is |\n|---|---|\n| `c.a(x \\| y)`, `c.b` | `c.z` |\n"
-    assert [list(named_in(line)) for line in lines_of(page)] == [[("c", "a", r"x \| y"), ("c", "b", None)]]
+    assert [list(names_in(line, ["c"])) for line in lines_of(page)] == [
+        [("c", "a", r"x \| y"), ("c", "b", None)]
+    ]

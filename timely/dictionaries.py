@@ -11,7 +11,8 @@ are in none of these (`running/forgetting.py`).
 
 A holder shows too many arrays rather than too few: a word that is no symbol costs one lookup, but a symbol
 that is not shown ends the dataflow wrongly when its value is needed. A holder that does not know its words
-reports that (`Mark.unknown`), and then nothing is forgotten.
+reports that (`Mark.unknown`), and then nothing is forgotten. One that for a while has words of which only
+sums are left says so (`HidesWords`), and workers forget later.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Protocol, runtime_checkable
 
 from progress.compiled.arrays import Int64s
 
-__all__ = ["Dictionary", "Holder", "Mark", "Marking", "dictionaries", "register_dictionary"]
+__all__ = ["Dictionary", "HidesWords", "Holder", "Mark", "Marking", "dictionaries", "register_dictionary"]
 
 
 class Marking(Protocol):
@@ -79,6 +80,15 @@ class Holder(Protocol):
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all arrays that may have symbols; extra arrays do no harm."""
+        ...
+
+
+@runtime_checkable
+class HidesWords(Protocol):
+    """A vertex that may have symbols which it cannot show."""
+
+    def hides_words(self, waits: bool) -> bool:
+        """Return True while it has symbols of which only sums are left; `waits`: batches wait for it."""
         ...
 
 

@@ -9,11 +9,17 @@
     │  ├─ ForgottenError              a client has let the changes be dropped
     │  ├─ UninstalledError            a client has uninstalled the dataflow
     │  ├─ ReplacedError               the new version of a dataflow does not have the input or output
+   │  ├─ RestartedError              staged rows are gone, since the cluster has started again
     │  ├─ VertexError                 a user's vertex or builder raised on a worker; carries its traceback
     │  └─ RequestError                this worker cannot read the request
     ├─ WaitTimeoutError            the awaited event has not happened in time; the cluster is well
     ├─ PeerError                   another process went away or speaks another version
     │  └─ RefusedError                it does not admit this client: no key, another one, or one taken away
+    ├─ StoreError                  the store of a durable cluster cannot be used, or is damaged
+    │  ├─ FencedError                 a later incarnation of the cluster has taken over
+    │  └─ OvertakenError              a worker that follows has read what does not count
+    ├─ CaptureError                the files of a captured stream are damaged, or cannot be written
+    ├─ NotRepeatableError          a dataflow has made another answer of the same rows after a restart
     └─ InternalError               a bug here; carries the state
 
 The root is in `progress.errors`, the lowest layer. Users import all of them from `timely`, and tracebacks
@@ -35,15 +41,21 @@ from progress.errors import (
 )
 
 __all__ = [
+    "CaptureError",
+    "FencedError",
     "ForgottenError",
     "GraphError",
     "InputClosedError",
     "InternalError",
     "MisuseError",
+    "NotRepeatableError",
+    "OvertakenError",
     "PeerError",
     "RefusedError",
     "ReplacedError",
     "RequestError",
+    "RestartedError",
+    "StoreError",
     "TimeOverflowError",
     "TimeRegressionError",
     "TimelyError",
@@ -71,6 +83,14 @@ class ReplacedError(MisuseError):
     """
 
 
+class RestartedError(MisuseError):
+    """A durable cluster has started again between two requests that belong together: rows that were staged
+    before are gone, and pieces of an output that were read before do not fit those that follow.
+
+    Nothing of the request has happened: begin again with the first request.
+    """
+
+
 class VertexError(MisuseError):
     """Code of the user failed on a worker. The message names stage and worker and ends in the traceback."""
 
@@ -83,6 +103,34 @@ class RefusedError(PeerError):
     """The workers and this client cannot prove their identities to each other: one side has no key, or
     another cluster's, or the client's key is not on the list (any more). The message says which, and what to
     do.
+    """
+
+
+class StoreError(TimelyError):
+    """The store of a durable cluster cannot be used: the disk fails or is full, a file is damaged, or the
+    store belongs to another user, cluster or format. The message says which, and what to do.
+    """
+
+
+class FencedError(StoreError):
+    """A later incarnation of this durable cluster has taken over: this process answers nothing any more."""
+
+
+class OvertakenError(StoreError):
+    """A worker that follows a durable cluster has read records that do not count, or lacks some that do. It
+    begins anew; the cluster goes on.
+    """
+
+
+class CaptureError(TimelyError):
+    """The files of a captured stream are damaged, or cannot be written or read. The message names the file,
+    and the byte.
+    """
+
+
+class NotRepeatableError(TimelyError):
+    """After a restart, a dataflow has made another answer of the same rows than it had shown before. The
+    message names the output and the epoch.
     """
 
 

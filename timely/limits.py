@@ -10,8 +10,9 @@ KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 
-WORKERS_MAX: Final = 256
-"""Workers of one cluster: each connects to every other, so connections grow with the square."""
+WORKERS_MAX: Final = 1_024
+"""Workers of one cluster: each connects to every other, so connections grow with the square. A worker of the
+largest cluster has some 7,200 file descriptors for them."""
 
 UNITS_COUNT_MAX: Final = 256
 """Units of one balanced join: slots for rows; a worker has several."""
@@ -32,6 +33,10 @@ NAME_CHARS_MAX: Final = 4_096
 
 PORTS_MAX: Final = 1 << 16
 """Inputs, or outputs, of one stage."""
+
+STAGES_MAX: Final = 1 << 16
+"""Stages of one dataflow, ways into loops, out of them and back included; each takes about 10 KB of each
+worker, and an install of so many takes some 10 s."""
 
 APPEND_BYTES_MAX: Final = 64 * MIB
 """The approximate size of a piece of a table that a client sends in one append."""
@@ -68,6 +73,10 @@ PIECE_BYTES_MAX: Final = 8 * MIB
 spends
 on a piece before it goes on with its work, and the memory that waits for a slow reader."""
 
+TABLE_MESSAGE_BYTES_MAX: Final = 8 * MIB
+"""The approximate size of the rows of one message, where a vertex sends a table to another worker: a larger
+table goes as several messages."""
+
 HOLD_SECONDS_DEFAULT: Final = 600.0
 """How long a worker holds the epochs that a reader of another system is reading, after it last heard of
 it.
@@ -103,6 +112,34 @@ CONNECT_SECONDS_MAX: Final = 5.0
 computes.
 """
 
+RESUME_SECONDS_MAX: Final = 60.0
+"""How long a client of a durable cluster tries to reach all workers again after it has lost one. It waits
+longer for workers that it has reached, and that restore what the store has; and as long as its own program
+starts them.
+"""
+
+RESUMES_COUNT_MAX: Final = 64
+"""How often in a row one call of such a client goes on after a loss that comes less than
+`RESUME_SECONDS_MAX` after the one before: the call itself may be what ends the workers."""
+
+RESTARTS_COUNT_MAX: Final = 5
+"""How often in a row the workers of a durable cluster are started again and end before all are ready. Then
+the supervisor gives up."""
+
+UNSTEADY_COUNT_MAX: Final = 20
+"""The same for workers that were ready, and have ended within `STEADY_SECONDS_MIN` after that."""
+
+STEADY_SECONDS_MIN: Final = 1.0
+"""How long workers must be ready before their end has nothing to do with the one before."""
+
+LOCK_SECONDS_MAX: Final = 10.0
+"""How long a cluster that starts waits for a command, such as `python -m timely.durable fold`, that uses its
+store at that moment."""
+
+RESTART_GRACE_SECONDS_MAX: Final = 0.5
+"""How long the other workers of a durable cluster may take, after one has ended, to tell their clients and to
+end by themselves. Then the supervisor kills them."""
+
 ANSWER_SECONDS_MAX: Final = 0.5
 """How much longer than its own timeout a request may take: a worker that computes cannot answer, and then the
 caller gets an error that says so."""
@@ -128,6 +165,9 @@ ATTEMPT_SECONDS_MAX: Final = 6 * 3600.0
 STAGED_BYTES_MAX: Final = 8 * GIB
 """Memory for staged parts of one input on one worker."""
 
+ENDED_DATAFLOWS_MAX: Final = 1_000
+"""A base says of so many dataflows why they have ended, those with the highest numbers."""
+
 WRITERS_MAX: Final = 65_536
 """Writers whose insertions one input remembers on one worker; the writer that was silent longest is dropped
 first."""
@@ -143,6 +183,10 @@ READERS_MAX: Final = 4_096
 
 READER_SECONDS_MAX: Final = 3600.0
 """How long a client may be silent before its position in an output no longer holds changes back."""
+
+REWRITE_SECONDS_MIN: Final = 600.0
+"""The log of a durable cluster has the position of a client, and when it was written. A client that stays at
+its position has it written again after this time, so that a restart can tell clients that are gone."""
 
 GIVE_BACK_ROWS_MIN: Final = 1 << 18
 """Rows after which an idle worker gives back memory that it has freed."""
@@ -176,10 +220,25 @@ PENDING_BYTES_MAX: Final = 64 * MIB
 PENDING_SECONDS_MAX: Final = 0.1
 """How long these epochs wait if another seal follows."""
 
+SOURCE_SECONDS_MAX: Final = 2e-3
+"""How long a call of an embedded cluster that waits for nothing works in a dataflow with a source, which may
+never rest; a seal that works off what is too much, and `close`, 50 times as long."""
+
 IN_TURN_ROWS_MAX: Final = 4_096
 """Rows of a call up to which embedded workers with threads may begin by taking turns in one thread; with more
 rows
 all threads begin at the same time."""
+
+COLLECT_YOUNG_COUNT_MAX: Final = 20_000
+"""Objects that a worker process makes, beyond those that it frees, before it looks for garbage among them,
+between two steps: about a millisecond."""
+
+COLLECT_IN_STEP_COUNT_MAX: Final = 200_000
+"""The same before Python itself looks, in the midst of a step or in a thread of the user: what a callback
+that runs for long leaves behind takes no more memory than so many objects do."""
+
+COLLECT_ALL_COUNT_MAX: Final = 10_000_000
+"""The same before it looks through all objects, if it never rests meanwhile."""
 
 EARLY_COUNT_MAX: Final = 65_536
 """Messages that a worker keeps for a dataflow that has not begun there."""
@@ -189,6 +248,17 @@ RECV_COUNT_MAX: Final = 1_024
 
 RECV_BYTES_MAX: Final = 64 * MIB
 """Bytes after which no further message is taken from a socket at once."""
+
+UNRECEIVED_BYTES_MAX: Final = 8 * MIB
+"""Bytes that a worker has sent to another one, which has not received them, from which on the sender lets no
+new rows in; from twice as many on it runs no vertex. Of more than three workers each has twice as much for
+all others together."""
+
+UNRECEIVED_OF_PEER_BYTES_MIN: Final = MIB
+"""The same bound in very large clusters."""
+
+MESSAGE_BYTES_MIN: Final = 512
+"""What a message counts for there, beside its frames: the memory of its parts in queues."""
 
 RING_BYTES_MAX: Final = MIB // 4
 """Shared memory for messages from one worker to another of the same host. Messages of more than an eighth of
@@ -312,6 +382,80 @@ them in, and their memory."""
 UNREAD_ROWS_MAX: Final = 2_048
 """Rows of small batches that wait at an output, as they came, until somebody reads. It bounds the time that a
 reader waits for them to be sorted."""
+
+LOG_UNSYNCED_BYTES_MAX: Final = 256 * MIB
+"""Bytes of records that the log of a durable cluster's process keeps in memory until they are synced. A
+process with more waits for the disk before it takes further rows."""
+
+LOG_SEGMENT_BYTES_DEFAULT: Final = 64 * MIB
+"""Bytes of records after which a log goes on in another segment, with values of symbols written anew."""
+
+FOLD_LOG_BYTES_MIN: Final = 4 * MIB
+"""Bytes of logs since the last base, at least, before a fold begins; it also waits for half the bytes of that
+base. So each byte of a base is written two or three times, and a store has at most three times the bytes of
+the base, and this."""
+
+FOLD_INCARNATIONS_MAX: Final = 64
+"""Earlier incarnations whose logs no base stands for, before a fold begins, however little they have logged.
+Each of them is a file that every start reads, and that the `begin` of every later one names."""
+
+FOLD_BYTES_MAX: Final = 512 * MIB
+"""About the memory for rows in a fold of a durable cluster's logs. Where there are more rows, the fold reads
+them in several passes."""
+
+FOLD_LOOSE_ROWS_MAX: Final = 1 << 20
+"""Rows of an input that wait in a fold, at least, before they are summed with those that came before."""
+
+FOLD_DIVIDED_ROWS_MIN: Final = 1 << 17
+"""Rows of an input from which on its base is several files, so that several workers can share them."""
+
+FOLD_FILE_ROWS_MAX: Final = 1 << 22
+"""Rows of a file of a base, about."""
+
+ANSWER_ROWS_MAX: Final = 1 << 31
+"""Rows of a stored answer, each as often as it is there. An output with more has no stored answer."""
+
+ANSWERS_COUNT_MAX: Final = 8
+"""Stored answers of one output that stay for readers that may have found one of them."""
+
+ANSWER_SECONDS_DEFAULT: Final = 600.0
+"""A stored answer stays for so long when there is a newer one, if there are not too many of them."""
+
+ANSWERS_STORED_SECONDS_DEFAULT: Final = 60.0
+"""A running cluster stores the answers of its stored outputs anew after so long, if they are as of a later
+epoch by then, and if that takes a small part of its time."""
+
+ANSWER_LOG_BYTES_MAX: Final = 8 * MIB
+"""While so many bytes of a log wait for the disk, no more rows of answers are written to it."""
+
+DATED_EPOCHS_MAX: Final = 256
+"""A worker remembers when it opened so many of the last epochs of an input, for the ages in `Flow.why`."""
+
+REASONS_COUNT_MAX: Final = 32
+"""What holds an epoch, as far as one worker tells it: so many things, the likeliest first."""
+
+REASON_CHARS_MAX: Final = 400
+"""One text of a thing that holds an epoch; more is cut off."""
+
+REPORT_CHARS_MAX: Final = 1_200
+"""The report at the end of a `WaitTimeoutError`."""
+
+REASON_POINTS_MAX: Final = 2_048
+"""If more pointstamps are active, a worker does not say which of them lead to which: to find out takes a look
+at each pair."""
+
+REASONS_SECONDS_MAX: Final = 1.0
+"""How long a client waits for what workers say about an epoch that is not complete."""
+
+REPORTED_SECONDS_MIN: Final = 0.005
+"""If a call with a shorter timeout runs out of time, the client does not ask the workers why."""
+
+BUSY_SECONDS_MAX: Final = 0.25
+"""If a worker has not said it by then, the client asks it by another way, by which it can answer in the
+middle of a call."""
+
+ASIDE_PORTS_DEFAULT: Final = 1_000
+"""By how much the port of that other way is above the port for clients."""
 
 STDERR_COUNT_MAX: Final = 40
 """Last lines of a worker's error stream that its launcher keeps for the report of its end."""

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ARROW_VALUES_MIN", "FEW_WORDS_MAX", "FOLDED_ROWS_MIN", "PLAIN_TABLE_ROWS_MAX"]
+__all__ = [
+    "ARROW_VALUES_MIN",
+    "DIVIDED_RECORDS_MIN",
+    "FEW_WORDS_MAX",
+    "FOLDED_ROWS_MIN",
+    "PLAIN_TABLE_ROWS_MAX",
+]
 
 FEW_WORDS_MAX: Final = 32
 """Up to this many times (rights, requests or holds of a vertex) are searched one by one; more are kept in
@@ -18,6 +24,11 @@ ARROW_VALUES_MIN: Final = 50_000
 """From this many texts on Arrow makes the array; fewer are joined by `wire/arrow.py`. Relative to the
 better way, joining takes 1.2 at 50,000 and 1.3 at 200,000 texts; Arrow takes 1.4 at 1,000 and 1.5 at 10,000
 (`bench/results/thresholds.md`)."""
+
+DIVIDED_RECORDS_MIN: Final = 64
+"""From this many records on keys are numbered as columns (`building/record_columns.py`); fewer one by one.
+With whole numbers as keys columns take 1.4 at 32 records and 0.9 at 64; one by one takes 1.8 at 128, 5 at
+10,000. With text columns take 1.1 at 16, and one by one 1.2 at 32, 2.4 at 10,000."""
 
 FOLDED_ROWS_MIN: Final = 1 << 14
 """Rows of an insertion that wait folded for its seal; fewer wait as words. For memory: 65,536 rows of two

@@ -85,7 +85,7 @@ class HoldsVertex(timely.Vertex):
         if not self.words:
             self.words = [self.code.pack(self._times(number)) for number in range(self._count)]
             for word in self.words:
-                self.hold(word)
+                self.hold_word(word)
 
 
 class CountsVertex(timely.Vertex):
@@ -202,7 +202,7 @@ def held(count: int) -> Step:
         assert instance.epochs_done() == 0
         for word in vertex.words:
             vertex.send(0, _SOMETHING, word + 1)
-            vertex.release(word)
+            vertex.release_word(word)
             worker.run_until_idle()
         assert instance.epochs_done() == 2 * count + 1
 
@@ -230,7 +230,7 @@ def incomparable(count: int, singly: bool) -> Step:
         worker.run_until_idle()
         assert instance.epochs_done() == 0
         for word in vertex.words:
-            vertex.release(word)
+            vertex.release_word(word)
             if singly:
                 worker.run_until_idle()
         worker.run_until_idle()

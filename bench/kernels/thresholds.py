@@ -309,10 +309,10 @@ def _logging(rows: int) -> Task:
 
 
 def _telling_times(rows: int) -> Task:
-    from differential.operators.table_io import _by_time
+    from differential.operators.edge.kept_changes import by_time
 
     words = _rows(rows, rows)
-    return lambda: list(_by_time(words))
+    return lambda: list(by_time(words))
 
 
 def _picking(rows: int) -> Task:

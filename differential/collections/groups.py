@@ -27,7 +27,8 @@ from ..plan.nodes import ReduceFunction
 from ..plan.nodes.guarded import Provided
 from ..skew.balance import Balance
 from .handle import Handle
-from .ordered import Ordered, OrderOperators
+from .in_order.ordered import Ordered
+from .in_order.windows import WindowOperators
 
 __all__ = ["GroupOperators", "Grouped"]
 
@@ -37,7 +38,7 @@ _Key: TypeAlias = str | Expr | Aliased
 """A key of groups: a column, or an expression with a name."""
 
 
-class GroupOperators(OrderOperators):
+class GroupOperators(WindowOperators):
     """Cutting a collection into groups."""
 
     def group_by(

@@ -6,23 +6,29 @@ from typing import Literal
 
 from timely.building.dataflow import Dataflow
 from timely.building.loop import Loop
+from timely.building.scope import Scope
 from timely.building.stream import Stream
+from timely.counted import counted
 from timely.user_code.call_site import call_site
 
+from ..columns.client_tables import client_table
 from ..columns.column_types import boolean
+from ..columns.foreign.schemas import foreign_fields
 from ..columns.schema import Column, Schema, SchemaSpec
-from ..errors import ONE_COLUMN, SchemaError, no_columns
+from ..errors import ONE_COLUMN, SchemaError, no_columns, shown
 from ..expressions.expression import col
+from ..operators.edge.records import OutOfRecordsVertex
 from ..operators.table_io import DIFF, EPOCH
 from ..other_spellings import written_as
-from ..plan.building import Plan
-from ..plan.nodes import FromStream, Import, Input
+from ..plan.building import Plan, loop_of
+from ..plan.nodes import CONSTANT_BYTES_MAX, ConstantRows, FromStream, Import, Input
+from ..plan.sketching import Sketch
 from ..plan.stages.timed import input_codec
 from ..skew.running.schedule import ANNOUNCED
 from .collection import Collection
 from .handle import Names, names_of
 
-__all__ = ["announcements", "checked_input", "from_stream", "imported", "input"]
+__all__ = ["announcements", "checked_input", "collection", "constant", "from_stream", "imported", "input"]
 
 _REFUSED = "(refused)"
 
@@ -106,6 +112,37 @@ def _input(dataflow: Dataflow, node: Input) -> Collection:
     return Collection(plan, plan.leaf(node, stream))
 
 
+@written_as("constant(flow, [('PT', 'Portugal')], 'code: string, name: string')")
+def constant(dataflow: Dataflow, rows: object, schema: SchemaSpec | None = None) -> Collection:
+    """Rows that are there from the first epoch on and never change: a small table that a query looks up.
+
+    rows     what an input takes: tuples, dicts, a table, a frame. A row that is written twice is there twice
+    schema   its columns; may be left out for a table or frame, which has its own
+
+    The rows are part of the query, and travel with it: up to 1 MiB of them. For more, or for rows that
+    change, declare an input. SQL: VALUES. Rust: `to_stream` of an iterator.
+    Raises SchemaError for rows that do not fit.
+    """
+    site = call_site()
+    if schema is None and foreign_fields(rows) is None:
+        raise SchemaError(
+            f"dd.constant ({site}): write the columns of these rows behind them, such as "
+            f"dd.constant(flow, rows, 'code: string, name: string'); {shown(rows)} does not say which it has"
+        )
+    declared = Schema.of(rows if schema is None else schema)
+    if not declared.columns:
+        raise no_columns("dd.constant(flow, rows, schema)", ONE_COLUMN)
+    table = client_table(rows, declared.to_arrow(), f"constant ({site})")
+    node = ConstantRows.of(table, declared, f"constant ({site})")
+    if len(node.written) > CONSTANT_BYTES_MAX:
+        raise SchemaError(
+            f"dd.constant ({site}): {counted(table.num_rows, 'row')} take {len(node.written):,} bytes, and a "
+            f"query may have {CONSTANT_BYTES_MAX:,} in one constant. Declare an input, and insert them there"
+        )
+    plan = Plan.of(dataflow)
+    return Collection(plan, plan.add(node))
+
+
 def announcements(dataflow: Dataflow, name: str = "routes") -> Collection:
     """A named input of changes of routing, for joins with `balance=dd.Routed(…)`: rows of eight integers.
 
@@ -127,6 +164,42 @@ def imported(flow: Dataflow, owner: int | str, name: str, schema: SchemaSpec) ->
     if node.digest not in plan.streams:
         node = plan.imported(node)
     return Collection(plan, plan.add(node))
+
+
+@written_as("collection(stream, 'customer: string, cents: int')")
+def collection(stream: Stream, schema: SchemaSpec) -> Collection:
+    """A stream of records (row, diff), of the input or of a stage written by hand, as a collection.
+
+    A row is a tuple, or a list, of values in the order of the columns of `schema`. It comes `diff` times, or
+    goes if `diff` is below 0, at the time of its record: a stream in a loop gives a collection in that loop.
+    A record that does not fit ends the dataflow with a SchemaError, which shows it. The way back:
+    `collection.stream()`.
+    """
+    handed_in: object = stream
+    if not isinstance(handed_in, Stream) or not isinstance(stream.dataflow, Dataflow | Sketch):
+        what = "is a collection already" if isinstance(handed_in, Collection) else "is no stream"
+        raise SchemaError(
+            f"dd.collection(stream, schema) ({call_site()}) takes a stream of records (row, diff), such as "
+            f"dataflow.input(name), what a stage returns, or collection.stream(); {shown(handed_in)} {what}"
+        )
+    declared, site = Schema.of(schema), str(call_site())
+    if not declared.columns:
+        raise no_columns("dd.collection(stream, schema)", ONE_COLUMN)
+    (rows,) = stream.dataflow.stage(
+        "collection", lambda: OutOfRecordsVertex(declared, site), [stream.feed()], detail=f"({declared})"
+    )
+    if isinstance(stream.dataflow, Sketch):
+        loop = loop_of(stream.dataflow)
+        node = loop.plan.by_hand(stream.dataflow, rows.stage_index, 0, declared)
+        return Collection(loop.plan, node, loop.loop_path)
+    return from_stream(stream.dataflow, rows, declared, _loops_around(stream.dataflow, stream.scope))
+
+
+def _loops_around(dataflow: Dataflow, scope: Scope) -> tuple[Loop, ...]:
+    """Return the loops that a scope is in, outermost first."""
+    if scope.parent is None:
+        return ()
+    return (*_loops_around(dataflow, scope.parent), Loop(dataflow, scope))
 
 
 def from_stream(

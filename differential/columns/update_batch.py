@@ -47,6 +47,7 @@ __all__ = [
     "as_batch",
     "parts_of",
     "rows_of",
+    "with_symbols",
     "words_of",
 ]
 
@@ -296,6 +297,10 @@ class PackedBatch(Large):
         diff = None if diff is None else sign * diff
         return PackedBatch(blocks, width, self._word, diff, symbol_words, self.moved)
 
+    def declared(self, symbol_words: tuple[int, ...]) -> PackedBatch:
+        """Return the same rows, and note that these words are symbols."""
+        return PackedBatch(self._blocks, self._width, self._word, self._diff, symbol_words, self.moved)
+
     def messages(self) -> Iterator[PackedBatch]:
         """Yield one batch for each block."""
         for block in self._blocks:
@@ -438,6 +443,14 @@ def _width_of(sent: Sent) -> int:
 def _learn(frames: Sequence[memoryview], peer: int, count_max: int) -> None:
     if len(frames) == 3:
         SYMBOLS.learn(SymbolEntries.from_bytes(frames[2], peer, count_max), peer)
+
+
+def with_symbols(batch: Batch, symbol_words: Sequence[int]) -> Batch:
+    """Return a batch that was received, with its symbols declared, so that it can be sent on."""
+    symbols = tuple(symbol_words)
+    if isinstance(batch, PackedBatch):
+        return batch.declared(symbols)
+    return UpdateBatch(batch.words, symbols) if isinstance(batch, UpdateBatch) else batch
 
 
 def rows_of(batch: Batch) -> UpdateBatch | PackedBatch:

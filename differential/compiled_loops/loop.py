@@ -14,15 +14,16 @@ kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from differential.columns.packed.block import Block
-from differential.columns.packed.parts import Part, each_in, in_order, packed
+from differential.columns.packed.parts import Part, each_in, in_order
 from differential.columns.update_batch import PackedBatch, UpdateBatch, as_batch, words_of
-from differential.compiled_loops.round_messages import RoundMessage, column_of
+from differential.compiled_loops.copying import copied
+from differential.compiled_loops.round_messages import RoundMessage, column_of, to_send
 from differential.compiled_loops.rounds import STOPS, Rounds
 from differential.compiled_loops.tables import Parts
 from differential.kernels.compiled_loops.barriers import (
@@ -70,13 +71,12 @@ from differential.operators.arrangement import ArrangedBatch
 from differential.operators.join_vertex import JoinVertex
 from differential.operators.patterns.lookups import LookupMachine
 from differential.operators.vertices import MachineVertex
-from differential.thresholds import PACKED_ROWS_MIN, STEP_ROWS_MAX
+from differential.thresholds import STEP_ROWS_MAX
 from progress.compiled.arrays import Int64s
 from progress.errors import PeerError
 from progress.times.anchor import Rebase
 from progress.times.word_antichain import floor_of, not_beyond
 from timely.dictionaries import Mark
-from timely.errors import InternalError
 from timely.limits import GATHERED_ROWS_MAX
 from timely.operators.compiled_loop import RoundInput, RoundResult, Vote
 from timely.wire.batch import Batch
@@ -157,11 +157,17 @@ class KernelLoop:
         if workers > 1:
             prepare(find_next_in, "ltl")
             prepare(next_barrier, "tttl")
-            self._rounds = Rounds(parts, self._to_barriers, self._state, self._round_counts)
+            self._add_rounds()
+
+    def _add_rounds(self) -> None:
+        self._rounds = Rounds(self._parts, self._to_barriers, self._state, self._round_counts)
 
     def __deepcopy__(self, memo: dict[int, object]) -> KernelLoop:
-        """Refuse: tables name memory by address. Workers that must be copied run ordinary loops."""
-        raise InternalError("a compiled loop cannot be copied")
+        """Return a loop in the same state, whose tables name memory of its own."""
+        loop = copied(self, memo, without="_rounds")
+        if self._rounds is not None:
+            loop._add_rounds()
+        return loop
 
     def take(self, stage: int, port: int, batch: Batch) -> None:
         """Put rows into their slot; if they are inserts of an arrangement, look for matches at once."""
@@ -302,8 +308,7 @@ class KernelLoop:
     def _do_again(self) -> bool:
         """Redo in Python a step in which a kernel met a number beyond 64 bits; return True if that succeeded.
 
-        The step raises an error that names the row, unless it is a barrier that sets failing groups apart. Of
-        such a barrier the kernel had done nothing yet.
+        The step raises an error that names the row, unless it is a barrier that sets failing groups apart.
         """
         parts, number = self._parts, int(self._state[X_STEP])
         parts.traces.take_back()
@@ -407,7 +412,7 @@ class KernelLoop:
     def on_ended(self) -> None:
         """See `CompiledLoop`."""
         for reduce in self._reduces:
-            frontier = reduce.frontier(0)
+            frontier = reduce.frontier_words(0)
             if len(frontier):
                 self._reported_since = int(frontier[0])
             reduce.machine.set_since(frontier)
@@ -419,7 +424,7 @@ class KernelLoop:
         """Tell reduces which times nobody asks about; before a merge begins, or a machine runs by itself."""
         reported = self._reported_since
         for reduce in self._reduces:
-            frontier = reduce.frontier(0)
+            frontier = reduce.frontier_words(0)
             if len(frontier) and (since := int(frontier[0])) > reported:
                 self._reported_since = since
                 reduce.machine.set_since(frontier)
@@ -483,7 +488,7 @@ class KernelLoop:
         for out in self._parts.outs:
             if out.peer == peer and self._slots.rows(out.slot):
                 words = sorted(self._parts.symbol_words[out.target])
-                for part in _to_send(self._slots.take_parts(out.slot)):
+                for part in to_send(self._slots.take_parts(out.slot)):
                     parts.append((out.target, part))
                     symbols += [column_of(part, word) for word in words]
         return RoundMessage(vote, tuple(parts), tuple(symbols))
@@ -577,7 +582,13 @@ class KernelLoop:
 
     def compared(self) -> object:
         """Return all state that decides what it will do, beside its vertices."""
-        return [[words.tolist() for words in self._slots.looks(slot)] for slot in range(len(self._slots))]
+        state, traces = self._state, self._parts.traces
+        return (
+            [[words.tolist() for words in self._slots.looks(slot)] for slot in range(len(self._slots))],
+            [barrier.held.tolist() for barrier in self._barriers],
+            (int(state[X_FROM]), int(state[X_BOUND]), self._reported_since),
+            (self._is_long, traces.inserted_since_mark()),
+        )
 
 
 def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
@@ -587,12 +598,3 @@ def _moved(parts: list[Part], keep: int, add: int) -> list[Part]:
         words[-2] = (words[-2] & keep) + add
         parts[number] = Block(words) if isinstance(part, Block) else words
     return parts
-
-
-def _to_send(parts: list[Part]) -> Iterator[Part]:
-    """Yield the same rows, packed if they are many: so they take few bytes each on the wire and there."""
-    for part in parts:
-        if isinstance(part, Block) or part.shape[1] < PACKED_ROWS_MIN:
-            yield part
-        else:
-            yield from packed(part)

@@ -366,11 +366,7 @@ class _Maker:
         self._add_matches(stage, machine, port, -1)
         line[P_MATCHES] = len(parts.match_rows)
         trace = parts.traces.number(source.trace, is_ours=True)
-
-        def refresh() -> None:
-            parts.steps[number, P_TRACE] = -1 if source.is_done else trace
-
-        parts.refreshers.append(refresh)
+        parts.refreshers.append(_StillRead(number, source, trace))
 
     def _add_matches(self, stage: int, machine: JoinMachine, port: int, via: int) -> None:
         """Add lines for the traces in which rows at a port look for matches."""
@@ -421,12 +417,7 @@ class _Maker:
         at = parts.traces.number(trace, is_ours=True)
         edges = self._edges.get((stage, output), [])
         parts.others[number] = ArrangeStep(stage, slot, trace, looks, edges)
-
-        def refresh() -> None:
-            # Once the other sides of all joins have ended, nobody looks up its rows.
-            parts.steps[number, P_TRACE] = -1 if trace.is_done else at
-
-        parts.refreshers.append(refresh)
+        parts.refreshers.append(_StillRead(number, trace, at))
 
     def _add_barrier(self, member: Member, kind: int, machine: Machine, pending: int) -> tuple[int, Int64s]:
         parts, stage = self._parts, member.stage
@@ -457,13 +448,8 @@ class _Maker:
         trace = line[P_TRACE] = parts.traces.number(machine.input, is_ours=not machine.reads)
         line[P_ANSWERS] = parts.traces.number(machine.output, is_ours=kind == "least")
         line[P_KEEPS] = (0 if machine.reads else KEEPS_ROWS) | (KEEPS_ANSWERS if machine.keeps_answers else 0)
-        exact = 3 if kind == "least" else 4
-
-        def refresh() -> None:
-            if machine.reads:
-                shape[exact] = parts.traces.exact_from(int(trace))
-
-        parts.refreshers.append(refresh)
+        if machine.reads:
+            parts.refreshers.append(_ExactFrom(shape, 3 if kind == "least" else 4, int(trace)))
 
     def _add_transforms(self) -> None:
         for stage, slot, edge in self._raw:
@@ -478,6 +464,28 @@ def _barrier_machine(machine: Machine) -> ReduceMachine | ConsolidateMachine | F
     """Return the machine of a barrier, as one of the kinds that compiled loops support."""
     assert isinstance(machine, _MACHINES)
     return machine
+
+
+class _StillRead(NamedTuple):
+    """Lets a step put rows into a trace for as long as somebody looks them up."""
+
+    step: int
+    source: OwnRows | SharedTrace
+    trace: int
+
+    def __call__(self, parts: Parts) -> None:
+        parts.steps[self.step, P_TRACE] = -1 if self.source.is_done else self.trace
+
+
+class _ExactFrom(NamedTuple):
+    """Tells the kernel of a reduce which lines of a trace have their original times."""
+
+    shape: Int64s
+    at: int
+    trace: int
+
+    def __call__(self, parts: Parts) -> None:
+        self.shape[self.at] = parts.traces.exact_from(self.trace)
 
 
 class _FailingLinks(NamedTuple):

@@ -15,7 +15,7 @@ description is checked before it is used.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Self
 
@@ -23,16 +23,17 @@ import numpy as np
 
 from differential.columns.column_types import ROW_WORDS_MAX
 from differential.columns.packed.block import BLOCK_ROWS, Block, PackedColumn
-from differential.columns.packed.parts import Part, rows_in
+from differential.columns.packed.parts import Part, packed, rows_in
 from differential.columns.symbols.entries import SymbolEntries
 from differential.columns.worker_symbols import SYMBOLS
+from differential.thresholds import PACKED_ROWS_MIN
 from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, PeerError
 from timely.dictionaries import Mark
 from timely.operators.compiled_loop import Vote
 from timely.wire.batch import Frame, bytes_of, register
 
-__all__ = ["RoundMessage", "column_of"]
+__all__ = ["RoundMessage", "column_of", "to_send"]
 
 _HEADER: Final = struct.Struct("<7q2?")
 """All of `Vote` but its last field, with the number of parts before the two booleans."""
@@ -151,6 +152,15 @@ def column_of(part: Part, column: int) -> Int64s:
     words: Int64s = np.empty(part.rows, np.int64)
     part.write(column % part.columns, words)
     return words
+
+
+def to_send(parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield the same rows, packed if they are many: so they take few bytes each on the wire and there."""
+    for part in parts:
+        if isinstance(part, Block) or part.shape[1] < PACKED_ROWS_MIN:
+            yield part
+        else:
+            yield from packed(part)
 
 
 def _shape_of(part: Part) -> tuple[int, int]:

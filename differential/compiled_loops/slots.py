@@ -7,8 +7,9 @@ for a kernel: it leaves the slot to Python, and need not know of the packed rows
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -57,6 +58,17 @@ class Slots:
         """True if some slot has more room than it keeps between spans."""
         self.bound = 0
         """All epochs before that of this time word are closed."""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return slots with the same rows, in memory of their own; packed rows are shared."""
+        copied = copy.copy(self)
+        memo[id(self)] = copied
+        copied._arrays = [array.copy() for array in self._arrays]
+        copied.table = self.table.copy()
+        copied.packed = {slot: blocks.copy() for slot, blocks in self.packed.items()}
+        for slot in range(len(copied._arrays)):
+            copied._describe(slot)
+        return copied
 
     def __len__(self) -> int:
         return len(self._arrays)

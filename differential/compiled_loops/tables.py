@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from differential.compiled_loops.carrying import Carrying
+from differential.compiled_loops.copying import copied
 from differential.compiled_loops.slots import Slots
 from differential.compiled_loops.steps import Barrier, IgnoredPort, Look, Step
 from differential.compiled_loops.traces import Traces
@@ -38,19 +39,22 @@ from differential.kernels.compiled_loops.layout import (
     FAR,
     M_EDGE,
     M_EDGES,
+    M_PROJECTION,
     M_VIA,
     MATCH,
     P_EDGE,
     P_EDGES,
     P_MATCH,
     P_MATCHES,
+    P_PARTS,
+    P_SHAPE,
     STEP,
 )
 from progress.compiled.arrays import Int64s
 from timely.operators.compiled_loop import LinkUse
 from timely.operators.vertex import Vertex
 
-__all__ = ["EdgeRoute", "GrowingTable", "Leaving", "Out", "Parts"]
+__all__ = ["EdgeRoute", "GrowingTable", "Leaving", "Out", "Parts", "Refresher"]
 
 
 class Out(NamedTuple):
@@ -109,9 +113,21 @@ class GrowingTable:
         self._lines.append(np.zeros(self._width, np.int64))
         return self._lines[-1]
 
+    def drop(self) -> None:
+        """Drop all lines."""
+        self._lines.clear()
+
     def table(self) -> Int64s:
         """Return all lines as one array."""
         return np.array(self._lines, np.int64).reshape(len(self._lines), self._width)
+
+
+class Refresher(Protocol):
+    """Lets a step name the trace that is still used; an object, so that the copy of a loop has its own."""
+
+    def __call__(self, parts: Parts) -> None:
+        """Write to the tables of `parts`."""
+        ...
 
 
 @dataclass
@@ -135,7 +151,7 @@ class Parts:
     outs: list[Out] = field(default_factory=list)
     symbol_words: dict[int, set[int]] = field(default_factory=dict)
     vertices: list[Vertex] = field(default_factory=list)
-    refreshers: list[Callable[[], None]] = field(default_factory=list)
+    refreshers: list[Refresher] = field(default_factory=list)
     arrays: list[Int64s] = field(default_factory=list)
     steps: Int64s = field(default_factory=lambda: np.zeros((0, STEP), np.int64))
     matches: Int64s = field(default_factory=lambda: np.zeros((0, MATCH), np.int64))
@@ -145,10 +161,29 @@ class Parts:
     def __post_init__(self) -> None:
         self.slots = Slots((1 << self.epoch_shift) - 1)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return the parts of a copied loop: its tables name the copies of `arrays`."""
+        parts = copied(self, memo)
+        moved = {
+            array.ctypes.data: other.ctypes.data
+            for array, other in zip(self.arrays, parts.arrays, strict=True)
+        }
+        moved[0] = 0  # names nothing
+        for table, columns in (
+            (parts.steps, (P_SHAPE, P_PARTS)),
+            (parts.matches, (M_PROJECTION,)),
+            (parts.edges, (E_PROJECTION, E_TESTS, E_OWNERS, E_OUTS)),
+        ):
+            for column in columns:
+                table[:, column] = [moved[address] for address in table[:, column].tolist()]
+        return parts
+
     def close(self) -> None:
         """Make arrays of all lines; no line is added after this."""
         self.steps, self.matches = self.step_rows.table(), self.match_rows.table()
         self.edges = self.edge_rows.table()
+        for lines in (self.step_rows, self.match_rows, self.edge_rows):
+            lines.drop()
 
     @property
     def counts_max(self) -> int:
@@ -216,4 +251,4 @@ class Parts:
     def refresh(self) -> None:
         """Let steps name the traces that are still used, after traces have moved to other memory."""
         for refresh in self.refreshers:
-            refresh()
+            refresh(self)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
+from differential.compiled_loops.copying import copied
 from differential.kernels.compiled_loops.layout import (
     T_COLUMNS,
     T_GUARDS,
@@ -38,6 +41,12 @@ class Traces:
         """The run table of each trace as last described."""
         self._marks: list[tuple[Trace, int]] = []
         self.table: Int64s = np.zeros((0, TRACE), np.int64)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Return a table of copied traces, which `lend` describes before anybody looks."""
+        traces = copied(self, memo)
+        traces._lines = [np.empty((0, 0), np.int64) for _ in self._lines]
+        return traces
 
     def number(self, trace: Trace | Reader, *, is_ours: bool) -> int:
         """Return the number of a trace that the loop writes, or of its reader of one that others write."""
@@ -117,6 +126,10 @@ class Traces:
             if trace.inserted - before >= SPAN_SUMMED_ROWS_MIN:
                 trace.sum_up(trace.inserted - before)
         self._marks = []
+
+    def inserted_since_mark(self) -> list[int]:
+        """Return for each trace that was marked how many rows were inserted since."""
+        return [trace.inserted - before for trace, before in self._marks]
 
     def make_room(self, number: int, rows: int) -> bool:
         """Make the head of a trace a run of its own; return True if `rows` rows fit into a new head."""

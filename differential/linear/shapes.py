@@ -28,6 +28,7 @@ from ..columns.column_types import ColumnType
 from ..columns.rows import datetime_to_micros
 from ..columns.schema import Schema
 from ..errors import SchemaError
+from ..expressions.arithmetic.local_times import check_zone
 from ..expressions.expression import Expr
 from ..other_spellings import written_as
 from .sliding import TIME_MAX
@@ -67,10 +68,11 @@ _WINDOWS_MAX: Final = 100_000
 
 @dataclass(frozen=True)
 class Tumbling:
-    """Windows of `size` one after another. Made by `tumbling`."""
+    """Windows of `size` one after another, of days in a `zone` if there is one. Made by `tumbling`."""
 
     size: Length
     origin: Moment | None = None
+    zone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,26 @@ class Clock:
     every: Length
 
 
-def tumbling(size: Length | str | None = None, *, origin: Moment | None = None, **parts: float) -> Tumbling:
+def tumbling(
+    size: Length | str | None = None,
+    *,
+    origin: Moment | None = None,
+    zone: str | None = None,
+    **parts: float,
+) -> Tumbling:
     """Return windows of one length, one after another: `tumbling(minutes=5)`, `tumbling(timedelta(days=1))`.
 
     For a column of integers: `tumbling(100)`. Spark's texts are lengths, too: `tumbling("10 minutes")`.
-    `parts` are those of `datetime.timedelta`. Raises SchemaError for a length that is not positive.
+    `parts` are those of `datetime.timedelta`. With a `zone`, windows are local days of it, or several, and so
+    23 or 25 hours long where the clocks change: `tumbling(days=1, zone="Europe/Rome")`; they begin at the day
+    of `origin`. Raises SchemaError for a length that is not positive, and if there is no such zone.
     """
-    return Tumbling(_length("tumbling", size, parts), origin)
+    if zone is not None:
+        try:
+            check_zone(zone)
+        except ValueError as error:
+            raise SchemaError(f"tumbling(zone={zone!r}) ({call_site()}): {error}") from error
+    return Tumbling(_length("tumbling", size, parts), origin, zone)
 
 
 @written_as("sliding('1 hour', '10 minutes'): how long they are, and how often one begins")

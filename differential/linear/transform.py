@@ -54,6 +54,10 @@ class ChainFailures:
         self._failed: list[Failed] = []
         self._left = 0
 
+    def __deepcopy__(self, memo: dict[int, object]) -> ChainFailures:
+        """Return itself: copies of workers share transforms, and nothing is kept between two turns."""
+        return self
+
     def put(self, batch: Batch, failed: list[Failed]) -> None:
         """Keep the failures of `batch` until all readers have taken them."""
         if self.readers:

@@ -79,7 +79,7 @@ class UserStep:
 
     def describe(self) -> str:
         """Return a stable text: the operator, the function's name and digest, and the columns it returns."""
-        return f"{self.kind}({name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
+        return f"{self.kind}({_own_name_of(self.function)} {digest_of(self.function)}) → {self.schema_out}"
 
     def error(self, where: str, why: str, line: str = "") -> UserFunctionError:
         """Return the error about one record or batch."""
@@ -271,6 +271,14 @@ def name_of(function: object) -> str:
     if code is None or "<lambda>" not in name:
         return f"{getattr(function, '__module__', '?')}.{name}"
     return f"{name} at {Path(code.co_filename).name}:{code.co_firstlineno}"
+
+
+def _own_name_of(function: object) -> str:
+    """Return the function's name without what is around it, and where: both are others once it has travelled
+    as source.
+    """
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    return name.rpartition("<locals>.")[2]
 
 
 def line_of(error: BaseException, function: object) -> str:

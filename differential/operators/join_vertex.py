@@ -190,7 +190,7 @@ class JoinVertex(OperatorVertex):
     def _take_over(self, at_end: bool) -> None:
         if self._gathered.rows:
             return  # the frontiers may be past these rows, which are still to be matched
-        frontiers = [self.frontier(port) for port in range(len(self._ports))]
+        frontiers = [self.frontier_words(port) for port in range(len(self._ports))]
         if all(map(len, frontiers)) != at_end:
             self.machine.set_frontiers(*frontiers)
 

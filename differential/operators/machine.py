@@ -85,3 +85,8 @@ class Machine(Protocol):
     def symbols(self, mark: Mark) -> None:
         """Show all words that the machine keeps."""
         ...
+
+    def hides_words(self, waits: bool) -> bool:
+        """Return True while it has symbols that it cannot show: see `HidesWords`."""
+        del waits
+        return False

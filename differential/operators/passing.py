@@ -149,7 +149,7 @@ class FailuresEndVertex(Vertex):
 
     def on_frontier(self) -> None:
         """Tell the log that epochs before the frontier are complete."""
-        frontier = self.frontier(0)
+        frontier = self.frontier_words(0)
         self._failures.complete(self.code.epoch_of(int(frontier.min())) if len(frontier) else FOREVER)
 
     def rebase(self, by: Rebase) -> None:

@@ -47,6 +47,7 @@ from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sums.accumulated import DECIMAL_MEAN, TOTAL
 from differential.kernels.sums.reduce_sums import prepare_sums, reduce_sums
 from differential.operators.machine import Machine
+from differential.operators.reducing.frames import WindowFunctions, window_changes
 from differential.operators.reducing.overflowing import FailedGroup, reduce_apart
 from differential.operators.timed.sweep import SweepFunction, swept, swept_near
 from differential.operators.waiting.waiting_rows import PendingTimes, WaitingRows
@@ -100,11 +101,14 @@ class Accumulation:
 
     formulas     for each word of the answer: what, first component, gate, limbs, digits: `accumulated.py`
     components   the number of components; a group that is there has the first `needed` of them
+    symbols      some word of the answer is a symbol. As a component it is in pieces that add up, so nobody
+                 can tell which symbols are in rows that wait
     """
 
     formulas: tuple[tuple[int, int, int, int, int], ...]
     components: int
     needed: int
+    symbols: bool = False
 
     @property
     def words(self) -> int:
@@ -182,7 +186,7 @@ class ReduceMachine(Machine):
         kw: int,
         vw: int,
         guards: int,
-        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | FirstRows,
+        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | WindowFunctions | FirstRows,
         source: tuple[SharedTrace, Reader] | None = None,
         answers: SharedTrace | None = None,
     ) -> None:
@@ -236,7 +240,8 @@ class ReduceMachine(Machine):
         self._prepare()
 
     def _describe(
-        self, aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | FirstRows
+        self,
+        aggregate: Aggregates | Accumulation | GroupFunction | SweepFunction | WindowFunctions | FirstRows,
     ) -> None:
         """Set what kernels are to do, in the form that they take."""
         kw, vw, guards = self.kw, self.vw, self.guards
@@ -339,6 +344,10 @@ class ReduceMachine(Machine):
         self.set_since(frontier)
         return corrections
 
+    def add_failed(self, failed: Sequence[FailedGroup]) -> None:
+        """Let `take_failed` return these, too."""
+        self._failed += failed
+
     def take_failed(self) -> list[FailedGroup]:
         """Return the changes of groups without an answer since the last call."""
         failed, self._failed = self._failed, []
@@ -399,6 +408,13 @@ class ReduceMachine(Machine):
         for trace in self.traces:
             trace.symbols(mark)
 
+    def hides_words(self, waits: bool) -> bool:
+        """Return True while rows wait whose components are those of symbols. Once none waits, every symbol in
+        an answer is one that the stage before still has, or its answer stays for ever.
+        """
+        has_symbols = isinstance(self.aggregate, Accumulation) and self.aggregate.symbols
+        return has_symbols and (waits or self.needs().shape[0] > 0)
+
     def needs(self) -> Int64s:
         """Return the minimal times of rows and keys that wait, ascending."""
         return self._pending.times(self._waiting.times(_NO_TIMES))
@@ -430,8 +446,11 @@ class ReduceMachine(Machine):
         if isinstance(self.aggregate, SweepFunction) and self._is_little(ready, pending):
             layout = (self.kw, self.vw, self.guards)
             return swept_near(ready, tables, frontier, self.aggregate, layout)
+        if isinstance(self.aggregate, WindowFunctions) and self._is_around(self.aggregate, ready, pending):
+            nothing = np.empty((self.kw + 1, 0), np.int64)
+            return window_changes(ready, self.input.lines, self.kw, self.aggregate), nothing
         groups, rows, answers, pended = collect_groups(ready, pending, *tables, frontier, self._shape)
-        if isinstance(self.aggregate, SweepFunction):
+        if isinstance(self.aggregate, SweepFunction | WindowFunctions):
             return swept(groups, rows, answers, self.aggregate, (self.kw, self.guards)), pended
         return self._call(groups, rows, answers, self.aggregate), pended
 
@@ -440,6 +459,14 @@ class ReduceMachine(Machine):
         return (
             self._reader is None and not pending.shape[1] and ready.shape[1] * NEAR_SHARE <= self.input.rows
         )
+
+    def _is_around(self, window: WindowFunctions, ready: Int64s, pending: Int64s) -> bool:
+        """Return True if the answers follow from the rows around the changes: all of one epoch, and outside
+        of loops, where all rows before them count.
+        """
+        if window.reach < 0 or self.guards & (self.guards - 1) != 0 or not self._is_little(ready, pending):
+            return False
+        return bool(ready.shape[1]) and bool((ready[-2] == ready[-2, 0]).all())
 
     def _first(
         self, first: FirstRows, ready: Int64s, pending: Int64s, frontier: Int64s

@@ -12,6 +12,7 @@ from differential.operators.arrange import Arranged, arrangement_feed
 from differential.operators.arrangement import Arrangement, read_arrangement
 from differential.operators.ordered.layout import InOrder
 from differential.operators.ordered.machine import FirstMachine
+from differential.operators.ordered.windows import WindowOrder
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction, ReduceMachine
 from differential.operators.reducing.failed_groups import GroupFailures
 from differential.operators.timed.sweep import SweepFunction
@@ -62,7 +63,7 @@ def reduce_stage(
     """
     kw, vw = widths
     reads = isinstance(source, Arranged)
-    fails = isinstance(aggregate, Accumulation) and aggregate.may_overflow
+    fails = isinstance(aggregate, Accumulation | WindowOrder) and aggregate.may_overflow
     feeds = [arrangement_feed(source)] if isinstance(source, Arranged) else list(source)
     answer = None if shown is None else shown.answer
 
@@ -83,9 +84,9 @@ def reduce_stage(
         failures = components = None
         if isinstance(aggregate, Accumulation):
             components = Components(aggregate.components, kw)
-            if fails:
-                names = () if shown is None else shown.names
-                failures = GroupFailures(aggregate.formulas, None if shown is None else shown.key, names)
+        if isinstance(aggregate, Accumulation | WindowOrder) and fails:
+            names = () if shown is None else shown.names
+            failures = GroupFailures(aggregate.formulas, None if shown is None else shown.key, names)
         reading = (0,) if reads else ()
         return MachineVertex(make, arrangement, reading, failures=failures, components=components)
 

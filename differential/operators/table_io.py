@@ -1,6 +1,5 @@
-"""Collections at the edge of a dataflow: Arrow tables in, Arrow tables out.
+"""Collections at the edge of a dataflow: Arrow tables out. How they come in: `edge/table_in.py`.
 
-    TableIn    columns → update batch at an epoch
     TableConstant  rows that are there from the first epoch on
     TableOut   update batches → a log of complete epochs (columns, `epoch`, `diff`), and the accumulated rows
 
@@ -19,144 +18,76 @@ import pyarrow as pa
 
 from differential.columns.column_types import Int64s
 from differential.columns.schema import Schema
-from differential.thresholds import PACKED_ROWS_MIN, SET_TIMES_MAX, UNREAD_BATCH_ROWS_MAX
+from differential.thresholds import PACKED_ROWS_MIN, UNREAD_BATCH_ROWS_MAX
 from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.dictionaries import Mark
-from timely.errors import MisuseError
 from timely.limits import UNREAD_ROWS_MAX
-from timely.operators.capture import OutputLog, check_kept
 from timely.operators.failures import FailureLog
-from timely.operators.inputs.by_epoch import ByEpoch
-from timely.operators.inputs.folded import Waiting
-from timely.operators.inputs.plain_rows import PlainRow, PlainRows
-from timely.operators.pieces import Cut, PieceRequest
+from timely.operators.outputs.output_log import OlderChanges, OutputLog, check_kept
+from timely.operators.outputs.pieces import Cut, PieceRequest
 from timely.wire.arrow import int64_array
 from timely.wire.batch import Batch
 
-from ..columns.rows import PlainWords, Row, encode_rows, row_shower
+from ..columns.rows import Row, encode_rows, row_shower
 from ..columns.update_batch import UpdateBatch, parts_of
 from ..columns.worker_symbols import SYMBOLS
 from ..kernels.overflow import SMALL_BITS
 from ..kernels.rows.sort import PackedRows, are_modest, sort_parts
 from ..trace.accumulated import Accumulated
 from ..trace.run import Run
-from .between.imports import TableImport
+from .edge.answer_rows import AnswerRows, negated
 from .edge.collected import Collected
-from .edge.folding import folded
-from .edge.kept_changes import KeptChanges
+from .edge.kept_changes import KeptChanges, by_time
+from .edge.older_rows import older_rows
+from .edge.row_digests import RowDigests
 from .edge.table_pieces import DIFF, EPOCH, TablePieces
 from .waiting.waiting_rows import WaitingRows
 
-__all__ = ["DIFF", "EPOCH", "TableConstant", "TableIn", "TableLog", "TableOut", "by_epochs", "checked"]
+__all__ = ["DIFF", "EPOCH", "TableConstant", "TableLog", "TableOut"]
 
 
 _MODEST: Final = 1 << SMALL_BITS
 """Bound of the multiplicities of few rows: their sums cannot leave 64 bits."""
 
 
-class TableIn:
-    """Encodes tables for an input with the columns of `schema`."""
-
-    converter = "differential.columns.client_tables:client_table"
-
-    def __init__(self, schema: Schema, name: str) -> None:
-        self.schema = schema
-        self.name = name
-        self._plain = PlainRows(schema.to_arrow())
-        self._words = PlainWords(schema, SYMBOLS)
-
-    def describe(self) -> str:
-        """Return the columns, as text."""
-        return f"table ({self.schema})"
-
-    def arrow_schema(self) -> pa.Schema:
-        """Return the columns that clients must send."""
-        return self.schema.to_arrow()
-
-    def as_import(self) -> TableImport:
-        """Return what reads the same rows from a dataflow that exports them."""
-        return TableImport(self.schema)
-
-    def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
-        """Return the rows of `table` at `epoch_word`, each `diff` times."""
-        width = self.schema.width
-        words = np.empty((width + 2, table.num_rows), dtype=np.int64)
-        self.schema.encode_into(words, table, SYMBOLS, self.name)
-        words[width] = epoch_word
-        words[width + 1] = diff
-        return UpdateBatch(words, self.schema.symbol_words)
-
-    def encode_epochs(
-        self, table: pa.Table, diff: int | Int64s, epochs: ByEpoch, words: Sequence[int]
-    ) -> list[UpdateBatch]:
-        """Return what `encode` returns for the rows of each epoch of `epochs`, with all values encoded
-        at once.
-        """
-        return by_epochs(self.encode(table, diff, 0), epochs, words)
-
-    def encode_folded(self, table: pa.Table, diff: int | Int64s) -> list[Waiting]:
-        """Return many rows in pieces, which take less memory until they enter one by one."""
-        return list(folded(self.schema, table, diff, SYMBOLS, self.name))
-
-    def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
-        """Return the plain rows that a client has sent; raise `MisuseError` if they are not plain."""
-        del diff
-        return checked(self._plain, rows, self.name)
-
-    def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
-        """Return what `encode` returns for a table of these checked rows, each row with its own diff."""
-        words = self._words.of(rows, [epoch_word] * len(rows), diffs)
-        return UpdateBatch(words, self.schema.symbol_words)
-
-
-def checked(form: PlainRows, rows: object, name: str) -> list[PlainRow]:
-    """Return the plain rows that a client has sent to the input `name`; raise `MisuseError` if they are not
-    plain.
-    """
-    plain_rows = form.of(rows)
-    if plain_rows is None:
-        raise MisuseError(f"input {name!r}: these are no plain rows of its columns; send them as a table")
-    return plain_rows
-
-
-def by_epochs(whole: UpdateBatch, epochs: ByEpoch, words: Sequence[int]) -> list[UpdateBatch]:
-    """Return one batch for each epoch, its rows at the word of the epoch."""
-    rows = whole.words if epochs.order is None else whole.words[:, epochs.order]
-    batches: list[UpdateBatch] = []
-    for (start, stop), word in zip(epochs.ranges(), words, strict=True):
-        part = np.ascontiguousarray(rows[:, start:stop])
-        part[-2] = word
-        batches.append(UpdateBatch(part, whole.symbol_words))
-    return batches
-
-
 class TableConstant:
-    """Rows that are there from the first epoch on, once each."""
+    """Rows that are there from the first epoch on, once each: few as tuples, or a table."""
 
-    def __init__(self, schema: Schema, rows: Sequence[Row]) -> None:
+    def __init__(self, schema: Schema, rows: Sequence[Row] | pa.Table, digest: str = "") -> None:
+        """`digest`: stands for the rows of a table in the fingerprint of the dataflow."""
         self._schema = schema
         self._rows = rows
+        self._digest = digest
 
     def describe(self) -> str:
         """Return the columns and rows, as text."""
-        return f"constant ({self._schema}) {list(self._rows)!r}"
+        rows = self._digest if isinstance(self._rows, pa.Table) else repr(list(self._rows))
+        return f"constant ({self._schema}) {rows}"
 
     def batch(self, word: int) -> UpdateBatch:
         """Return the rows at `word`."""
         width = self._schema.width
-        words = np.empty((width + 2, len(self._rows)), dtype=np.int64)
-        words[:width] = encode_rows(self._schema, self._rows, SYMBOLS)
+        if isinstance(self._rows, pa.Table):
+            words = np.empty((width + 2, self._rows.num_rows), dtype=np.int64)
+            self._schema.encode_into(words, self._rows, SYMBOLS, "constant")
+        else:
+            words = np.empty((width + 2, len(self._rows)), dtype=np.int64)
+            words[:width] = encode_rows(self._schema, self._rows, SYMBOLS)
         words[width] = word
         words[width + 1] = 1
         return UpdateBatch(words, self._schema.symbol_words)
 
 
 class TableOut:
-    """Makes logs of collections with the columns of `schema`."""
+    """Makes logs of collections with the columns of `schema`.
 
-    def __init__(self, schema: Schema) -> None:
+    `is_repeatable`: False if the rows are no function of what comes in.
+    """
+
+    def __init__(self, schema: Schema, is_repeatable: bool = True) -> None:
         self.schema = schema
+        self._is_repeatable = is_repeatable
 
     def describe(self) -> str:
         """Return the columns, as text."""
@@ -166,16 +97,23 @@ class TableOut:
         """Return the columns that clients receive, beside epoch and diff."""
         return self.schema.to_arrow()
 
+    def base_form(self) -> tuple[str, list[object]]:
+        """Return the form of the rows for a base, and its details: `differential.plan.durable.summing`."""
+        columns = [[column.name, str(column.type)] for column in self.schema]
+        return "differential.plan.durable.summing:summed_rows", ["", columns, [], b"", [], False]
+
     def new_log(self) -> OutputLog:
         """Return an empty log."""
-        return TableLog(self.schema)
+        return TableLog(self.schema, self._is_repeatable)
 
 
 class TableLog:
     """The log of one output on one worker: changes by epoch, and all rows."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, is_repeatable: bool = True) -> None:
         self._schema = schema
+        self._is_repeatable = is_repeatable
+        self._digests: RowDigests | None = None
         self._open = WaitingRows(schema.width + 2, 0)
         self._few: list[Int64s] = []
         """Few rows, as they came; they are sorted when somebody reads."""
@@ -192,6 +130,13 @@ class TableLog:
         self._failures: FailureLog | None = None
         self._unanswered: list[tuple[int, KeptChanges]] = []
         """Changes of epochs without an answer, by epoch: the next epoch with an answer has them all."""
+        self._has_base_unanswered = False  # those of epochs before `_kept_here_from`
+        self._kept_here_from = 0
+        """The first epoch whose changes are kept as they come in; see `go_on`."""
+        self._older: OlderChanges | None = None
+        """The changes of earlier epochs, until somebody wants them."""
+        self._answer: AnswerRows | None = None
+        """The rows that are being written into a log."""
 
     def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
         """Learn how words pack epochs, and which epochs have no answer."""
@@ -208,9 +153,13 @@ class TableLog:
             if words.shape[1] <= UNREAD_BATCH_ROWS_MAX and are_modest(words[-1], _MODEST):
                 self._few.append(words)
                 self._few_rows += words.shape[1]
+                if self._digests is not None:
+                    self._digests.add(words)
                 return
         self._gather()
         for words in parts_of(batch):
+            if self._digests is not None:
+                self._digests.add(words)
             self._open.add(words)
 
     def complete(self, epoch: int) -> None:
@@ -246,7 +195,9 @@ class TableLog:
             self._open.add(few[0] if len(few) == 1 else np.concatenate(few, axis=1))
 
     def settle(self) -> None:
-        """Sort all complete rows, since somebody reads."""
+        """Sort all complete rows, since somebody reads, or times are to count from a later epoch."""
+        if self._digests is not None:
+            self._digests.settle()
         if self._few or self._open.rows:  # more epochs may be complete than at the last read
             self._gather()
             self._put_in_order()
@@ -275,7 +226,7 @@ class TableLog:
         words = rows.unpack(0, rows.rows) if isinstance(rows, PackedRows) else rows
         if words.shape[1] == 0:
             return
-        for time, block in _by_time(words):
+        for time, block in by_time(words):
             self._keep(time, block)
             self._rows.add(block, np.array([time]) if ends else bound)
 
@@ -288,6 +239,7 @@ class TableLog:
                 self._answer_again(done)
             if self._unanswered or self._failures.good_from(done, done + 1) is None:
                 self._unanswered.append((done, KeptChanges(changes)))
+                self._has_base_unanswered |= done < self._kept_here_from
                 self._merge_unanswered()
                 self._answer_again(done + 1)
                 return
@@ -314,13 +266,15 @@ class TableLog:
 
     def _keep_at(self, done: int, changes: KeptChanges) -> None:
         """Keep the changes of an epoch that has an answer."""
+        if done < self._kept_here_from:
+            return
         assert not self._epochs or done > self._epochs[-1], "epochs are complete in order"
         self._epochs.append(done)
         self._changes[done] = changes
         self._last = done + 1
 
     def _answer_again(self, stop: int) -> None:
-        """If an epoch before `stop` has an answer again, give it all changes of the earlier ones without."""
+        """Give the next epoch that has an answer, before `stop`, all changes of the earlier ones without."""
         if not self._unanswered:
             return
         assert self._failures is not None
@@ -331,13 +285,17 @@ class TableLog:
             return
         summed = sort_parts(_at_one_time([changes.words() for _, changes in self._unanswered]))
         self._unanswered = []
-        if summed.shape[1]:
+        if self._has_base_unanswered and good >= self._kept_here_from:  # and the base has what was shown
+            self._last = self._forgotten_before = good + 1
+        elif summed.shape[1]:
             self._keep_at(good, KeptChanges(summed))
+        self._has_base_unanswered = False
 
     def changes(self, start: int, stop: int) -> pa.Table:
         """Return the columns, `epoch` and `diff`; epochs ascending."""
-        check_kept(start, self._forgotten_before)
         self.settle()
+        check_kept(start, self._forgotten_before)
+        self._fetch_older(start)
         epochs = self._epochs_of(start, stop)
         blocks = [self._changes[epoch].words() for epoch in epochs]
         words = _joined(blocks, self._schema.width)
@@ -351,8 +309,8 @@ class TableLog:
 
         Cost: that of all rows, and of the changes after `epoch`, which are subtracted.
         """
-        check_kept(epoch + 1, self._forgotten_before)
         words = self._collected(epoch).all()
+        check_kept(epoch + 1, self._forgotten_before)
         table = self._schema.decode(words, SYMBOLS)
         return table.append_column(DIFF, int64_array(words[-1]))
 
@@ -362,8 +320,10 @@ class TableLog:
         Cost: for the first piece of a collection, that of a snapshot; otherwise that of the piece, and a
         little for each epoch.
         """
-        check_kept(request.stop if request.is_snapshot else request.start, self._forgotten_before)
+        start = request.stop if request.is_snapshot else request.start
         self.settle()
+        check_kept(start, self._forgotten_before)
+        self._fetch_older(start)
         if request.is_snapshot:
             return self._pieces.of_collection(request, self._collected)
         epochs = self._epochs_of(request.start, request.stop)
@@ -380,9 +340,13 @@ class TableLog:
         """Return the rows at `epoch`: all of them, less later changes."""
         assert self._rows is not None
         self.settle()
+        self._fetch_older(epoch + 1)
+        return self._rows.accumulated([negated(changes.words()) for changes in self._behind(epoch)])
+
+    def _behind(self, epoch: int) -> list[KeptChanges]:
+        """Return the complete changes behind an epoch that has an answer."""
         later = [self._changes[done] for done in self._epochs_of(epoch + 1, EPOCH_MAX + 1)]
-        later += [changes for _, changes in self._unanswered]  # each is later than all with an answer
-        return self._rows.accumulated([_negated(changes.words()) for changes in later])
+        return later + [changes for _, changes in self._unanswered]  # later than all with an answer
 
     def forget(self, stop: int) -> None:
         """Drop changes of epochs before `stop`."""
@@ -393,22 +357,81 @@ class TableLog:
         del self._epochs[:count]
         self._forgotten_before = max(self._forgotten_before, stop)
 
+    def go_on(self, epoch: int, older: OlderChanges) -> None:
+        """See `OutputLog`. The older changes stay in the store until somebody asks for them."""
+        self._kept_here_from, self._forgotten_before = epoch, older.kept_from
+        self._last = max(older.before, older.kept_from)
+        self._older = older
+
+    def _fetch_older(self, start: int) -> None:
+        """Get the changes from before a restart, if a reader wants some from `start` on."""
+        older = self._older
+        if older is None or start >= min(self._kept_here_from, older.before):
+            return
+        self._older = None
+        words = older_rows(older, self._schema, self._forgotten_before, self._kept_here_from)
+        changes = {done: KeptChanges(block) for done, block in by_time(words)} if words.shape[1] else {}
+        self._changes = {**changes, **self._changes}
+        self._epochs = [*changes, *self._epochs]
+
+    def written(self, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
+        """Yield the changes of these epochs, packed where they are many."""
+        self.settle()
+        self._fetch_older(start)
+        for epoch in self._epochs_of(start, stop):
+            changes = self._changes.get(epoch)
+            if changes is not None:  # else it was forgotten meanwhile
+                for batch in changes.batches(self._schema):
+                    yield epoch, batch
+
+    def answer(self, epoch: int) -> Iterator[Batch]:
+        """See `OutputLog`."""
+        self.settle()
+        check_kept(epoch + 1, self._forgotten_before)
+        self._fetch_older(epoch + 1)
+        assert self._rows is not None
+        self._answer = AnswerRows(self._schema, *self._rows.parts(), self._behind(epoch))
+        yield from self._answer.batches()
+        self._answer = None
+
     def tidy(self) -> None:
         """Drop a collection that was laid out for readers that have not come back."""
         self._pieces.tidy()
+
+    def before(self, epoch: int) -> Iterator[Batch]:
+        """Yield the rows at the epoch before this one, packed where they are many."""
+        words = self._collected(epoch - 1).all()
+        return KeptChanges(words).batches(self._schema) if words.shape[1] else iter(())
+
+    def stand_in(self, older: OlderChanges, epoch: int) -> None:
+        """See `OutputLog`."""
+        words = older_rows(older, self._schema, -1, epoch)
+        self._forgotten_before, self._complete = older.kept_from, epoch
+        self._last = older.kept_from
+        assert self._rows is not None
+        for done, block in by_time(words) if words.shape[1] else ():
+            if done >= older.kept_from:
+                self._keep_at(done, KeptChanges(block))
+        words[-2] = 0
+        self._rows.add(sort_parts([words]), np.zeros(1, np.int64))
+
+    def can_take_over(self, other: OutputLog) -> bool:
+        """Return True if `other` has the same columns."""
+        return isinstance(other, TableLog) and other._schema == self._schema
 
     def take_over(self, other: OutputLog, epoch: int) -> bool:
         """Go on at `epoch` where `other` stops; the difference counts as a change of `epoch`.
 
         Cost: that of all rows of both.
         """
-        if not isinstance(other, TableLog) or other._schema != self._schema:
+        if not isinstance(other, TableLog) or not self.can_take_over(other):
             return False
         assert self._rows is not None and other._rows is not None and self._code is not None
         self.settle()
         other.settle()
+        other._fetch_older(0)
         assert not other._epochs or other._epochs[-1] < epoch, "nothing came there from `epoch` on"
-        without_answer = [_negated(changes.words()) for _, changes in other._unanswered]
+        without_answer = [negated(changes.words()) for _, changes in other._unanswered]
         before = other._rows.accumulated(without_answer).all()
         # Compare with all rows here up to `epoch`, and including it if it is complete already.
         unanswered = [each for each in self._unanswered if each[0] > epoch]
@@ -416,8 +439,8 @@ class TableLog:
             *(self._changes[done] for done in self._epochs if done > epoch),
             *(c for _, c in unanswered),
         ]
-        later_ones = [_negated(changes.words()) for changes in behind]
-        difference = self._rows.accumulated([_negated(before), *later_ones]).all()
+        later_ones = [negated(changes.words()) for changes in behind]
+        difference = self._rows.accumulated([negated(before), *later_ones]).all()
         difference[-2] = self._code.pack((epoch,)) if self._code.holds(epoch) else 0
         later = {done: block for done, block in self._changes.items() if done > epoch}
         self._unanswered = unanswered
@@ -461,27 +484,24 @@ class TableLog:
             changes.symbols(mark)
         if self._rows is not None:
             self._rows.symbols(mark)
+        if self._answer is not None:
+            self._answer.symbols(mark)
+
+    def keep_digests(self) -> bool:
+        """Sum up digests from now on, if the rows are a function of what comes in."""
+        assert self._code is not None
+        if self._is_repeatable:
+            self._digests = RowDigests(self._code)
+        return self._is_repeatable
+
+    def take_digests(self, stop: int) -> list[tuple[int, int]]:
+        """See `OutputLog.take_digests`."""
+        assert self._digests is not None
+        return self._digests.take(stop)
 
     def _epochs_of(self, start: int, stop: int) -> list[int]:
         """Return the complete epochs `start` ≤ epoch < `stop` that have changes."""
         return self._epochs[bisect_left(self._epochs, start) : bisect_left(self._epochs, stop)]
-
-
-def _by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Yield the rows of each time, times ascending, rows in their order. Cost: one sort, however many times
-    there are.
-    """
-    times = words[-2]
-    # Fast path: for few rows Python is done before numpy begins.
-    different = len(set(times.tolist())) if times.shape[0] <= SET_TIMES_MAX else 0
-    if different == 1 or (different == 0 and (times == times[0]).all()):
-        yield int(times[0]), words
-        return
-    order = np.argsort(times, kind="stable")
-    ordered = np.ascontiguousarray(words[:, order])
-    starts = np.flatnonzero(np.diff(ordered[-2], prepend=ordered[-2, 0] - 1)).tolist()
-    for start, stop in zip(starts, [*starts[1:], ordered.shape[1]], strict=True):
-        yield int(ordered[-2, start]), np.ascontiguousarray(ordered[:, start:stop])
 
 
 def _at_one_time(parts: Sequence[Int64s]) -> list[Int64s]:
@@ -489,12 +509,6 @@ def _at_one_time(parts: Sequence[Int64s]) -> list[Int64s]:
     words = np.concatenate(parts, axis=1)
     words[-2] = words[-2, -1]
     return [words]
-
-
-def _negated(words: Int64s) -> Int64s:
-    negated = words.copy()
-    np.negative(negated[-1], out=negated[-1])
-    return negated
 
 
 def _joined(blocks: list[Int64s], width: int) -> Int64s:

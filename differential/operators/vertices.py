@@ -129,10 +129,10 @@ class OperatorVertex(Vertex):
         has, wants = (held, needed) if len(held) + len(needed) < FEW_WORDS_MAX else (set(held), set(needed))
         for word in needed:
             if word not in has:
-                self.hold(word)
+                self.hold_word(word)
         for word in held:
             if word not in wants:
-                self.release(word)
+                self.release_word(word)
         self._held = needed
 
     def send_rows(self, words: Int64s) -> None:
@@ -290,7 +290,7 @@ class MachineVertex(OperatorVertex):
         if self.machine.pauses:
             self._go_on()
             return
-        machine, frontier = self.machine, self.frontier(0)
+        machine, frontier = self.machine, self.frontier_words(0)
         # An empty frontier is the last one: nobody asks the traces any more, and they are dropped.
         if frontier.shape[0] and self._is_early(frontier):
             if self._looks_on:
@@ -308,7 +308,7 @@ class MachineVertex(OperatorVertex):
     def _go_on(self) -> None:
         """Send a piece; if more are left, hold the right to send them, and ask to be called again."""
         machine = self.machine
-        machine.advance(*[self.frontier(port) for port in range(self._ports)])
+        machine.advance(*[self.frontier_words(port) for port in range(self._ports)])
         rows = machine.work()
         if rows is not None:
             self._send_all(rows)
@@ -318,7 +318,7 @@ class MachineVertex(OperatorVertex):
 
     def _look(self) -> None:
         """Let a merge that is about to begin merge times that no row will ask about any more."""
-        self.machine.set_since(*[self.frontier(port) for port in range(self._ports)])
+        self.machine.set_since(*[self.frontier_words(port) for port in range(self._ports)])
 
     def first_asked(self) -> int | None:
         """Return the first epoch whose times must stay different from earlier ones; None if there is none."""
@@ -368,6 +368,10 @@ class MachineVertex(OperatorVertex):
         self.machine.symbols(mark)
         if self.shared is not None:
             self.shared.symbols(mark)
+
+    def hides_words(self, waits: bool) -> bool:
+        """See `HidesWords`."""
+        return self.machine.hides_words(waits)
 
     def traces(self) -> list[Trace]:
         """Return the traces that it writes; those that it reads are merged, and counted, elsewhere."""

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from differential.aggregates import Aggregate
 from differential.collections.groups import Grouped, _Key
 from differential.collections.handle import Name, Names
-from differential.collections.ordered import Ordered
+from differential.collections.in_order.ordered import Ordered
 from differential.collections.selecting import NullOperators, _Name
 from differential.columns.column_types import TypeSpec
 from differential.columns.schema import Schema, SchemaSpec

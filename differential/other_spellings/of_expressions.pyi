@@ -98,6 +98,27 @@ class ExprSpellings:
     def pow(self, exponent: ExprLike) -> Expr:
         """The same as `power`."""
 
+    def arcsin(self) -> Expr:
+        """The same as `asin`."""
+
+    def arccos(self) -> Expr:
+        """The same as `acos`."""
+
+    def arctan(self) -> Expr:
+        """The same as `atan`."""
+
+    def bitwiseAND(self, other: ExprLike) -> Expr:
+        """The same as `bitwise_and`."""
+
+    def bitwiseOR(self, other: ExprLike) -> Expr:
+        """The same as `bitwise_or`."""
+
+    def bitwiseXOR(self, other: ExprLike) -> Expr:
+        """The same as `bitwise_xor`."""
+
+    def bitwise_count_ones(self) -> Expr:
+        """The same as `bit_count`."""
+
     def asc_nulls_first(self) -> Ordering:
         """The same as `col.x.asc()`."""
 

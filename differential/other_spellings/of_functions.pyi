@@ -18,20 +18,35 @@ from differential.aggregates import stddev as std
 from differential.aggregates import stddev as stddev_samp
 from differential.aggregates import variance as var
 from differential.aggregates import variance as var_samp
+from differential.expressions.calls.catalogued import acos as arccos
+from differential.expressions.calls.catalogued import asin as arcsin
+from differential.expressions.calls.catalogued import atan as arctan
+from differential.expressions.calls.catalogued import atan2 as arctan2
+from differential.expressions.calls.catalogued import bitwise_not as bitwiseNOT
 from differential.expressions.calls.catalogued import ceil as ceiling
+from differential.expressions.calls.catalogued import chr as char
 from differential.expressions.calls.catalogued import date_add as dateadd
+from differential.expressions.calls.catalogued import degrees as toDegrees
+from differential.expressions.calls.catalogued import element_at as try_element_at
 from differential.expressions.calls.catalogued import length as char_length
 from differential.expressions.calls.catalogued import length as character_length
 from differential.expressions.calls.catalogued import log as ln
 from differential.expressions.calls.catalogued import lower as lcase
 from differential.expressions.calls.catalogued import power as pow
+from differential.expressions.calls.catalogued import radians as toRadians
 from differential.expressions.calls.catalogued import rlike as regexp
 from differential.expressions.calls.catalogued import rlike as regexp_like
+from differential.expressions.calls.catalogued import sha1 as sha
+from differential.expressions.calls.catalogued import shiftleft as shiftLeft
+from differential.expressions.calls.catalogued import shiftright as shiftRight
+from differential.expressions.calls.catalogued import shiftrightunsigned as shiftRightUnsigned
 from differential.expressions.calls.catalogued import signum as sign
 from differential.expressions.calls.catalogued import size as array_size
 from differential.expressions.calls.catalogued import size as cardinality
 from differential.expressions.calls.catalogued import upper as ucase
+from differential.expressions.calls.composed import date_part as datepart
 from differential.expressions.calls.composed import substring as substr
+from differential.expressions.calls.composed import unix_timestamp as to_unix_timestamp
 from differential.expressions.expression import coalesce as ifnull
 from differential.expressions.expression import coalesce as nvl
 from differential.expressions.expression import col as column
@@ -52,15 +67,21 @@ from differential.spelled import stddev_pop as stddev_pop
 from differential.spelled import var_pop as var_pop
 
 __all__ = [
+    "arccos",
+    "arcsin",
+    "arctan",
+    "arctan2",
     "array_agg",
     "array_size",
     "asc",
     "asc_nulls_first",
     "asc_nulls_last",
+    "bitwiseNOT",
     "bool_and",
     "bool_or",
     "cardinality",
     "ceiling",
+    "char",
     "char_length",
     "character_length",
     "collect_list",
@@ -68,6 +89,7 @@ __all__ = [
     "countDistinct",
     "date_sub",
     "dateadd",
+    "datepart",
     "desc",
     "desc_nulls_first",
     "desc_nulls_last",
@@ -89,12 +111,20 @@ __all__ = [
     "pow",
     "regexp",
     "regexp_like",
+    "sha",
+    "shiftLeft",
+    "shiftRight",
+    "shiftRightUnsigned",
     "sign",
     "some",
     "std",
     "stddev_pop",
     "stddev_samp",
     "substr",
+    "toDegrees",
+    "toRadians",
+    "to_unix_timestamp",
+    "try_element_at",
     "ucase",
     "var",
     "var_pop",

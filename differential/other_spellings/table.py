@@ -197,12 +197,7 @@ ORDERS: Final = Spellings(_ORDER_NAMES)
 _SAME_AGAIN: Final = (
     "a column of an input: what is computed is computed again for a removal, and must come out the same"
 )
-_UTC: Final = (
-    "t + datetime.timedelta(hours=1) for a fixed distance: times are in UTC. For a zone with summer time "
-    "map(function, schema), of a collection, where row.t.astimezone(zoneinfo.ZoneInfo('Europe/Rome')) is "
-    "local"
-)
-_WINDOW: Final = "group_by('key').rank('place', by='time', method='row_number')"
+_WINDOW: Final = "over('key', by='time').with_columns(n=dd.row_number()), of a collection"
 _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     # The same by other names: PySpark's and Polars'.
     "countDistinct": Same("count_distinct"),
@@ -241,6 +236,14 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     "date_sub": Same("spelled.date_sub"),
     "dateadd": Same("date_add"),
     **dict.fromkeys(("cardinality", "array_size"), Same("size")),
+    "char": Same("chr"),
+    "sha": Same("sha1"),
+    "bitwiseNOT": Same("bitwise_not"),
+    **{name: Same(name.lower()) for name in ("shiftLeft", "shiftRight", "shiftRightUnsigned")},
+    **{f"arc{name}": Same(f"a{name}") for name in ("sin", "cos", "tan")},
+    "arctan2": Same("atan2"),
+    "toDegrees": Same("degrees"),
+    "toRadians": Same("radians"),
     # What is written another way.
     "n_unique": "dd.count_distinct('x'), which leaves nulls out; Polars' n_unique counts null",
     "approx_count_distinct": "dd.count_distinct('x'): answers here are exact",
@@ -252,11 +255,11 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("all", "all_horizontal"), "dd.all_of(col.x > 0) of a group; in a row x & y"),
     **dict.fromkeys(("any", "any_horizontal"), "dd.any_of(col.x > 0) of a group; in a row x | y"),
     **dict.fromkeys(("sum_horizontal",), "x + y; where null counts as 0, x.fill_null(0) + y.fill_null(0)"),
-    **dict.fromkeys(("first_value", "head"), "dd.first('x', by='time')"),
-    **dict.fromkeys(("last_value", "tail"), "dd.last('x', by='time')"),
+    "head": "dd.first('x', by='time')",
+    "tail": "dd.last('x', by='time')",
     **dict.fromkeys(("median", "percentile", "percentile_approx", "quantile", "mode", "corr"), _REDUCE),
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile", "Window"), _WINDOW),
-    **dict.fromkeys(("lag", "lead", "shift"), "asof_join(…, exact=False) with the same collection"),
+    "Window": _WINDOW,
+    "shift": "over('key', by='time').with_columns(before=dd.lag('x')), of a collection",
     "merge_asof": "left.asof_join(right, on='key', left_time='at', right_time='since')",
     **dict.fromkeys(
         ("timestampdiff", "timestamp_diff"),
@@ -278,11 +281,10 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(
         ("struct", "array", "create_map", "list"), "dd.lit([1, 2], 'any') or map(function, schema)"
     ),
-    **dict.fromkeys(("from_json", "to_json", "get_json_object"), "map(function, schema), of a collection"),
+    **dict.fromkeys(("from_json", "to_json"), "map(function, schema), of a collection"),
+    "json_tuple": "dd.get_json_object(x, '$.name'), once for each name",
     "getItem": "dd.get(x, 0), or x.list.field('key')",
-    "element_at": "dd.get(x, 0), which counts from 0 where element_at counts from 1; x.list.field('key')",
-    "left": "dd.substring(x, 1, 3)",
-    "right": "x.str.slice(-3)",
+    "try_element_at": Same("element_at"),
     "pmod": "x % y, if y is greater than 0",
     **dict.fromkeys(("cast", "astype"), "x.cast('int')"),
     "try_cast": "x.try_cast('int')",
@@ -290,22 +292,11 @@ _FUNCTION_NAMES: Final[dict[str, str | Same]] = {
     **dict.fromkeys(("to_lowercase",), "dd.lower(x)"),
     **dict.fromkeys(("len_chars",), "dd.length(x)"),
     **dict.fromkeys(("concat_str", "format_string"), "dd.concat(x, y)"),
-    **dict.fromkeys(("dayofweek", "weekday"), "dd.day_of_week(t), 1 for Monday to 7 for Sunday"),
     **dict.fromkeys(("week",), "dd.weekofyear(t)"),
-    **dict.fromkeys(("trunc",), "dd.date_trunc('month', t)"),
-    "last_day": "dd.date_add(dd.add_months(dd.date_trunc('month', t), 1), -1)",
-    "next_day": "dd.date_add(t, (n - dd.day_of_week(t) - 1) % 7 + 1), n = 1 for Monday to 7 for Sunday",
-    "make_date": "dd.to_date(text, '%Y-%m-%d') of dd.concat(y.cast('string'), dd.lit('-'), …)",
-    **dict.fromkeys(("unix_timestamp", "unix_seconds", "to_unix_timestamp"), "t.cast('int') // 1_000_000"),
-    "unix_millis": "t.cast('int') // 1_000",
-    "unix_micros": "t.cast('int')",
-    "unix_date": "d.cast('int')",
-    **dict.fromkeys(("from_unixtime", "timestamp_seconds"), "(seconds * 1_000_000).cast('timestamp')"),
-    "timestamp_millis": "(milliseconds * 1_000).cast('timestamp')",
-    "timestamp_micros": "microseconds.cast('timestamp')",
-    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp", "convert_timezone"), _UTC),
-    **dict.fromkeys(("months_between",), "dd.date_diff(t, start, 'month')"),
-    **dict.fromkeys(("xxhash64", "md5", "sha2", "crc32"), "dd.hash(x)"),
+    "datepart": Same("date_part"),
+    "to_unix_timestamp": Same("unix_timestamp"),
+    "convert_timezone": "dd.to_utc_timestamp(t, 'Asia/Tokyo'), then dd.from_utc_timestamp(t, 'Europe/Rome')",
+    "xxhash64": "dd.hash(x)",
     **dict.fromkeys(("current_date", "current_timestamp", "now", "rand", "uuid"), _SAME_AGAIN),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _SAME_AGAIN),
     **dict.fromkeys(
@@ -326,7 +317,7 @@ _LISTS: Final = (
 _EXACT: Final = "dd.count_distinct('x'), or reduce(function, schema) of groups: answers here are exact"
 _TIMES: Final = "x.dt.year(), x.dt.add_days(1), dd.date_format(x, '%d.%m.%Y'), x.cast('timestamp')"
 _SIZES: Final = "window('time', dd.tumbling(minutes=5)), of a collection, or x.dt.date_trunc('month')"
-_MATH: Final = r"a?(cos|sin|tan)h?|atan2|cot|csc|sec|cbrt|degrees|radians|expm1|log1p|"
+_MATH: Final = r"a(cos|sin|tan)h|cot|csc|sec|"
 _FUNCTION_FAMILIES: Final = (
     (r"(hll|kll|theta|tuple|count_min|bitmap|approx|histogram)_\w+|approxCountDistinct", _EXACT),
     (r"regr_\w+|covar_\w+|(try_)?(avg|sum)(_distinct|Distinct)?|sum_?[dD]istinct|kurtosis|skewness", _REDUCE),
@@ -344,7 +335,6 @@ _FUNCTION_FAMILIES: Final = (
         _LISTS,
     ),
     (r"inline(_outer)?|posexplode_outer|arrow_udt?f|udtf|call_\w+|unwrap_udt", "explode('x', type), or map"),
-    (r"cume_dist|percent_rank|nth_value", _WINDOW),
     (
         r"(current|session|input_file)_\w+|cur(date|time)|localtimestamp|user|version|rand(n|str)|uniform",
         _SAME_AGAIN,
@@ -354,7 +344,7 @@ _FUNCTION_FAMILIES: Final = (
         _TIMES,
     ),
     (
-        r"time_\w+|date_(part|from\w+)|datepart|dateadd|dayname|monthname|(last|next)_day|extract|to_time",
+        r"time_\w+|date_from\w+|to_time",
         _TIMES,
     ),
     (r"convert_timezone|try_to_time|window_time", _TIMES),
@@ -362,7 +352,7 @@ _FUNCTION_FAMILIES: Final = (
     (r"try_(add|subtract|multiply|divide|mod)", "attempt(step), of a collection; try_cast gives null"),
     (r"(try_)?to_(number|char|varchar|binary)|cast|collat\w+|typeof", "x.cast('int'), or x.try_cast('int')"),
     (
-        r"nvl2|ifnull|nanvl|nullifzero|zeroifnull|elt|equal_null",
+        r"nullifzero|zeroifnull|elt|equal_null",
         "dd.when(c).then(x).otherwise(y), dd.coalesce(x, y)",
     ),
     (r"(asc|desc)_nulls_(first|last)", "x.asc(nulls_last=True), or x.desc(nulls_last=True)"),
@@ -374,13 +364,10 @@ _FUNCTION_FAMILIES: Final = (
     (r"e|pi", "dd.lit(math.pi)"),
     (r"encode|decode", _MAP),
     (r"positive", "x"),
+    (r"overlay|btrim|printf", _MAP),
+    (_MATH + r"factorial|rint|conv|width_bucket", _MAP),
     (
-        r"position|locate|instr|left|right|substring_index|split_part|translate|overlay|btrim|repeat|printf",
-        _MAP,
-    ),
-    (_MATH + r"hypot|factorial|rint|bround|conv|bin|hex|unhex|width_bucket|toDegrees|toRadians", _MAP),
-    (
-        r"bit\w*|getbit|shift(left|right|rightunsigned|Left|Right|RightUnsigned)|sha1?|hmac|mask|(un)?base64",
+        r"bit\w*|getbit|hmac|mask",
         _MAP,
     ),
     (
@@ -388,10 +375,10 @@ _FUNCTION_FAMILIES: Final = (
         _MAP,
     ),
     (
-        r"regexp_\w+|ascii|char\w*|chr|octet_length|format_number|find_in_set|levenshtein|soundex|sentences|quote",
+        r"regexp_\w+|char\w*|find_in_set|levenshtein|soundex|sentences|quote",
         _MAP,
     ),
-    (r"jaro\w+|str_to_map|json\w*|make_valid_utf8|try_element_at|to_variant_object|randstr", _MAP),
+    (r"jaro\w+|str_to_map|json\w*|make_valid_utf8|to_variant_object|randstr", _MAP),
 )
 
 
@@ -442,7 +429,6 @@ _OF_ACCESSORS: Final[dict[str, dict[str, str | Same]]] = {
         **dict.fromkeys(("concat", "join"), "dd.concat(a, b), or dd.concat_ws(separator, a, b)"),
     },
     "dt": {
-        "date": "x.cast('date')",
         **dict.fromkeys(("truncate", "floor", "round"), "x.dt.date_trunc('hour')"),
         **dict.fromkeys(("strftime", "to_string"), Same("format")),
         **dict.fromkeys(("weekday", "isoweekday"), Same("day_of_week")),
@@ -454,11 +440,11 @@ _OF_ACCESSORS: Final[dict[str, dict[str, str | Same]]] = {
         **dict.fromkeys(("total_days", "days"), "x.dt.date_diff(start), of two dates or times"),
         "millisecond": "x.dt.microsecond() // 1_000",
         "month_start": "x.dt.date_trunc('month')",
-        "month_end": "x.dt.date_trunc('month').dt.add_months(1).dt.add_days(-1)",
+        "month_end": "x.dt.last_day(), a date",
         **dict.fromkeys(
             ("convert_time_zone", "replace_time_zone", "tz_localize", "tz_convert"),
-            "x + datetime.timedelta(hours=1) for a fixed distance: times are in UTC. For a zone with summer "
-            "time map(function, schema), of a collection",
+            "x.dt.in_zone('Europe/Rome'), what clocks show there, x.dt.from_zone('Europe/Rome') back; "
+            "x.dt.hour('Europe/Rome')",
         ),
     },
     "list": {
@@ -493,6 +479,9 @@ _METHODS: Final[dict[str, str | Same]] = {
     "getItem": Same("_get_item"),
     "getField": Same("list.field"),
     "pow": Same("power"),
+    **{f"arc{name}": Same(f"a{name}") for name in ("sin", "cos", "tan")},
+    **{f"bitwise{name}": Same(f"bitwise_{name.lower()}") for name in ("AND", "OR", "XOR")},
+    "bitwise_count_ones": Same("bit_count"),
     **{name: Same(f"_{name}") for name in ("asc_nulls_first", "asc_nulls_last", "desc_nulls_first")},
     "desc_nulls_last": Same("_desc_nulls_last"),
     # Operators as methods.
@@ -524,7 +513,7 @@ _METHODS: Final[dict[str, str | Same]] = {
     "fill_nan": "dd.when(x.is_nan()).then(y).otherwise(x)",
     "map_elements": "map(function), an operator of collections",
     "apply": "map(function), an operator of collections",
-    "over": "group_by('key').rank('place', by='time'), or an aggregate and a join",
+    "over": "over('key', by='time').with_columns(total=dd.sum('x')), of the collection",
 }
 
 
@@ -559,7 +548,7 @@ _METHOD_FAMILIES: Final = (
         r"median|mode|(approx_)?quantile|kurtosis|skew|entropy|product|value_counts|hist|dot|q?cut|nan_m(ax|in)",
         _GROUPS_REDUCED,
     ),
-    (r"bin_\w+|bitwise_(and|or|xor)", _GROUPS_REDUCED),
+    (r"bin_\w+", _GROUPS_REDUCED),
     (
         r"iloc|loc|head|tail|limit|(top|bottom)_k(_by)?|sort(_by)?|arg_(sort|true)|gather(_every)?|reverse|sample|shuffle",
         _ROWS,
@@ -587,7 +576,7 @@ _METHOD_FAMILIES: Final = (
     (r"truncate|round_sig_figs", "x.round(2), x.floor(), x.cast('int')"),
     (r"to_physical|reinterpret|cat|bin|ext|shrink_dtype", "x.cast('int'), x.cast('string')"),
     (r"exclude|meta|deserialize|outer", "select('x', 'y'), drop('x'), of a collection"),
-    (r"bitwise\w+|(arc)?(sin|cos|tan)h?|cot|cbrt|log1p|erfc?|degrees|radians", _MAPPED),
+    (r"bitwise\w+|a(rc)?(sin|cos|tan)h|cot|erfc?", _MAPPED),
 )
 
 EXPRESSIONS: Final = Spellings(_METHODS, _METHOD_FAMILIES)

@@ -19,22 +19,28 @@ from typing import ClassVar, Final, NamedTuple, TypeVar
 from timely.building.dataflow import Dataflow
 from timely.building.declarations import check_name
 from timely.building.loop import Loop
-from timely.building.stream import Stream
+from timely.building.stream import Feed, Stream
 from timely.errors import GraphError
 from timely.user_code.call_site import CallSite, at_site, call_site
 
+from ..columns.schema import Schema
 from ..errors import ONE_COLUMN, no_columns
 from ..linear.failures.failing import FAILURES
 from ..operators.between.imports import TableImport
+from ..operators.edge.table_in import TableIn
+from ..operators.timed.keyed_io import KeyedTableIn
 from .functions import UserFunction
 from .improving import Improved, improve
 from .nodes import (
     Answered,
+    ByHand,
     ByPriority,
     Export,
     FromStream,
     Import,
+    Input,
     Inspect,
+    IntoStream,
     Keys,
     LetRec,
     Node,
@@ -44,11 +50,13 @@ from .nodes import (
     Variable,
 )
 from .rewriting import beneath, rewrite
+from .rules.columns import carrier_of
 from .rules.sharing import share
+from .sketching import Sketch
 from .stages.failing import add_failures, failures_of
 from .stages.lowering import Lowering
 
-__all__ = ["LoopPath", "OpenLoop", "Plan", "PlanMark"]
+__all__ = ["LoopPath", "OpenLoop", "Plan", "PlanMark", "loop_of"]
 
 N = TypeVar("N", bound=Node)
 
@@ -62,6 +70,8 @@ class OpenLoop:
     around: LoopPath
     depth: int
     effects: list[Node] = field(default_factory=list)
+    sketches: list[Sketch] = field(default_factory=list)
+    """The stages written by hand in it, if there are any: at most one sketch."""
 
     @property
     def loop_path(self) -> LoopPath:
@@ -70,12 +80,12 @@ class OpenLoop:
 
 
 class PlanMark(NamedTuple):
-    """A snapshot of a plan: its outputs, its effects (also in loops being written), its number of leaves."""
+    """A snapshot of a plan: its outputs, its effects (also in loops being written), its number of streams."""
 
     roots: tuple[Node, ...]
     outputs: frozenset[str]
     effects: list[tuple[OpenLoop, tuple[Node, ...]]]
-    leaves: int
+    streams: int
 
 
 LoopPath = tuple[Loop | OpenLoop, ...]
@@ -84,6 +94,17 @@ LoopPath = tuple[Loop | OpenLoop, ...]
 _open: Final[ContextVar[tuple[OpenLoop, ...]]] = ContextVar(
     "loops whose bodies are being written", default=()
 )
+
+
+def loop_of(sketch: Sketch) -> OpenLoop:
+    """Return the loop in whose body the stages of a sketch are written. Raise GraphError if that is over."""
+    for loop in _open.get():
+        if sketch in loop.sketches:
+            return loop
+    raise GraphError(
+        f"dd.collection ({call_site()}): the stream is of {sketch.scope.name!r}, whose body has returned: "
+        "only what `iterate` returns leaves a loop"
+    )
 
 
 class Plan:
@@ -95,6 +116,8 @@ class Plan:
 
     traveller: ClassVar[str] = "differential.plan.installing:travelling_form"
     """`module:function` that turns a plan into what workers carry out; see `Description`."""
+    folding: ClassVar[str] = "differential.plan.durable.rules:plan_facts"
+    """`module:function` that knows how its inputs are folded; see `Description`."""
 
     def __init__(self, dataflow: Dataflow) -> None:
         self.dataflow = dataflow
@@ -109,7 +132,12 @@ class Plan:
         """For each import: the stream of its rows, the stream of their failures, and its name in messages."""
         self.improved = Improved([])
         """The plan after the rules; set by `carry_out`."""
+        self.fed: list[Node] = []
+        """What stages that were written by hand read by `feeds`."""
+        self.taken_in: dict[str, Input] = {}
+        """By name: each input with the columns that it takes in; set by `carry_out`."""
         self._outputs: set[str] = set()
+        self._sketches = 0
         self._serials: dict[str, list[object]] = {}
 
     @classmethod
@@ -169,6 +197,19 @@ class Plan:
         serial = sum(isinstance(node, Inspect) for node in self.nodes.values())
         return self.effect(Inspect(source, self.function(function), serial))
 
+    def stream(self, source: Node, stage: Stream, loops: tuple[Loop, ...]) -> IntoStream:
+        """Let `stage`, which is in `loops` and has no source yet, get the rows of `source`."""
+        into = self.lowering.into_streams
+        into.append((stage, loops))
+        return self.effect(IntoStream(source, len(into) - 1))
+
+    def feeds(self, source: Node, port: int, keys: Sequence[str] | None) -> list[Feed]:
+        """Return feeds of a stage that was written by hand; see `Lowering.feeds`. It reads `source` as it is
+        written, so the inputs beneath take in all their columns.
+        """
+        self.fed.append(source)
+        return self.lowering.feeds(source, port, keys)
+
     def effect(self, effect: N) -> N:
         """Enter an effect: it happens whether or not anybody reads its output."""
         node = self.add(effect)
@@ -181,14 +222,14 @@ class Plan:
         inside = [loop for loop in self.open_loops() if loop.depth == depth]
         (inside[-1].effects if inside else self.roots).append(effect)
 
-    def output(self, source: Node, name: str, *, is_strict: bool = False) -> None:
+    def output(self, source: Node, name: str, *, is_strict: bool = False, is_stored: bool = False) -> None:
         """Make `source` an output under `name`; see `Output`."""
         check_name("output", name)
         if name in self._outputs or name in self.dataflow.outputs:
             raise GraphError(
                 f"the dataflow {self.dataflow.name!r} already has an output {name!r}; choose another name"
             )
-        self.ask_for(self.add(Output(source, name, is_strict=is_strict)))
+        self.ask_for(self.add(Output(source, name, is_strict=is_strict, is_stored=is_stored)))
 
     def export(self, source: Node, name: str, keys: tuple[str, ...]) -> None:
         """Keep `source` by `keys`, for other dataflows to read under `name`."""
@@ -213,19 +254,49 @@ class Plan:
         token = _open.set((*_open.get(), loop))
         try:
             yield loop
+            for sketch in loop.sketches:
+                self._carry_out_unread(sketch)
         finally:
             _open.reset(token)
+
+    def sketch(self, loop: OpenLoop, title: str) -> Sketch:
+        """Return the sketch of the stages that are written by hand in `loop`."""
+        if not loop.sketches:
+            self._sketches += 1
+            loop.sketches.append(Sketch(self._sketches, title))
+        return loop.sketches[0]
+
+    def by_hand(self, sketch: Sketch, stage: int, output: int, columns: Schema) -> ByHand:
+        """Enter an output of a sketched stage."""
+        sketch.read.add(stage)
+        sources = tuple(sketch.stages[at].source for at in sketch.sources_of(stage))
+        return self.add(
+            ByHand(tuple(each for each in sources if each is not None), sketch, stage, output, columns)
+        )
+
+    def _carry_out_unread(self, sketch: Sketch) -> None:
+        """Enter stages whose outputs nobody reads as effects."""
+        for stage in range(len(sketch.stages)):
+            if stage not in sketch.read:
+                source = sketch.stages[sketch.sources_of(stage)[0]].source
+                assert source is not None
+                self._enter_effect(self.by_hand(sketch, stage, -1, source.schema))
 
     def mark(self) -> PlanMark:
         """Return a snapshot for `take_back`."""
         effects = [(loop, tuple(loop.effects)) for loop in self.open_loops()]
-        return PlanMark(tuple(self.roots), frozenset(self._outputs), effects, len(self.streams))
+        return PlanMark(tuple(self.roots), frozenset(self._outputs), effects, self._streams)
+
+    @property
+    def _streams(self) -> int:
+        """The number of streams into collections and out of them."""
+        return len(self.streams) + len(self.lowering.into_streams)
 
     def take_back(self, mark: PlanMark) -> bool:
         """Go back to the outputs and effects at `mark`. Return False, with nothing done, if there are new
-        leaves since: their streams are in the dataflow already.
+        streams since, which are in the dataflow already.
         """
-        if len(self.streams) != mark.leaves:
+        if self._streams != mark.streams:
             return False
         self.roots[:] = mark.roots
         self._outputs = set(mark.outputs)
@@ -247,7 +318,10 @@ class Plan:
     def carry_out(self) -> None:
         """Make stages for all roots; `timely` calls this before it freezes the dataflow."""
         self.check_has_roots()
-        self.improved = improve(self.roots, self.add_rewritten, lambda node: self.sites.get(node.digest, ()))
+        self.improved = improve(
+            self.roots, self.add_rewritten, lambda node: self.sites.get(node.digest, ()), self.fed
+        )
+        self._leave_out_unread()
         self.improved.roots = rewrite(self.improved.roots, self._with_separate_errors)
         self.lowering.sharing = share(self.improved.roots)
         self.lowering.read = frozenset(
@@ -258,6 +332,28 @@ class Plan:
             self.lowering.root(root)
         lowering = self.lowering
         add_failures(self.dataflow, lowering.failing, self.imported_failures, lowering.claims)
+
+    @property
+    def inputs(self) -> list[Input]:
+        """The inputs, with all columns that clients send."""
+        return [node for node in self.nodes.values() if isinstance(node, Input) and not node.declared]
+
+    def _leave_out_unread(self) -> None:
+        """Let each input take in only the columns that some operator, output or export reads. One that nobody
+        reads keeps one column, so that its rows are still rows.
+        """
+        read = {node.name: node for node in beneath(self.improved.roots) if isinstance(node, Input)}
+        read |= {node.name: node for node in beneath(self.fed) if isinstance(node, Input)}
+        for declared in self.inputs:
+            is_whole = declared.mode == "checked"
+            unread = declared if is_whole else declared.only(declared.keys or carrier_of(declared.columns))
+            taken = self.taken_in[declared.name] = read.get(declared.name, unread)
+            if taken.declared:
+                self.streams[taken.digest] = self.streams[declared.digest]
+                own = self.dataflow.inputs[taken.name]
+                assert isinstance(own.codec, TableIn | KeyedTableIn), own
+                own.codec.keep_only(taken.columns.names)
+                self.dataflow.stages[own.stage].detail += f"; takes in {', '.join(taken.columns.names)}"
 
     def _with_separate_errors(self, node: Node, children: tuple[Node, ...]) -> Node:
         """Return `node` over `children`. A function of groups is replaced by one whose errors are extra

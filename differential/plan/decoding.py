@@ -18,6 +18,7 @@ from . import encoding
 from . import nodes as n
 from .building import Plan
 from .encoding import identity_key
+from .expressions import texts_of
 from .functions import UserFunction, UserFunctions
 from .travelling import unpacked_functions
 
@@ -29,8 +30,11 @@ _AddInput = Callable[[n.Input | n.Import], n.Node]
 """Declare an input or import on this worker and return its node."""
 
 
-def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: bool) -> list[n.Node]:
-    """Add the nodes of the plan in `packed` to `plan`, and return its roots.
+def decode_plan(
+    packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: bool, is_improved: bool = False
+) -> list[n.Node]:
+    """Add the nodes of the plan in `packed` to `plan`, and return its roots. `is_improved`: rules have
+    improved this plan of our own, and the filter for a `NotNull` may be further beneath.
 
     Raises SchemaError if the bytes are no plan, MisuseError if a function in it may not be run here.
     """
@@ -48,7 +52,7 @@ def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: boo
         case _:
             raise SchemaError("these bytes are no plan")
     try:
-        return _decoded((entries, roots, functions, sites), plan, add_input, is_trusted)
+        return _decoded((entries, roots, functions, sites), plan, add_input, is_trusted, is_improved)
     except TimelyError:
         raise
     except (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -58,7 +62,9 @@ def decode_plan(packed: bytes, plan: Plan, add_input: _AddInput, is_trusted: boo
 _Parts = tuple[list[object], list[object], object, list[object]]
 
 
-def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) -> list[n.Node]:
+def _decoded(
+    parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool, is_improved: bool
+) -> list[n.Node]:
     entries, roots, functions, sites = parts
     sent = {identity_key(each.identity): each for each in unpacked_functions(functions, is_trusted)}
 
@@ -74,7 +80,7 @@ def _decoded(parts: _Parts, plan: Plan, add_input: _AddInput, is_trusted: bool) 
     for number, entry in enumerate(entries):
         written = _read_sites(sites[number] if number < len(sites) else []) or [CallSite("", 0)]
         with at_site(written):  # errors of the node and its expressions name these lines
-            node = _node(entry, nodes, function_of)
+            node = _node(entry, nodes, function_of, is_improved)
             terms.append(_terms(node, entry, terms))
             size += sum(expr.size for expr in node.expressions)
             if size > encoding.EXPRESSIONS_MAX:  # before any code walks through them
@@ -131,7 +137,7 @@ _KINDS: Final[dict[str, type[n.Node]]] = {
 """The operators by their kind in a plan."""
 
 
-def _node(entry: object, nodes: list[n.Node], functions: UserFunctions) -> n.Node:
+def _node(entry: object, nodes: list[n.Node], functions: UserFunctions, is_improved: bool) -> n.Node:
     """Return the node of this entry over `nodes`; raise SchemaError if it is no node."""
     match entry:
         case [str(kind), [*data], [*numbers]]:
@@ -140,6 +146,8 @@ def _node(entry: object, nodes: list[n.Node], functions: UserFunctions) -> n.Nod
             raise SchemaError(f"{entry!r:.200} is no node of a plan")
     if kind not in ("leave", "loop") and any(isinstance(child, n.LetRec) for child in children):
         raise SchemaError("what a loop of a plan comes to has a number, which `leave` names")
+    if kind == n.NotNull.kind and is_improved and len(children) == 1:
+        return n.NotNull(children[0], texts_of(data))
     node = _KINDS[kind].read(data, children, functions) if kind in _KINDS else None
     if node is None:
         raise SchemaError(f"{entry!r:.200} is no operator that is known here")

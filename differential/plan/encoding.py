@@ -54,7 +54,7 @@ def encode_plan(plan: Plan, roots: list[n.Node]) -> bytes:
     functions: dict[str, UserFunction] = {}
     lines: dict[str, str] = {}
     for node in ordered:
-        if isinstance(node, n.FromStream):
+        if isinstance(node, n.FromStream | n.IntoStream | n.ByHand):
             raise MisuseError(
                 f"a query with stages that were written by hand ({_sites(plan, node)}) cannot be sent to "
                 "workers. Put its builder in a module, mark it by @timely.builder, and install it by name"

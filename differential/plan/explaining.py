@@ -13,7 +13,7 @@ from timely.user_code.call_site import CallSite
 from ..operators.between.imports import TableImport
 from .building import Plan
 from .improving import improve
-from .nodes import FromStream, Import, Input, LetRec, Node
+from .nodes import ByHand, FromStream, Import, Input, IntoStream, LetRec, Node
 from .rewriting import beneath
 from .rules.sharing import share
 from .stages.lowering import Lowering
@@ -94,7 +94,8 @@ def _with_site(line: str, sites: Sequence[CallSite]) -> str:
 
 def _stages(plan: Plan, roots: Sequence[Node], are_asked_for: bool) -> Iterator[str]:
     """Yield the stages that these roots become, built in a dataflow that is thrown away."""
-    if any(root.free for root in roots) or any(isinstance(node, FromStream) for node in beneath(roots)):
+    by_hand = (FromStream, IntoStream, ByHand)
+    if any(root.free for root in roots) or any(isinstance(node, by_hand) for node in beneath(roots)):
         yield "(known once the loop, or the stages written by hand around it, are complete)"
         return
     dataflow = plan.dataflow

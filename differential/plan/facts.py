@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..expressions.expression import ColumnRef
 from .nodes import (
     Accumulate,
     Answered,
     Arrange,
+    Concat,
     Consolidate,
+    ConstantRows,
     Distinct,
     Filter,
     Input,
@@ -19,6 +23,9 @@ from .nodes import (
     Negate,
     Node,
     NotNull,
+    OneRow,
+    OverWindow,
+    Pairs,
     Reduce,
     ReduceFunction,
     Select,
@@ -26,6 +33,7 @@ from .nodes import (
     TopK,
     Variable,
 )
+from .nodes.guarded import Provided
 
 __all__ = [
     "goes_straight",
@@ -33,9 +41,16 @@ __all__ = [
     "is_arranged",
     "is_consolidated",
     "is_set",
+    "is_small",
     "keeps_all_columns",
     "moves_columns",
+    "small_side",
 ]
+
+_SMALL_SIDE: Final = 64
+"""So many rows cost a worker less than the arrangement that they are in."""
+_PARTS_MAX: Final = 8
+"""A sum of more parts is not looked into."""
 
 
 def is_consolidated(node: Node) -> bool:
@@ -50,7 +65,7 @@ def is_consolidated(node: Node) -> bool:
     ):
         node = node.children[0]
     return isinstance(
-        node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK
+        node, Consolidate | Distinct | Accumulate | Keys | Reduce | ReduceFunction | Sweep | TopK | OverWindow
     )
 
 
@@ -115,6 +130,33 @@ def is_set(node: Node) -> bool:
     ):
         return is_set(node.children[0])
     return isinstance(node, Join | JoinAll) and all(map(is_set, node.children))
+
+
+def small_side(join: Pairs) -> int | None:
+    """Return which side of a join without keys goes to all workers, because it has few rows whatever the
+    inputs hold; None if neither does, or the join is in a loop, whose rounds divide rows by keys.
+
+    All rows of such a join have one key, and would be the work of one worker otherwise.
+    """
+    if not isinstance(join, Join) or join.keys[0] or join.free:
+        return None
+    small = [side for side in (1, 0) if is_small(join.children[side])]
+    return small[0] if small else None
+
+
+def is_small(node: Node) -> bool:
+    """Return True if the node never has more rows than a few, whatever the inputs hold."""
+    while isinstance(node, Select | Filter | NotNull | Negate | Arrange | Answered | Provided | Consolidate):
+        node = node.children[0]
+    if isinstance(node, OneRow):
+        return True
+    if isinstance(node, ConstantRows):
+        return bool(node.table.num_rows <= _SMALL_SIDE)
+    if isinstance(node, Accumulate | Reduce):
+        return not node.keys
+    if isinstance(node, TopK):
+        return not node.keys and node.limit <= _SMALL_SIDE
+    return isinstance(node, Concat) and len(node.sources) <= _PARTS_MAX and all(map(is_small, node.sources))
 
 
 def is_arranged(node: Node) -> bool:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from timely.user_code.call_site import CallSite
 
-from .nodes import Node
+from .nodes import Input, Node
 from .rewriting import beneath, rewrite
 from .rules.circles import join_circle
 from .rules.columns import needed_columns, with_needed_only
 from .rules.filters import push_filter
+from .rules.first_rows import first_rows
 from .rules.loop_results import consolidated_result, joined_results
 from .rules.sets import drop_distinct
 
@@ -42,14 +43,23 @@ class Improved:
         return ", ".join(times) or "no rule has changed it"
 
 
-def improve(roots: Sequence[Node], add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> Improved:
-    """Return the plan beneath `roots` after all rules."""
+def improve(
+    roots: Sequence[Node],
+    add: _Add,
+    sites: Callable[[Node], Sequence[CallSite]],
+    whole: Sequence[Node] = (),
+) -> Improved:
+    """Return the plan beneath `roots` after all rules. The inputs beneath `whole` keep all their columns."""
     improved = Improved(list(roots))
-    _everywhere(improved, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
-    _everywhere(improved, "filter pushed", push_filter, add, sites)
+    numbered = -1  # first rows may be a set, and let filters pass: so once more behind the last of them
+    while numbered != improved.fired["row numbers to first rows"]:
+        numbered = improved.fired["row numbers to first rows"]
+        _everywhere(improved, "distinct away", lambda node, readers: drop_distinct(node), add, sites)
+        _everywhere(improved, "filter pushed", push_filter, add, sites)
+        _everywhere(improved, "row numbers to first rows", first_rows, add, sites)
     _everywhere(improved, "joins in a circle at once", join_circle, add, sites)
     _consolidate_results(improved, add, sites)
-    _prune(improved, add, sites)
+    _prune(improved, add, sites, whole)
     return improved
 
 
@@ -91,14 +101,20 @@ def _consolidate_results(improved: Improved, add: _Add, sites: Callable[[Node], 
     improved.roots = rewrite(improved.roots, visit)
 
 
-def _prune(improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]]) -> None:
+def _prune(
+    improved: Improved, add: _Add, sites: Callable[[Node], Sequence[CallSite]], whole: Sequence[Node]
+) -> None:
     needs = needed_columns(improved.roots)
+    needs.update(
+        (node.digest, frozenset(node.schema.names)) for node in beneath(whole) if isinstance(node, Input)
+    )
 
     def visit(node: Node, children: tuple[Node, ...]) -> Node:
         rewritten = _added(with_needed_only(node, children, needs), sites(node), add, sites)
         improved.fired["columns dropped"] += (
             rewritten.digest != node.digest and rewritten.children != children
         )
+        improved.fired["columns of inputs left out"] += isinstance(node, Input) and rewritten is not node
         return rewritten
 
     improved.roots = rewrite(improved.roots, visit)

@@ -29,7 +29,7 @@ def travelling_form(plan: Plan) -> tuple[str, dict[str, bytes]]:
     cannot travel.
     """
     plan.check_has_roots()
-    inputs: list[Node] = [node for node in plan.nodes.values() if isinstance(node, Input)]
+    inputs: list[Node] = [*plan.inputs]
     # Inputs without readers are sent too: a client that feeds one should not have to know that nobody reads
     # it.
     return BUILDER, {"plan": encode_plan(plan, [*inputs, *plan.roots])}

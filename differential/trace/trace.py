@@ -447,6 +447,10 @@ class Trace:
         except OverflowError:
             raise row_overflow([self.words(), *besides], self.show) from None
 
+    def parts(self) -> tuple[Sequence[Run], Int64s]:
+        """Return all rows: those in runs, and the others in an array of the caller's own."""
+        return tuple(self._runs), self._head_words().copy()
+
     def pin(self) -> View:
         """Return all rows as a view that stays valid."""
         return View(self.table, self._runs, self._head_words(), ())

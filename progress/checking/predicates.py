@@ -37,7 +37,7 @@ Decova, Lattuada, Traytel (ITP 2021). What differs here, and why the predicates 
 
 Every function returns its counterexamples, sorted: an empty list means that the predicate holds. All are slow
 and obvious. Three parties evaluate them: the simulations, on all workers at once
-(`tests/reference/monitor.py`); each worker on itself, if its settings ask for it
+(`timely/running/checking/monitor.py`); each worker on itself, if its settings ask for it
 (`timely/running/checking/checker.py`); and the model of the protocol among the tests. All predicates are in
 this file, also those that need the state of more than one worker: together they are the specification.
 """
@@ -78,6 +78,9 @@ STATEMENTS: Final[Mapping[str, str]] = {
     "C4": "frontiers are those of the positive counts",
     "E1": "a tracker counts exactly the changes that its worker applied, its own and those of others",
     "E2": "an outstanding event holds back every frontier that it can lead to",
+    "L1": "rows in a compiled loop are at or after the epoch that their worker holds for it",
+    "L2": "no row comes any more into epochs that a compiled loop has closed",
+    "L3": "workers run a compiled loop in the same rounds, at most one apart, and end the same spans",
     "due": "a notification comes when nothing at or before its time can come in any more",
     "no zero cycle": "every cycle of the dataflow advances a time",
 }
@@ -116,13 +119,15 @@ def not_upright(v: Counts, order: Order, retained: Collection[Pointstamp] = ()) 
     return sorted(t for t in v if v[t] > 0 and not any(order[s, t] for s in before))
 
 
-def retained_rights(caps: Counts, v: Counts, stages: int) -> list[Pointstamp]:
+def retained_rights(caps: Counts, v: Counts, stages: int, hold: int = 0) -> list[Pointstamp]:
     """Return the rights at stages (locations below `stages`) that existed before the changes `v` and still
     do.
 
-    Those are the points where `caps`, counted after `v`, has more than `v` adds.
+    Those are the points where `caps`, counted after `v`, has more than `v` adds. A compiled loop holds at
+    connectors: there a right is one that counts `hold`; 0: there are none.
     """
-    return sorted(s for s in caps if s[0] < stages and caps[s] > max(0, v.get(s, 0)))
+    least = {s: 1 if s[0] < stages else hold for s in caps}
+    return sorted(s for s in caps if least[s] and caps[s] - max(0, v.get(s, 0)) >= least[s])
 
 
 def unaccounted(truth: Counts, view: Counts, unheard: Counts) -> list[Pointstamp]:

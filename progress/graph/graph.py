@@ -127,6 +127,10 @@ class Graph:
         """Return the code of the times at a location."""
         return self.codes[self.stage_of(location)]
 
+    def location_codes(self) -> list[TimeCode]:
+        """Return the codes of the times at all locations; scopes of one shape share one."""
+        return [*self.codes, *(self.codes[connector.target] for connector in self.connectors)]
+
     def name_of(self, location: int) -> str:
         """Return the name of a location for messages."""
         assert 0 <= location < self.location_count, location
@@ -195,8 +199,10 @@ class Graph:
                     summary = inside.then(self.connectors[onward].summary)
                     steps.append((here, self.connector_location(onward), summary))
         assert len(steps) >= len(self.connectors), "every connector is entered from its source"
-        for here, there, summary in steps:
-            assert summary.is_between(self.shape_of(here), self.shape_of(there)), (here, there, summary)
+        codes = self.location_codes()
+        shapes = {(summary, codes[here].shape, codes[there].shape) for here, there, summary in steps}
+        for summary, source, target in shapes:
+            assert summary.is_between(source, target), (source, target, summary)
         return steps
 
     # -- checks --

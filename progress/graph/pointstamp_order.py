@@ -40,6 +40,10 @@ class PointstampOrder(dict[tuple[Pointstamp, Pointstamp], bool]):
         self._times: dict[Pointstamp, Timestamp] = {}
         self._images: dict[tuple[Pointstamp, tuple[int, ...]], tuple[Timestamp, ...]] = {}
 
+    def __deepcopy__(self, memo: dict[int, object]) -> PointstampOrder:
+        """Return itself: what it knows never changes, and copies of a worker need not find it out again."""
+        return self
+
     def __missing__(self, key: tuple[Pointstamp, Pointstamp]) -> bool:
         if len(self) >= REMEMBERED_MAX:
             self.clear()

@@ -9,8 +9,8 @@ as many stages as connectors, in one chain or one loop, that took
     4,000 locations   64 MB   0.6 s
    10,000 locations  400 MB   3.5 s
 
-so it grows with the square, and `LOCATIONS_MAX` bounds the number of locations. Larger dataflows would need a
-table without the rows of locations that are never active (connectors within one worker).
+so it grows with the square, and trackers have tables of small graphs only (`TABLE_NODES_MAX`). Of larger
+ones `summaries_on_demand.py` computes what somebody asks for.
 """
 
 from __future__ import annotations
@@ -23,19 +23,16 @@ import numpy as np
 from progress.compiled.kernel import Int32s, Int64s, kernel
 from progress.errors import GraphError
 from progress.graph.graph import Graph
-from progress.times.path_summary import PathSummary
+from progress.graph.word_steps import WordSteps
 from progress.times.word_order import word_less_equal
 
-LOCATIONS_MAX: Final = 12_000
-"""More would need more than 576 MB for the table of pairs."""
-
-_WIDTH_FIRST: Final = 4
-_WIDTH_MAX: Final = 256
+WIDTH_FIRST: Final = 4
+WIDTH_MAX: Final = 256
 _SETS_FIRST: Final = 64
 
-_TOO_NARROW: Final = -1
+TOO_NARROW: Final = -1
 _TOO_MANY: Final = -2
-_TOO_FAR: Final = -3
+TOO_FAR: Final = -3
 
 
 class SummaryTable:
@@ -52,40 +49,20 @@ class SummaryTable:
     Different pairs share sets: levels have the same place in all scopes, so even a large dataflow has few
     different ones.
 
-    Raises `GraphError` above `LOCATIONS_MAX` locations, and if delays along a path sum up to half of what a
-    counter can hold.
+    Raises `GraphError` if delays along a path sum up to half of what a counter can hold.
     """
 
-    def __init__(self, graph: Graph, groups: Sequence[Sequence[int]] = ()) -> None:
-        self.location_count = graph.location_count
-        self.column_of_group: list[int] = []
-        steps = [
-            (here, there, *_as_words(graph, here, there, summary)) for here, there, summary in graph.steps
-        ]
-        codes = [graph.code_of(location) for location in range(graph.location_count)]
-        for group in groups:
-            assert group, "a group of no locations has no scope"
-            assert all(0 <= location < self.location_count for location in group), group
-            if len({graph.shape_of(location) for location in group}) > 1:
-                raise GraphError(f"locations {list(group)} are of different scopes")
-            if len(group) == 1:
-                self.column_of_group.append(group[0])
-                continue
-            column = len(codes)
-            self.column_of_group.append(column)
-            codes.append(graph.code_of(group[0]))
-            steps += [(location, column, codes[column].valid, 0) for location in group]
-        if len(codes) > LOCATIONS_MAX:
-            raise GraphError(
-                f"the dataflow has {len(codes)} stages, connectors and watched groups, "
-                f"more than the {LOCATIONS_MAX} that are supported"
-            )
-        self.guards: Int64s = np.array([code.guards for code in codes], dtype=np.int64)
-        self.valid: Int64s = np.array([code.valid for code in codes], dtype=np.int64)
-        probes = np.array([code.probe_high for code in codes], dtype=np.int64)
-        self.set_of: Int32s = np.zeros((graph.location_count, len(codes)), dtype=np.int32)
-        self.sets: Int64s = self._closed(steps, np.stack([self.guards, self.valid, probes]))
-        assert len(self.column_of_group) == len(groups)
+    def __init__(
+        self, graph: Graph, groups: Sequence[Sequence[int]] = (), steps: WordSteps | None = None
+    ) -> None:
+        """`steps`: those of the graph and the groups, if the caller has them."""
+        self.word_steps = WordSteps(graph, groups) if steps is None else steps
+        self.column_of_group = self.word_steps.column_of_group
+        count = self.word_steps.count
+        self.guards: Int64s = self.word_steps.scopes[0]
+        self.valid: Int64s = self.word_steps.scopes[1]
+        self.set_of: Int32s = np.zeros((graph.location_count, count), dtype=np.int32)
+        self.sets: Int64s = self._closed(self.word_steps)
         assert bool(np.diagonal(self.set_of).all()), "the empty path leads from everywhere to itself"
 
     def between(self, source: int, target: int) -> tuple[tuple[int, int], ...]:
@@ -96,64 +73,33 @@ class SummaryTable:
         assert row[0] <= (self.sets.shape[1] - 1) // 2, "a set fits its row"
         return tuple((row[1 + 2 * index], row[2 + 2 * index]) for index in range(row[0]))
 
-    def _closed(self, steps: list[tuple[int, int, int, int]], scopes: Int64s) -> Int64s:
+    def _closed(self, steps: WordSteps) -> Int64s:
         """Fill `set_of` and return `sets`; call the kernel again with larger tables while its code asks for
         them.
         """
-        count = scopes.shape[1]
-        assert scopes.shape == (3, self.set_of.shape[1]), scopes.shape
-        order = _visiting_order(count, steps)
-        steps = sorted(steps)
-        table = np.array([step[1:] for step in steps], dtype=np.int64).reshape(len(steps), 3)
-        starts = np.searchsorted(np.array([step[0] for step in steps], dtype=np.int64), np.arange(count + 1))
-        assert starts.shape == (count + 1,), starts.shape
-        assert int(starts[-1]) == len(steps), "every step starts somewhere"
-        width, sets_max = _WIDTH_FIRST, _SETS_FIRST
-        while width <= _WIDTH_MAX:
+        width, sets_max = WIDTH_FIRST, _SETS_FIRST
+        while width <= WIDTH_MAX:
             sets = np.zeros((sets_max, 1 + 2 * width), dtype=np.int64)
-            used = close_summaries(starts.astype(np.int64), table, order, scopes, self.set_of, sets)
+            used = close_summaries(steps.starts, steps.steps, steps.order, steps.scopes, self.set_of, sets)
             if used > 0:
                 assert int(self.set_of.max(initial=0)) == used - 1, "every set leads somewhere"
                 assert not sets[0].any(), "set 0 is the empty one"
                 return sets[:used].copy()
-            if used == _TOO_FAR:
-                raise GraphError(
-                    "the delays along some path sum up to half of what a counter can hold, or more"
-                )
-            assert used in (_TOO_NARROW, _TOO_MANY), f"the kernel returned {used}"
-            width, sets_max = (2 * width, sets_max) if used == _TOO_NARROW else (width, 4 * sets_max)
-        raise GraphError(f"more than {_WIDTH_MAX} incomparable ways lead from one stage to another")
+            if used == TOO_FAR:
+                raise delays_too_long()
+            assert used in (TOO_NARROW, _TOO_MANY), f"the kernel returned {used}"
+            width, sets_max = (2 * width, sets_max) if used == TOO_NARROW else (width, 4 * sets_max)
+        raise ways_too_many()
 
 
-def _as_words(graph: Graph, here: int, there: int, summary: PathSummary) -> tuple[int, int]:
-    return summary.to_words(graph.code_of(here), graph.code_of(there))
+def delays_too_long() -> GraphError:
+    """Return the error for delays that no counter can hold."""
+    return GraphError("the delays along some path sum up to half of what a counter can hold, or more")
 
 
-def _visiting_order(count: int, steps: list[tuple[int, int, int, int]]) -> Int64s:
-    """Return an order in which all steps lead forward but those that close a cycle (reverse postorder)."""
-    following: list[list[int]] = [[] for _ in range(count)]
-    for here, there, _, _ in steps:
-        following[here].append(there)
-    seen = [False] * count
-    done: list[int] = []
-    for root in range(count):
-        if seen[root]:
-            continue
-        seen[root] = True
-        path = [(root, 0)]
-        while path:
-            here, position = path.pop()
-            if position == len(following[here]):
-                done.append(here)
-                continue
-            path.append((here, position + 1))
-            there = following[here][position]
-            if not seen[there]:
-                seen[there] = True
-                path.append((there, 0))
-    assert len(done) == count, "every location is visited"
-    assert all(seen), "and only once"
-    return np.array(done[::-1], dtype=np.int64)
+def ways_too_many() -> GraphError:
+    """Return the error for pairs of locations with more summaries than any dataflow has."""
+    return GraphError(f"more than {WIDTH_MAX} incomparable ways lead from one stage to another")
 
 
 @kernel
@@ -254,11 +200,11 @@ def reach_from(
                 there = steps[step, 0]
                 for index in range(counts[here]):
                     if counts[there] == summaries.shape[1]:
-                        return _TOO_NARROW
+                        return TOO_NARROW
                     new[0] = summaries[here, index, 0] & steps[step, 1]
                     new[1] = (summaries[here, index, 1] & steps[step, 1]) + steps[step, 2]
                     if new[1] & scopes[2, there] != 0:
-                        return _TOO_FAR
+                        return TOO_FAR
                     inserted = insert_summary(
                         summaries[there], counts[there], new, scopes[2, source], scopes[0, there]
                     )

@@ -83,6 +83,13 @@ class TimeShape:
         """Number of nesting levels; the root has one."""
         return len(self.level_coordinates)
 
+    @property
+    def counter_place(self) -> int:
+        """The coordinate by which records enter the innermost loop and leave it: its counter, or its
+        priority.
+        """
+        return self.coordinates - self.level_coordinates[-1]
+
     @cached_property
     def bounds(self) -> tuple[tuple[int, int], ...]:
         """For each chain, the coordinates [start, stop) that it covers."""

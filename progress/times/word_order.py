@@ -46,6 +46,35 @@ def word_glb(a: int, b: int, guards: int) -> int:
 
 
 @small_kernel
+def word_carried(word: int, guards: int, valid: int) -> int:
+    """Return the earliest time at or behind a word whose counters may have left their fields by half; -1 if
+    there is none.
+
+    A counter that begins a chain holds nothing later. Behind any other one the counter before it in the chain
+    goes on: the earliest time behind (1, 8), if a counter holds 7, is (2, 0).
+    """
+    if word & guards != 0:
+        return -1
+    low = 1
+    rest = guards
+    while rest != 0:
+        guard = rest & -rest
+        chain = guard - low
+        over = word & chain & ~valid
+        while over != 0:
+            top = over
+            while top & (top - 1) != 0:
+                top &= top - 1
+            word = (word & ~((top << 1) - low)) + (top << 1)
+            if word & guard != 0:
+                return -1
+            over = word & chain & ~valid
+        low = guard << 1
+        rest ^= guard
+    return word
+
+
+@small_kernel
 def word_advance(word: int, frontier: Int64s, guards: int) -> int:
     """Return the time that stands for `word` once nobody looks before `frontier`.
 

@@ -94,17 +94,20 @@ class Broadcaster:
         self._received = [0] * workers
         assert len(self._received) == self.workers
 
-    def on_step_done(self, changes: Sequence[Change]) -> bytes | None:
+    def on_step_done(self, changes: Sequence[Change], epoch: int | None = None) -> bytes | None:
         """Return the payload that every peer must receive, in this order; None if there is nothing to send.
 
         `changes` are as from `CountChanges.consolidated`. The caller applies them to its own tracker at once.
+        `epoch`: that from which their words count, if it is not the anchor; then a payload may be empty.
         """
-        if not changes or self.workers == 1:
-            return None
+        if epoch is None:
+            if not changes or self.workers == 1:
+                return None
+            epoch = self._anchor.epoch
         near: Sequence[Change] = changes
         wide = b""
         # a list comprehension is faster than a generator for few
-        if max([change[1] for change in changes]) > _WORD_MAX:
+        if changes and max([change[1] for change in changes]) > _WORD_MAX:
             near = [change for change in changes if change[1] <= _WORD_MAX]
             rest = (1 << self._shift) - 1
             wide = b"".join(
@@ -112,9 +115,7 @@ class Broadcaster:
                 for location, word, delta in changes
                 if word > _WORD_MAX
             )
-        header = _HEADER.pack(
-            MAGIC, VERSION, self.worker, self._sent, self._anchor.epoch, self._shift, len(near)
-        )
+        header = _HEADER.pack(MAGIC, VERSION, self.worker, self._sent, epoch, self._shift, len(near))
         payload = header + struct.pack(f"<{3 * len(near)}q", *chain.from_iterable(near)) + wide
         assert len(payload) == _HEADER.size + len(near) * _CHANGE.size + len(wide), (
             "a change is (location, word, delta)"
@@ -123,10 +124,23 @@ class Broadcaster:
         self._sent += 1
         return payload
 
-    def on_message(self, payload: bytes | bytearray | memoryview) -> list[Change]:
+    def on_held(self, changes: Sequence[Change]) -> bytes:
+        """Return the payload of changes that were held back (`accumulator.py`), whose words count from epoch
+        0; also of none. They may be earlier than the anchor, which has moved since.
+        """
+        epoch = min([self._anchor.epoch, *(word >> self._shift for _, word, _ in changes)])
+        base = epoch << self._shift
+        payload = self.on_step_done(
+            [(location, word - base, delta) for location, word, delta in changes], epoch
+        )
+        assert payload is not None
+        return payload
+
+    def on_message(self, payload: bytes | bytearray | memoryview, may_be_empty: bool = False) -> list[Change]:
         """Return the changes in a peer's payload.
 
-        Raises `PeerError` if it is malformed or not the next one of that peer.
+        Raises `PeerError` if it is malformed or not the next one of that peer. `may_be_empty`: changes of
+        several workers may have cancelled out, and that is news.
         """
         if len(payload) < _HEADER.size:
             raise PeerError(
@@ -146,7 +160,11 @@ class Broadcaster:
                 f"{self._received[sender]} was next: a payload was lost, doubled or overtaken"
             )
         size = len(payload) - _HEADER.size
-        if size == 0 or near * _CHANGE.size > size or (size - near * _CHANGE.size) % _WIDE.size != 0:
+        if (
+            (size == 0 and not may_be_empty)
+            or near * _CHANGE.size > size
+            or (size - near * _CHANGE.size) % _WIDE.size != 0
+        ):
             raise PeerError(
                 f"progress {sequence} of worker {sender} has {size} bytes of changes, not {near} × 24 + "
                 "n × 32, more than none"
@@ -167,7 +185,6 @@ class Broadcaster:
 
     def _check_changes(self, changes: list[Change], sender: int, sequence: int) -> None:
         """Raise `PeerError` for a location that does not exist, a word that is no time, a zero change."""
-        assert changes, "an empty payload is refused before"
         assert sender != self.worker, "no worker sends to itself"
         stop = self._locations
         for change in changes:

@@ -16,6 +16,7 @@ Cost: about a microsecond for each change; besides, the costs of the minimal ele
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -23,22 +24,47 @@ from progress.compiled.arrays import Int64s
 from progress.graph.summary_table import SummaryTable
 from progress.times.open_times import OpenTimes
 from progress.times.word_antichain import minimal_words
+from progress.times.word_order import word_carried
 from progress.tracking.count_changes import Change
+
+_NO_TIMES: Final[Int64s] = np.empty(0, dtype=np.int64)
 
 
 class _ActiveLocation:
-    """A location with active times: the count of each time, and the times once more in order.
-
-    `at` repeats the location once for each foremost time, so that both are columns of one table.
+    """A location with active times: the count of each time and, if there are several, the times once more in
+    order.
     """
 
-    __slots__ = ("at", "counts", "foremost", "times")
+    __slots__ = ("counts", "foremost", "times")
 
-    def __init__(self, guards: int) -> None:
-        self.at: Int64s = np.empty(0, dtype=np.int64)
+    def __init__(self) -> None:
         self.counts: dict[int, int] = {}
-        self.times = OpenTimes(guards)
-        self.foremost: Int64s = np.empty(0, dtype=np.int64)
+        self.times: OpenTimes | None = None
+        self.foremost: Int64s = _NO_TIMES
+
+    def add(self, word: int, guards: int) -> None:
+        """Note that a time is active now."""
+        if self.times is not None:
+            self.times.add(word)
+        elif self.counts:
+            self.times = OpenTimes(guards, [*self.counts, word])
+
+    def discard(self, word: int) -> None:
+        """Note that a time is not active any more."""
+        if self.times is not None:
+            self.times.discard(word)
+
+    def minimal(self) -> Int64s:
+        """Return the minimal ones of the active times, ascending."""
+        return np.array(list(self.counts), dtype=np.int64) if self.times is None else self.times.minimal()
+
+    def first(self) -> int:
+        """Return the first active time, as an integer."""
+        return next(iter(self.counts)) if self.times is None else self.times.first()
+
+    def elements(self) -> list[int]:
+        """Return all active times, ascending."""
+        return list(self.counts) if self.times is None else self.times.elements()
 
 
 class Crowd:
@@ -48,9 +74,9 @@ class Crowd:
     active times is not stored
     """
 
-    def __init__(self, table: SummaryTable, active: Iterable[tuple[int, int, int]]) -> None:
-        self._table = table
-        self._guards: list[int] = table.guards.tolist()
+    def __init__(self, guards: Sequence[int], active: Iterable[tuple[int, int, int]]) -> None:
+        """`guards`: those of the scope at each location."""
+        self._guards = guards
         self._entries: dict[int, _ActiveLocation] = {}
         self._size = 0
         self.apply([(location, word, count) for location, word, count in active])
@@ -72,17 +98,17 @@ class Crowd:
                 continue
             entry = entries.get(location)
             if entry is None:
-                entry = entries[location] = _ActiveLocation(self._guards[location])
+                entry = entries[location] = _ActiveLocation()
             before = entry.counts.get(word, 0)
             if before == 0:
                 self._size += 1
-                entry.times.add(word)
+                entry.add(word, self._guards[location])
                 touched.add(location)
             if before + delta:
                 entry.counts[word] = before + delta
             else:
                 self._size -= 1
-                entry.times.discard(word)
+                entry.discard(word)
                 entry.counts.pop(word, None)
                 touched.add(location)
         assert self._size >= 0
@@ -90,26 +116,34 @@ class Crowd:
 
     def foremost(self) -> tuple[Int64s, Int64s]:
         """Return all foremost pointstamps, as a column of locations and one of words."""
-        entries = self._entries.values()
-        if not entries:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        words = np.concatenate([entry.foremost for entry in entries])
-        locations = np.concatenate([entry.at for entry in entries])
+        if not self._entries:
+            return _NO_TIMES, _NO_TIMES
+        foremost = [entry.foremost for entry in self._entries.values()]
+        words = np.concatenate(foremost)
+        locations = np.repeat(np.array(list(self._entries), dtype=np.int64), list(map(len, foremost)))
         assert locations.shape == words.shape
         return locations, words
 
-    def edge(self, column: int) -> Int64s:
+    def foremost_at(self, location: int) -> Int64s:
+        """Return the foremost times of a location, ascending."""
+        entry = self._entries.get(location)
+        return _NO_TIMES if entry is None else entry.foremost
+
+    def edge(self, table: SummaryTable, column: int) -> Int64s:
         """Return the frontier at a column of the table of summaries, ascending.
 
         Cost: O(f log f), f being the number of images of foremost times there, and that of `minimal_words`.
         """
-        table = self._table
         guards, outside = int(table.guards[column]), ~int(table.valid[column])
         parts: list[Int64s] = []
         for location, entry in self._entries.items():
             for keep, add in table.between(location, column):
                 images = (entry.foremost & keep) + add
-                parts.append(images[images & outside == 0])
+                are_times = images & outside == 0
+                parts.append(images[are_times])
+                if not are_times.all():
+                    carried = [word_carried(word, guards, ~outside) for word in images[~are_times].tolist()]
+                    parts.append(np.array([word for word in carried if word >= 0], dtype=np.int64))
         if not parts:
             return np.empty(0, dtype=np.int64)
         # Each part is ascending, and numpy's stable sort merges sorted parts.
@@ -120,36 +154,35 @@ class Crowd:
     def least_word(self) -> int:
         """Return the least active word as an integer. Requires: something is active."""
         assert self._size > 0
-        return min(entry.times.first() for entry in self._entries.values())
+        return min(entry.first() for entry in self._entries.values())
 
     def counts(self) -> list[tuple[int, int, int]]:
         """Return all active pointstamps as (location, word, occurrences), sorted."""
         return [
             (location, word, self._entries[location].counts[word])
             for location in sorted(self._entries)
-            for word in self._entries[location].times.elements()
+            for word in self._entries[location].elements()
         ]
 
     def check_invariants(self) -> None:
         """Assert the invariants of the class."""
         assert self._size == sum(len(entry.counts) for entry in self._entries.values()), self._size
         for entry in self._entries.values():
-            entry.times.check_invariants()
-            assert entry.times.elements() == sorted(entry.counts), entry.counts
+            if entry.times is not None:
+                entry.times.check_invariants()
+            assert entry.elements() == sorted(entry.counts), entry.counts
             assert entry.counts, "an empty location is forgotten"
             assert all(entry.counts.values()), entry.counts
-            assert entry.foremost.tolist() == entry.times.minimal().tolist()
+            assert entry.foremost.tolist() == entry.minimal().tolist()
 
     def _moved(self, location: int) -> bool:
         """Refresh the foremost times of a location; return True if they changed. An empty location is
         removed.
         """
         entry = self._entries[location]
-        foremost = entry.times.minimal()
+        foremost = entry.minimal()
         # Compare as bytes: for one word that is ten times as quick as numpy.
         moved = foremost.tobytes() != entry.foremost.tobytes()
-        if foremost.shape != entry.foremost.shape:
-            entry.at = np.full(foremost.shape[0], location, dtype=np.int64)
         entry.foremost = foremost
         if not entry.counts:
             del self._entries[location]

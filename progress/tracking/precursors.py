@@ -16,7 +16,7 @@ import numpy as np
 
 from progress.compiled.kernel import Int32s, Int64s, kernel
 from progress.times.word_antichain import insert_word
-from progress.times.word_order import word_less_equal
+from progress.times.word_order import word_carried, word_less_equal
 
 LOCATION: Final = 0
 WORD: Final = 1
@@ -34,15 +34,16 @@ BAD_WORD: Final = -2
 
 
 @kernel
-def results_in(set_number: int, earlier: int, later: int, sets: Int64s, guards: int, valid: int) -> bool:
+def results_in(set_number: int, earlier: int, later: int, sets: Int64s, guards: int) -> bool:
     """Return True if time `earlier` could result in `later` by one of the summaries of a set.
 
-    A path whose image leaves its field does not count: sending along it is refused. (In a prioritised loop
-    the counter runs over into the priority instead. That is a time before every time that could be meant.)
+    An image beyond the last counter is no time: sending there is refused. But if it is in a chain behind
+    another counter, it comes before all times at which that one is larger: see `word_carried`. (In a
+    prioritised loop the counter runs over into the priority, which is where the next time is.)
     """
     for index in range(sets[set_number, 0]):
         image = (earlier & sets[set_number, 1 + 2 * index]) + sets[set_number, 2 + 2 * index]
-        if image & ~valid == 0 and word_less_equal(image, later, guards):
+        if image & guards == 0 and word_less_equal(image, later, guards):
             return True
     return False
 
@@ -86,9 +87,9 @@ def change_counts(
                 continue
             there, time = active[LOCATION, other], active[WORD, other]
             onward, hither = set_of[here, there], set_of[there, here]
-            if onward != 0 and results_in(onward, word, time, sets, scopes[0, there], scopes[1, there]):
+            if onward != 0 and results_in(onward, word, time, sets, scopes[0, there]):
                 active[PRECURSORS, other] += 1 if comes else -1
-            if hither != 0 and results_in(hither, time, word, sets, scopes[0, here], scopes[1, here]):
+            if hither != 0 and results_in(hither, time, word, sets, scopes[0, here]):
                 precursors += 1
         active[PRECURSORS, position] = precursors
         if goes:
@@ -143,7 +144,9 @@ def recompute_edges(
             for index in range(sets[number, 0]):
                 image = (word & sets[number, 1 + 2 * index]) + sets[number, 2 + 2 * index]
                 if image & ~valid != 0:
-                    continue
+                    image = word_carried(image, guards, valid)
+                    if image < 0:
+                        continue
                 if size == 0:
                     edge[0] = image
                     size = 1
@@ -209,6 +212,41 @@ def count_precursors(counts: Int64s, set_of: Int32s, sets: Int64s, scopes: Int64
             hither = set_of[counts[other, 0], here]
             if other == position or hither == 0:
                 continue
-            if results_in(hither, counts[other, 1], word, sets, scopes[0, here], scopes[1, here]):
+            if results_in(hither, counts[other, 1], word, sets, scopes[0, here]):
                 precursors[position] += 1
     return precursors
+
+
+@kernel
+def first_not_led_to(
+    points: Int64s,
+    total: int,
+    weakly: int,
+    count: int,
+    active: Int64s,
+    set_of: Int32s,
+    sets: Int64s,
+    scopes: Int64s,
+) -> int:
+    """Return the number of the first of some points to which no positive count leads, or `total`.
+
+    points   int64[≥ total, ≥ 2]   location and word. With `weakly` a positive count at a point leads to it,
+                                   too; otherwise only those of others do.
+    """
+    for number in range(total):
+        here, word = points[number, 0], points[number, 1]
+        is_led_to = False
+        for position in range(count):
+            if active[OCCURRENCES, position] <= 0:
+                continue
+            there, time = active[LOCATION, position], active[WORD, position]
+            if there == here and time == word:
+                is_led_to = weakly != 0
+            else:
+                hither = set_of[there, here]
+                is_led_to = hither != 0 and results_in(hither, time, word, sets, scopes[0, here])
+            if is_led_to:
+                break
+        if not is_led_to:
+            return number
+    return total

@@ -23,15 +23,19 @@ Occurrences may dip below zero on one worker, since news of a receipt can overta
 (they come from different workers); once all news has arrived no count is negative. A pointstamp whose count
 is below zero is active like any other: some of the news about it has not arrived.
 
-There are two representations. *Few* pointstamps (up to `FEW_POINTSTAMPS_MAX`) are columns of one table,
+There are three representations. *Few* pointstamps (up to `FEW_POINTSTAMPS_MAX`) are columns of one table,
 looked through pair by pair, with their precursors stored; an `apply` is one call of one kernel, a few
 microseconds. *Many* are stored by location (`crowd.py`), and frontiers follow from the foremost times of each
-location; precursors are then counted on demand. Both give the same answers.
+location; precursors are then counted on demand. Both look up what leads from where to where in a table of all
+pairs of locations. A *large* graph (more than `TABLE_NODES_MAX`) has no such table: its pointstamps are
+always stored by location, and the foremost times spread along the steps of the graph (`earliest.py`). All
+give the same answers.
 
 Cost of `apply`:
 
     few     O(changes · active + ports touched · active)
     many    O(changes · log active + ports touched · foremost)
+    large   O(changes · log active + steps from locations whose earliest times change)
 
 Where all times are one chain, a location has one foremost time. If the frontier of a port is an antichain of
 n times, `frontier` returns a new array after each change of it, which costs n.
@@ -39,8 +43,8 @@ n times, `frontier` returns a new array after each change of it, which costs n.
 Memory: P ports · min(FEW_POINTSTAMPS_MAX, active) · the summaries of the largest set · 8 bytes, and some 250
 bytes for each active pointstamp.
 
-`broadcast.py` sends changes to other workers. The tracker looks up what leads from where to where in
-`summary_table.py`; `could_result_in.py` defines the same on tuples, to be read and to test against.
+`broadcast.py` sends changes to other workers. The table is in `summary_table.py`; `could_result_in.py`
+defines the same on tuples, to be read and to test against.
 """
 
 from __future__ import annotations
@@ -53,15 +57,19 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from progress.compiled.arrays import Int64s
+from progress.compiled.arrays import Int32s, Int64s
 from progress.errors import InternalError, TimeOverflowError
 from progress.graph.graph import Graph
+from progress.graph.summaries_on_demand import SummariesOnDemand
 from progress.graph.summary_table import SummaryTable
-from progress.thresholds import FEW_POINTSTAMPS_MAX
+from progress.graph.word_steps import WordSteps
+from progress.thresholds import FEW_POINTSTAMPS_MAX, TABLE_NODES_MAX
 from progress.times.anchor import Anchor
 from progress.times.timestamp import Timestamp
+from progress.times.word_order import word_carried
 from progress.tracking.count_changes import Change
 from progress.tracking.crowd import Crowd
+from progress.tracking.earliest import EarliestTimes
 from progress.tracking.precursors import (
     COLUMN,
     EDGE,
@@ -75,6 +83,7 @@ from progress.tracking.precursors import (
     apply_changes,
     change_counts,
     count_precursors,
+    first_not_led_to,
     mark_frontier,
     recompute_edges,
 )
@@ -93,15 +102,16 @@ _CHANGES_PACKED_MAX: Final = 64
 class Tracker:
     """Occurrence and precursor counts of one worker's view; counts in, changed frontiers out.
 
-        graph     the dataflow
-        watched   for each port, the locations of its connectors (all of one scope, at least one)
-        few_max   largest number of pointstamps before they are stored by location; tests choose a small one
-        anchor    the epoch from which words count, for error messages
+        graph      the dataflow
+        watched    for each port, the locations of its connectors (all of one scope, at least one)
+        few_max    largest number of pointstamps before they are stored by location; tests choose a small one
+        anchor     the epoch from which words count, for error messages
+        table_max  largest number of nodes (`word_steps.py`) for which there is a table; tests choose 0
 
     Only `apply` changes the state. Nothing is active at first, so all frontiers are empty: open the first
     epochs of *all* workers' inputs by one `apply` before anything else happens.
 
-    Raises `GraphError` if the graph is too large for its table of summaries, or a port mixes scopes.
+    Raises `GraphError` if a port mixes scopes, or delays along a path sum up to half of a counter.
     """
 
     def __init__(
@@ -110,18 +120,32 @@ class Tracker:
         watched: Sequence[Sequence[int]],
         few_max: int = FEW_POINTSTAMPS_MAX,
         anchor: Anchor | None = None,
+        table_max: int = TABLE_NODES_MAX,
     ) -> None:
         assert few_max >= 1, few_max
         self.graph = graph
         self._anchor = Anchor() if anchor is None else anchor
         self.watched = tuple(tuple(port) for port in watched)
-        self.table = SummaryTable(graph, self.watched)
-        self._scopes: Int64s = np.stack([self.table.guards, self.table.valid])
-        self._images_max = int(self.table.sets[:, 0].max(initial=1))
+        steps = WordSteps(graph, self.watched)
+        self._scopes: Int64s = steps.scopes[:2].copy()
+        self._guards: list[int] = self._scopes[0].tolist()
+        self._valid: list[int] = self._scopes[1].tolist()
+        self._crowd: Crowd | None = None
+        self._earliest: EarliestTimes | None = None
+        self._images_max = 1
+        self._set_of: Int32s = np.zeros((0, 0), dtype=np.int32)
+        self._sets: Int64s = np.zeros((1, 1), dtype=np.int64)
+        self.summaries: SummaryTable | SummariesOnDemand
+        if steps.count > table_max:
+            self.summaries = SummariesOnDemand(steps)
+            self._earliest = EarliestTimes(steps)
+            self._crowd = Crowd(self._guards, ())
+        else:
+            self.summaries = SummaryTable(graph, self.watched, steps)
+            self._set_of, self._sets = self.summaries.set_of, self.summaries.sets
+            self._images_max = int(self._sets[:, 0].max(initial=1))
         self._few_max = max(1, min(few_max, _ROW_MAX // self._images_max))
         self._few_again = self._few_max // 4
-        self._valid: list[int] = self.table.valid.tolist()
-        self._crowd: Crowd | None = None
         self._active: Int64s = np.zeros((6, 0), dtype=np.int64)
         self._changes: Int64s = np.zeros((_CHANGES_PACKED_MAX, 3), dtype=np.int64)
         self._changes_buffer = self._changes.data.cast("B")
@@ -129,11 +153,12 @@ class Tracker:
         self._result: Int64s = np.zeros(2 + len(self.watched), dtype=np.int64)
         self._edges: Int64s = np.zeros((len(self.watched) + 1, EDGE), dtype=np.int64)
         """The frontiers of ports, in the form that kernels take: see `precursors.py`."""
-        self._edges[:-1, COLUMN] = self.table.column_of_group
+        self._edges[:-1, COLUMN] = steps.column_of_group
         self._frontiers: list[Int64s | None] = [None] * len(self.watched)
         self._room = 0
         self._active_count = 0
-        self._make_room(min(_ROOM_FIRST, self._few_max))
+        if self._earliest is None:
+            self._make_room(min(_ROOM_FIRST, self._few_max))
         assert self._images_max >= 1
         assert self._changes.flags.c_contiguous, "changes are packed into it as bytes"
         assert len(self._packers) == _CHANGES_PACKED_MAX + 1
@@ -161,8 +186,8 @@ class Tracker:
             table,
             count,
             self._active,
-            self.table.set_of,
-            self.table.sets,
+            self._set_of,
+            self._sets,
             self._scopes,
             self._edges,
             self._result,
@@ -190,7 +215,7 @@ class Tracker:
         if self._active_count + count <= self._few_max:
             self._make_room(self._active_count + count)
             return True
-        self._crowd = Crowd(self.table, [row[:3] for row in self.active()])
+        self._crowd = Crowd(self._guards, [row[:3] for row in self.active()])
         self._room = self._active_count = 0
         self._result[0] = 0
         assert not self._fits(count)
@@ -222,6 +247,12 @@ class Tracker:
                 self._refuse(change)
         touched = crowd.apply(changes)
         moved: list[int] = []
+        if self._earliest is not None:
+            if touched:
+                moved = self._earliest.set_own([(at, crowd.foremost_at(at)) for at in touched])
+                for port in moved:
+                    self._frontiers[port] = None
+            return moved
         if touched:
             at, words = crowd.foremost()
             # The kernel's table and its rows of ports have room for few; more are merged one port at a time.
@@ -235,8 +266,8 @@ class Tracker:
                 back,
                 back.shape[0],
                 self._active,
-                self.table.set_of,
-                self.table.sets,
+                self._set_of,
+                self._sets,
                 self._scopes,
                 self._result,
             )
@@ -254,9 +285,8 @@ class Tracker:
         self._active[IN_FRONTIER, :count] = 1
         self._active[TOUCHED, : len(touched)] = touched
         self._result[0] = count
-        table = self.table
         moved = recompute_edges(
-            len(touched), self._active, table.set_of, table.sets, self._scopes, self._edges, self._result
+            len(touched), self._active, self._set_of, self._sets, self._scopes, self._edges, self._result
         )
         self._result[0] = 0
         ports: list[int] = self._result[1 : 1 + moved].tolist()
@@ -266,13 +296,14 @@ class Tracker:
 
     def _edges_of_many(self, touched: list[int]) -> list[int]:
         """Recompute frontiers that may be too long for their rows; such a row has SIZE -1."""
-        crowd = self._crowd
+        crowd, table = self._crowd, self.summaries
         assert crowd is not None
+        assert isinstance(table, SummaryTable)
         moved: list[int] = []
-        for port, column in enumerate(self.table.column_of_group):
-            if not self.table.set_of[touched, column].any():
+        for port, column in enumerate(table.column_of_group):
+            if not table.set_of[touched, column].any():
                 continue
-            edge = crowd.edge(column)
+            edge = crowd.edge(table, column)
             if np.array_equal(edge, self.frontier(port)):
                 continue
             moved.append(port)
@@ -312,7 +343,8 @@ class Tracker:
         copied._changes = self._changes.copy()
         copied._changes_buffer = copied._changes.data.cast("B")
         copied._frontiers = self._frontiers.copy()
-        copied._crowd = copy.deepcopy(self._crowd, {id(self.table): self.table})
+        copied._crowd = copy.deepcopy(self._crowd, {id(self._guards): self._guards})
+        copied._earliest = None if self._earliest is None else self._earliest.fork()
         assert copied.active() == self.active(), "a copy knows the same"
         return copied
 
@@ -325,7 +357,9 @@ class Tracker:
         """
         assert 0 <= port < len(self.watched), port
         words = self._frontiers[port]
-        if words is None:
+        if words is None and self._earliest is not None:
+            words = self._frontiers[port] = self._earliest.of_port(port)
+        elif words is None:
             edge = self._edges[port]
             size = int(edge[SIZE])
             assert size >= 0, "`_frontiers` has a frontier that is too long for its row"
@@ -337,6 +371,8 @@ class Tracker:
 
     def first(self, port: int) -> int | None:
         """Return the first word of `frontier`, None if that is empty, without making an array."""
+        if self._earliest is not None:
+            return self._earliest.first(port)
         size = self._edges.item(port, SIZE)
         if size > 0:
             first: int = self._edges.item(port, EDGE)
@@ -372,13 +408,56 @@ class Tracker:
         """
         if self._crowd is not None:
             counts = self._crowd.counts()
+            if self._earliest is not None:
+                return [(*row, self._precursors_among(counts, row)) for row in counts]
             table = np.array(counts, dtype=np.int64).reshape(-1, 3)
-            precursors = count_precursors(table, self.table.set_of, self.table.sets, self._scopes).tolist()
+            precursors = count_precursors(table, self._set_of, self._sets, self._scopes).tolist()
             return [(*row, number) for row, number in zip(counts, precursors, strict=True)]
         columns = self._active[:IN_FRONTIER, : self._active_count].T.tolist()
         assert len(columns) == self._active_count
         assert all(row[OCCURRENCES] != 0 for row in columns), columns
         return sorted((row[LOCATION], row[WORD], row[OCCURRENCES], row[PRECURSORS]) for row in columns)
+
+    def without_precursors(self) -> list[tuple[int, int]]:
+        """Return the active pointstamps that no other one could result in, as (location, word), sorted."""
+        if self._earliest is not None:
+            return self._earliest.not_led_to([(location, word) for location, word, _ in self.counts()])
+        return [(location, word) for location, word, _, precursors in self.active() if precursors == 0]
+
+    def are_led_to(self, points: Sequence[tuple[int, int]], weakly: bool = False) -> bool:
+        """Return True if to each of some points, (location, word), some positive count leads; with `weakly`
+        also one at the point itself.
+
+        In a large graph the answer is False: it would cost more than those who ask could gain.
+        """
+        if not points:
+            return True
+        if self._earliest is not None:
+            return False
+        if self._crowd is not None:
+            at, words = self._crowd.foremost()
+            foremost = list(zip(at.tolist(), words.tolist(), strict=True))
+            return all(self._is_led_to(point, foremost, weakly) for point in points)
+        table = np.array(points, dtype=np.int64)
+        first = first_not_led_to(
+            table,
+            len(points),
+            int(weakly),
+            self._active_count,
+            self._active,
+            self._set_of,
+            self._sets,
+            self._scopes,
+        )
+        return first == len(points)
+
+    def _is_led_to(self, point: tuple[int, int], sources: Sequence[tuple[int, int]], weakly: bool) -> bool:
+        """Return True if one of `sources` leads to a point. A negative count comes after a positive one, so
+        it need not be told from those.
+        """
+        return any(
+            weakly if source == point else self._could_result_in(*source, *point) for source in sources
+        )
 
     def occurrences(self, location: int, word: int) -> int:
         """Return how many events are outstanding at a pointstamp; 0 if it is not active."""
@@ -418,14 +497,11 @@ class Tracker:
         return self.graph.code_of(location).anchored(self._anchor).unpack(word)
 
     def _could_result_in(self, source: int, earlier: int, target: int, later: int) -> bool:
-        guards = int(self.table.guards[target])
-        assert earlier & ~int(self.table.valid[source]) == 0, (source, earlier)
-        assert later & ~int(self.table.valid[target]) == 0, (target, later)
-        images = [(earlier & keep) + add for keep, add in self.table.between(source, target)]
-        return any(
-            image & ~int(self.table.valid[target]) == 0 and ((later | guards) - image) & guards == guards
-            for image in images
-        )
+        guards = self._guards[target]
+        assert earlier & ~self._valid[source] == 0, (source, earlier)
+        assert later & ~self._valid[target] == 0, (target, later)
+        images = [(earlier & keep) + add for keep, add in self.summaries.between(source, target)]
+        return any(image & guards == 0 and ((later | guards) - image) & guards == guards for image in images)
 
     def check_invariants(self) -> None:
         """Assert the invariants of the module, counted anew. Cost: O(active² + ports · active), in Python."""
@@ -441,15 +517,19 @@ class Tracker:
             assert precursors == recounted, f"{precursors} precursors: {self.describe(location, word)}"
         assert not active or any(row[3] == 0 for row in active), f"nothing is in the frontier: {active}"
         for port, group in enumerate(self.watched):
-            images: set[int] = set()
-            for location, word, _, _ in active:
-                for keep, add in (pair for target in group for pair in self.table.between(location, target)):
-                    if ((word & keep) + add) & ~int(self.table.valid[group[0]]) == 0:
-                        images.add((word & keep) + add)
-            guards = int(self.table.guards[group[0]])
+            guards, valid = self._guards[group[0]], self._valid[group[0]]
+            images = {
+                word_carried((word & keep) + add, guards, valid)
+                for target in group
+                for location, word, _, _ in active
+                for keep, add in self.summaries.between(location, target)
+            }
             minimal = [
                 image
                 for image in images
-                if not any(o != image and ((image | guards) - o) & guards == guards for o in images)
+                if image >= 0
+                and not any(
+                    o != image and o >= 0 and ((image | guards) - o) & guards == guards for o in images
+                )
             ]
             assert self.frontier(port).tolist() == sorted(minimal), f"port {port} of {group}: {active}"

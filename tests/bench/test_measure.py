@@ -115,8 +115,8 @@ def test_memory_counts_the_workers_that_were_started(two_processes: Cluster) -> 
 def test_memory_peak_is_forgotten_and_grows_anew() -> None:
     memory.reset_peaks()
     before = memory.peak_mib()
-    held = np.ones(64 << 17)
+    held = np.ones(256 << 17)
     assert memory.peak_mib() - before > 0.9 * held.nbytes / 2**20
     del held
     memory.reset_peaks()
-    assert memory.peak_mib() - before < 32
+    assert memory.peak_mib() - before < 128, "of 256 that were held"

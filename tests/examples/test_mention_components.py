@@ -5,9 +5,9 @@ output_*       what is in the folder: one commit per epoch, and the last snapsho
 refuses_*      bad input ends in one clear message and a non-zero exit, with nothing left behind
 ended_*        by a signal, without Java: what was shown is committed, the same command goes on
 
-Runs that end by themselves share a process and its Spark; those that are ended, and one that is refused, have
-their own. Data sets are read where they lie beside the checkout; on a machine without them the generated
-stream stands alone.
+Runs that end by themselves share a process and its Spark; those that are ended have their own, and show what
+a shell gets of an error. Data sets are read where they lie beside the checkout; on a machine without them the
+generated stream stands alone.
 """
 
 from __future__ import annotations
@@ -57,19 +57,6 @@ class Done(NamedTuple):
 
 Job = Callable[..., Done]
 """Runs the example with these options."""
-
-
-def in_a_process_of_its_own(*options: str) -> Done:
-    """Run the example as from a command line."""
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 RUNS = """
@@ -266,8 +253,7 @@ def mention_file(folder: Path, text: str) -> str:
 def test_refuses_a_bad_line_by_file_line_and_text(
     job: Job, text: str, named: Sequence[str], tmp_path: Path
 ) -> None:
-    run = in_a_process_of_its_own if text.startswith("#") else job
-    done = run("--workers", "1", "--input", mention_file(tmp_path, text), "--output", str(tmp_path / "out"))
+    done = job("--workers", "1", "--input", mention_file(tmp_path, text), "--output", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     for pattern in named:
@@ -346,7 +332,7 @@ def ended(options: Sequence[str], end: Callable[[int], None], lines: int) -> tup
         errors.seek(0)
         said = errors.read()
     assert all(shown), said
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(is_running(process) for process in below):
         assert time.monotonic() < deadline, f"processes are left behind: {below}"
         time.sleep(0.1)
@@ -369,7 +355,6 @@ def kill_java(driver: int) -> None:
 
 ENDS: dict[str, tuple[Callable[[int], None], int, str]] = {
     "SIGTERM": (lambda driver: os.kill(driver, signal.SIGTERM), 143, r"^stopped by SIGTERM\.\n"),
-    "SIGINT": (lambda driver: os.kill(driver, signal.SIGINT), 130, r"^stopped by SIGINT\.\n"),
     "no Java": (
         kill_java,
         1,
@@ -432,7 +417,7 @@ def test_refuses_to_go_on_without_a_worker_and_keeps_what_is_committed(tmp_path:
     committed = pq.read_table(folder / "changes")
     epochs = sorted(path.name for path in (folder / "changes").glob("epoch-*"))
     assert len(epochs) >= 1 and set(committed.column("epoch").to_pylist()) <= set(range(len(epochs)))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{victim}").exists() for victim in victims):
         assert time.monotonic() < deadline, f"processes are left behind: {victims}"
         time.sleep(0.1)

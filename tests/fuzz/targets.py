@@ -7,12 +7,19 @@ raise. Anything else that comes out, and memory or time out of proportion, is a 
 from __future__ import annotations
 
 import json
+import struct
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from pathlib import Path
+from typing import cast
+from zlib import crc32
 
+import msgpack
 import numpy as np
 import pyarrow as pa
+from fixed_members import FixedMembers
 
 import timely
 from differential import input as table_input
@@ -26,7 +33,11 @@ from timely.building.builders import build_dataflow
 from timely.client.posting import Refusals
 from timely.client.session import Flow
 from timely.client.tables import records_of
-from timely.errors import InternalError, MisuseError, PeerError, RequestError, TimelyError
+from timely.errors import CaptureError, InternalError, MisuseError, PeerError, RequestError, TimelyError
+from timely.operators.captured import capture_files
+from timely.operators.captured.capture_files import FRONT, HEADER, TABLE, times_in
+from timely.operators.captured.capture_folder import CapturedStream, epoch_of_front
+from timely.operators.captured.replaying import message_of
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.running.progress_messages import (
@@ -37,6 +48,7 @@ from timely.running.progress_messages import (
     write_data_header,
     write_progress_header,
 )
+from timely.user_code.call_site import CallSite
 from timely.wire.batch import Records
 from timely.wire.frames.messages import (
     decode_reply,
@@ -44,8 +56,10 @@ from timely.wire.frames.messages import (
     encode_error,
     encode_reply,
     encode_request,
+    head_of,
     number_of,
 )
+from timely.wire.frames.record_values import pack_value
 from timely.wire.frames.tables import frame_to_table, table_to_frame
 from timely.wire.handshake import (
     Build,
@@ -56,6 +70,8 @@ from timely.wire.handshake import (
     Entering,
     Farewell,
     Greeting,
+    HoldInputs,
+    InputsHeld,
     Offer,
     Switched,
     TakenOver,
@@ -77,6 +93,7 @@ from timely.wire.requests import (
     Reply,
     Request,
     Stats,
+    Why,
 )
 from timely.worker.launcher import read_report
 from timely.worker.settings import WorkerSettings
@@ -136,14 +153,15 @@ def _requests() -> list[Frames]:
     ]
     tables = [RECORDS, ROWS, ROWS, ROWS]
     return [_frames(encode_request(number, request)) for number, request in enumerate(plain)] + [
-        _frames(encode_request(9, request, table)) for request, table in zip(appends, tables, strict=True)
+        _frames(encode_request(9, request, table, life=number % 2))
+        for number, (request, table) in enumerate(zip(appends, tables, strict=True))
     ]
 
 
 def _read_request(frames: list[memoryview]) -> object:
-    number = number_of(frames)
+    number, head = head_of(frames)
     assert type(number) is int and 0 <= number < 1 << 63
-    request, _ = decode_request(frames)
+    request, _ = decode_request(frames, head, 1)
     for declared in fields(request):
         hash(declared.name)
     return request
@@ -184,7 +202,7 @@ def _tables() -> list[Frames]:
     ]
 
 
-class _Answers:
+class _Answers(FixedMembers):
     """Workers of which each answers the same: what a client makes of it."""
 
     count = 1
@@ -196,6 +214,7 @@ class _Answers:
         self.addresses: list[str] = []
         self.refusals = Refusals()
         self.part_bytes = 1
+        self.incarnation = 0
 
     def ask(self, requests: Sequence[object], timeout_seconds: float = 0.0) -> list[Reply]:
         del timeout_seconds
@@ -215,11 +234,14 @@ class _Answers:
     def insert_rows(self, poster: object, *_: object) -> int:
         raise AssertionError("nothing is inserted")
 
-    def seal(self, poster: object, seconds: float | None) -> tuple[int, bool]:
+    def seal(self, poster: object, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
         raise AssertionError("nothing is sealed")
 
     def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
         raise AssertionError("nothing is waited for")
+
+    def reasons(self, request: Why) -> list[Reply | str]:
+        raise AssertionError("nothing is asked")
 
     def settle(self, timeout_seconds: float = 0.0) -> None:
         return
@@ -271,6 +293,8 @@ def _controls() -> list[Frames]:
         Decided(0, -1, (Entering("lines", "w", 3, 2, 0, None, 4),)),
         Decided(0, -1, (Entering("lines", "q", 3, 2, 0, ("a", "b")),)),
         Decided(0, -1, (), ("lines",)),
+        HoldInputs(0, 1, 5),
+        InputsHeld(1),
         Switched(0, 1, 5),
         TakenOver(1),
         Ended(0, "why", ("VertexError", "TimelyError")),
@@ -362,7 +386,9 @@ def _read_launched(frames: list[memoryview]) -> object:
 
 
 def _settings() -> list[Frames]:
-    made = WorkerSettings(1, 2, ("ipc://a",), ("ipc://a", "ipc://b"), "tcp://*:0", "h", ("/p",), ("m:f",))
+    made = WorkerSettings(
+        1, 2, ("ipc://a",), ("ipc://a", "ipc://b"), "tcp://*:0", "h", ("/p",), "/d", ("m:f",)
+    )
     return [[made.to_json().encode()]]
 
 
@@ -373,10 +399,57 @@ def _reports() -> list[Frames]:
     return [[json.dumps(values).encode()] for values in (ready, bound, failed)]
 
 
+_MAGIC = b"NaiadC1\n"
+
+
+def _captured_file(frames: Sequence[bytes | memoryview]) -> bytes:
+    """A file of a captured stream whose frames have these contents, each behind a byte for its kind, and all
+    checksums right: without these no odd content would be looked at.
+    """
+    data = bytearray(_MAGIC)
+    for frame in map(bytes, frames):
+        kind, content = (frame[0], frame[1:]) if frame else (0, b"")
+        front = struct.pack("<QII", len(content), kind, crc32(content))
+        data += front + struct.pack("<I", crc32(front, len(data) & 0xFFFFFFFF)) + content
+    return bytes(data)
+
+
+def _read_capture(frames: list[memoryview]) -> object:
+    """What replaying does with a file."""
+    read: list[object] = []
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "worker-0-of-1.capture").write_bytes(b"".join(frames))
+        stream = CapturedStream(folder, 0, 1, CallSite("fuzz", 1))
+        try:
+            for share in stream.shares:
+                while (frame := share.reader.next()) is not None:
+                    size = 8 * share.reader.coordinates
+                    if frame.kind == FRONT:
+                        read.append(epoch_of_front(share.reader, frame.start, frame.content))
+                    elif frame.kind in (capture_files.RECORDS, TABLE):
+                        read.append(times_in(frame.content[:size], share.reader.coordinates))
+                        read.append(message_of(frame, frame.content[size:], share.reader))
+        finally:
+            stream.close()
+    return read
+
+
+def _captures() -> list[Frames]:
+    """Contents of frames: a header, records, a table, and times at which more may come; or none."""
+    epoch, record = struct.pack("<Q", 3), pack_value([1, ("a", b"b"), None])
+    table = bytes(table_to_frame(ROWS))
+    header = bytes([HEADER]) + cast("bytes", msgpack.packb([0, 1, 1]))
+    records = bytes([capture_files.RECORDS]) + epoch + record
+    return [
+        [header, records, bytes([FRONT]) + epoch, bytes([TABLE]) + epoch + table, bytes([FRONT])],
+        [header],
+    ]
+
+
 TARGETS = {
     target.name: target
     for target in (
-        Target("request", "msgpack", _requests(), _read_request, (RequestError,)),
+        Target("request", "msgpack", _requests(), _read_request, (RequestError, PeerError)),
         Target("rows", "bytes", _tables(), _read_rows, (MisuseError,)),
         Target("reply", "msgpack", _replies(), _read_reply, (PeerError,)),
         Target("control", "msgpack", _controls(), _read_control, (PeerError,)),
@@ -402,6 +475,20 @@ TARGETS = {
         Target("updates", "msgpack", _update_frames(), _read_updates, (PeerError,)),
         Target("packed", "bytes", _packed_frames(), _read_packed, (PeerError,)),
         Target("symbols", "msgpack", _symbol_frames(), _read_symbols, (PeerError,)),
+        Target(
+            "captured",
+            "msgpack",
+            _captures(),
+            lambda frames: _read_capture([memoryview(_captured_file(frames))]),
+            (CaptureError, MisuseError),
+        ),
+        Target(
+            "capture",
+            "bytes",
+            [[_captured_file(one)] for one in _captures()],
+            _read_capture,
+            (CaptureError, MisuseError),
+        ),
         Target("settings", "json", _settings(), _read_settings, (InternalError,)),
         Target("report", "json", _reports(), _read_launched, (InternalError,)),
     )

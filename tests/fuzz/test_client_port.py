@@ -18,7 +18,7 @@ from fuzz.strangers import connect_and_go, odd_messages, raw_bytes
 from soak.clusters import children, is_alive, started
 
 import timely
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.errors import InternalError, MisuseError, TimelyError, WaitTimeoutError
 from timely.wire.requests import (
     BY_COLUMN,

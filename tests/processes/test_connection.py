@@ -36,6 +36,7 @@ from timely.limits import (
 )
 from timely.wire.addresses import socket_address
 from timely.wire.frames.messages import check_size, encode_error, encode_reply, number_of
+from timely.wire.handshake import PROTOCOL_VERSION
 from timely.wire.requests import Hello, Progress, Reply
 from timely.wire.transport.server_socket import ServerSocket
 from timely.worker.launcher import Launcher, LocalFolder
@@ -90,11 +91,41 @@ def test_nobody_at_an_address_is_an_error_within_seconds(tmp_path: Path) -> None
     assert time.monotonic() - started < 15
 
 
+def test_workers_that_are_lost_while_they_greet_are_greeted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a durable cluster may be starting again just then."""
+    errors: list[timely.TimelyError] = [timely.PeerError("lost"), timely.PeerError("not there yet")]
+    address = "ipc:///nowhere"
+    hello = {
+        "version": PROTOCOL_VERSION,
+        "index": 0,
+        "workers": 1,
+        "addresses": [address],
+        "silence_ms": 2_500,
+    }
+
+    def greets(workers: RemoteWorkers, seconds: float) -> list[Reply]:
+        if errors:
+            raise errors.pop(0)
+        return [Reply({**hello, "cluster": "its name"})]
+
+    monkeypatch.setattr(connection, "greeted", greets)
+    assert discover([address]).cluster == "its name"
+    errors += [timely.RefusedError("no key"), timely.PeerError("never raised")]
+    with pytest.raises(timely.RefusedError):
+        discover([address])
+    errors[:] = [timely.PeerError("gone")] * 1_000
+    monkeypatch.setattr(connection, "CONNECT_SECONDS_MAX", 0.3)
+    with pytest.raises(timely.PeerError, match="gone"):
+        discover([address])
+    assert 900 < len(errors) < 1_000
+
+
 def test_addresses_of_two_clusters_are_not_taken_for_one() -> None:
     """As many workers as one has, and with different numbers."""
     with timely.connect(workers=2) as cluster, timely.connect(workers=2) as other:
         first, second = cluster.addresses, other.addresses
-        assert discover([first[1], first[0]]) == discover(first[1:]) == (first, SILENCE_SECONDS_DEFAULT)
+        there = (first, SILENCE_SECONDS_DEFAULT, 0, "")
+        assert discover([first[1], first[0]]) == discover(first[1:]) == there
         for mixed in ([first[0], second[1]], [second[1], first[0]]):
             with pytest.raises(timely.PeerError, match="to different clusters: worker . is at .* one,"):
                 discover(mixed)
@@ -305,7 +336,7 @@ def test_a_silence_that_cannot_be_borne_is_refused(silence: float) -> None:
 
 
 def test_a_silence_is_told_to_who_starts_workers() -> None:
-    with pytest.raises(timely.MisuseError, match="so was silence_seconds"):
+    with pytest.raises(timely.MisuseError, match="so were silence_seconds and progress"):
         timely.connect("127.0.0.1:1", silence_seconds=30.0)
     with pytest.raises(timely.MisuseError, match="embedded ones run in this one"):
         timely.connect(workers=1, embedded=True, silence_seconds=30.0)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +20,7 @@ import timely
 from timely import PeerError
 from timely.own_files import ROOT
 from timely.worker import launcher as launcher_module
-from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch
+from timely.worker.launcher import Launcher, LocalFolder, _hooks, before_launch, wait_readable
 from timely.worker.settings import WorkerSettings, local_settings
 
 pytestmark = pytest.mark.usefixtures("workers_by_command")
@@ -45,6 +50,26 @@ def test_a_killed_worker_is_the_cause_and_not_those_that_lost_it() -> None:
         os.kill(launcher.pids[2], signal.SIGKILL)
         with pytest.raises(PeerError, match=r"worker 2 \(process \d+\) was killed by SIGKILL"):
             launcher.wait_end()
+
+
+def test_a_process_that_was_forked_does_not_keep_workers_from_hearing_of_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipe = subprocess.PIPE
+    monkeypatch.setattr(
+        launcher_module,
+        "start_process",
+        lambda environment: subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, stderr=pipe, text=True),
+    )
+    folder = LocalFolder()
+    with Launcher(settings(folder, 1), folder=folder) as launcher:
+        process = launcher._children[0].process
+        numbers = [each.fileno() for each in (process.stdin, process.stdout, process.stderr) if each]
+        if not (forked := os.fork()):
+            links = {Path(f"/proc/self/fd/{number}").readlink() for number in numbers}
+            os._exit(links != {Path(os.devnull)})
+        assert os.waitpid(forked, 0)[1] == 0
+        assert all(Path(f"/proc/self/fd/{number}").readlink() != Path(os.devnull) for number in numbers)
 
 
 def test_what_a_worker_writes_is_handed_on_and_its_last_lines_are_in_the_report() -> None:
@@ -133,3 +158,116 @@ def test_workers_have_one_seed_for_the_hashes_of_text(
         one.introduce(one.wait_bound())
         one.wait_ready()
     assert [environment["PYTHONHASHSEED"] for environment in started] == [seed]
+
+
+def playing(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """In place of workers, processes that run this program."""
+
+    def start(environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-S", "-c", program]
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    monkeypatch.setattr(launcher_module, "start_process", start)
+
+
+READY = 'print(\'{"ready": 0, "address": "%d"}\' % number, flush=True); sys.stdin.read()'
+
+
+def test_a_worker_whose_lines_cannot_be_handed_on_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error stream of a program may be closed, as if its terminal is gone, or its disk full."""
+    lines = "for number in range(20_000): print('a line of some length', number, file=sys.stderr)"
+    playing(monkeypatch, f"import sys\n{lines}\n{READY}")
+
+    def refuse(index: int, line: str) -> None:
+        raise BrokenPipeError
+
+    folder = LocalFolder()
+    with Launcher(settings(folder, 1), refuse, folder) as launcher:
+        assert launcher.wait_ready(timeout_seconds=10) == ["19999"]
+
+
+NOTHING = "subprocess.DEVNULL"
+STARTS = f"number = subprocess.Popen(['sleep', '20'], stdin={NOTHING}, stdout={NOTHING}).pid"
+FORKS = "number = os.fork() or (time.sleep(20), os._exit(0))"
+
+
+@pytest.mark.parametrize("begins", [STARTS, FORKS])
+def test_a_killed_worker_is_noticed_and_replaced_though_its_own_processes_go_on(
+    begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These may have its pipes: so nobody must wait for the end of a pipe."""
+    playing(monkeypatch, f"import os, subprocess, sys, time\n{begins}\n{READY}")
+    monkeypatch.setattr(launcher_module, "VERDICT_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(launcher_module, "_LOOK_SECONDS", 0.1)
+    folder = LocalFolder()
+    launcher = Launcher(settings(folder, 1), folder=folder)
+    (number,) = launcher.wait_ready()
+    try:
+        began = time.monotonic()
+        os.kill(launcher.pids[0], signal.SIGKILL)
+        with pytest.raises(PeerError, match="was killed by SIGKILL"):
+            launcher.wait_end()
+        launcher.stop()
+        assert time.monotonic() - began < 5
+    finally:
+        os.kill(int(number), signal.SIGKILL)
+
+
+def test_a_worker_is_stopped_only_once_it_has_been_so_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    playing(monkeypatch, "import sys; sys.stdin.read()")
+    folder = LocalFolder()
+    (one,) = settings(folder, 1)
+    with Launcher([replace(one, silence_seconds=30.0)], folder=folder) as launcher:
+
+        def send(number: signal.Signals) -> None:
+            os.kill(launcher.pids[0], number)
+            while launcher_module.is_stopped(launcher.pids[0]) != (number is signal.SIGSTOP):
+                time.sleep(0.001)
+
+        def check_after(*seconds: float) -> None:
+            began = time.monotonic()
+            for passed in seconds:
+                with monkeypatch.context() as patch:
+                    patch.setattr(time, "monotonic", lambda: began + passed)  # noqa: B023 - called at once
+                    launcher.check_stopped()
+
+        for _ in range(2):
+            send(signal.SIGSTOP)
+            check_after(0.0, 10.0, 20.0)
+            send(signal.SIGCONT)
+            check_after(21.0)
+        send(signal.SIGSTOP)
+        with pytest.raises(PeerError, match=r"worker 0 \(process \d+\) has been stopped for more"):
+            check_after(0.0, 20.0, 31.0)
+
+
+def test_a_worker_that_reads_nothing_is_not_waited_for_however_long_the_reason_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    playing(monkeypatch, "import time; time.sleep(20)")
+    folder = LocalFolder()
+    launcher = Launcher(settings(folder, 1), folder=folder)
+    began = time.monotonic()
+    launcher.stop("because " * 50_000, grace_seconds=0.1)
+    assert time.monotonic() - began < 5
+    assert not Path(f"/proc/{launcher.pids[0]}").exists()
+
+
+def test_descriptors_may_have_any_number() -> None:
+    """A program that has opened a thousand files gets numbers that `select` refuses."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2_048), limits[1]))
+    receiving, sending = os.pipe()
+    large = fcntl.fcntl(receiving, fcntl.F_DUPFD_CLOEXEC, 2_000)
+    try:
+        assert wait_readable([large], 0.0) == set()
+        os.write(sending, b"!")
+        assert wait_readable([large, receiving], 10.0) == {large, receiving}
+        os.read(large, 1)
+        os.close(sending)
+        assert wait_readable([large], 10.0) == {large}, "it has ended"
+    finally:
+        os.close(large)
+        os.close(receiving)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -52,7 +52,7 @@ def meshes(tmp_path: Path) -> Iterator[Meshes]:
 
 def receive(mesh: Transport, count: int) -> list[tuple[int, list[memoryview]]]:
     arrived: list[tuple[int, list[memoryview]]] = []
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(arrived) < count:
         assert time.monotonic() < deadline, f"only {len(arrived)} of {count} messages came"
         mesh.wait(0.1)
@@ -121,7 +121,7 @@ def test_mesh_who_was_woken_by_a_neighbour_sleeps_again(meshes: Meshes) -> None:
 
 def _rest(mesh: WorkerMesh) -> None:
     """Wait until nothing comes any more, news of connections included."""
-    waited, deadline = 0.0, time.monotonic() + 10
+    waited, deadline = 0.0, time.monotonic() + 60
     while waited < 0.2:
         assert time.monotonic() < deadline, "it never sleeps"
         assert mesh.recv_nowait() == []
@@ -152,8 +152,7 @@ def test_mesh_takes_so_many_at_once_and_no_more_whichever_way_they_come(meshes: 
         meshes[0].send(1, [b"%d" % number, bytes(number % 2 * 200)])
     meshes[0].send(2, [b"after all of them"])
     receive(meshes[2], 1)
-    time.sleep(0.2)
-    asked = 0
+    asked = taken = 0
     recv_multipart = zmq.Socket.recv_multipart
 
     def counted(inbound: zmq.Socket[bytes], flags: int, copy: bool) -> object:
@@ -163,10 +162,16 @@ def test_mesh_takes_so_many_at_once_and_no_more_whichever_way_they_come(meshes: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zmq.Socket, "recv_multipart", counted)
-        assert len(meshes[1].recv_nowait()) <= RECV_COUNT_MAX
-    assert 0 < asked <= RECV_COUNT_MAX
+        deadline = time.monotonic() + 30
+        while not asked:  # until some have come by socket
+            assert time.monotonic() < deadline
+            meshes[1].wait(1.0)
+            at_once = len(meshes[1].recv_nowait())
+            assert at_once <= RECV_COUNT_MAX
+            taken += at_once
+    assert asked <= RECV_COUNT_MAX
     meshes[1].wait(30)  # something is left: it does not sleep
-    arrived = receive(meshes[1], count - RECV_COUNT_MAX)
+    arrived = receive(meshes[1], count - taken)
     assert int(bytes(arrived[-1][1][0])) == count - 1
 
 
@@ -174,7 +179,7 @@ def test_mesh_a_large_message_of_one_is_heard_though_another_never_pauses(meshes
     """It comes by the socket, which is not looked at each time that something comes through memory."""
     meet(meshes)
     meshes[0].send(2, [b"large", bytes(300_000)])
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         assert time.monotonic() < deadline, "what came by the socket was not looked for"
         meshes[1].send(2, [b"small"])
@@ -227,7 +232,7 @@ def test_mesh_waiting_ends_when_something_comes_and_not_much_later(meshes: Meshe
     started = time.monotonic()
     meshes[1].wait(30)
     assert time.monotonic() - started < 5
-    waited, deadline = 0.0, time.monotonic() + 10
+    waited, deadline = 0.0, time.monotonic() + 60
     while waited < 0.03:  # events of the connections are reasons to return, too
         assert time.monotonic() < deadline
         meshes[2].recv_nowait()
@@ -279,7 +284,7 @@ def test_server_answers_each_client_and_survives_their_end(tmp_path: Path) -> No
         client.send(0, [b"%d" % number])
     clients[1].close()
     served = 0
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while served < 2 and time.monotonic() < deadline:
         for who, frames in server.recv_nowait():
             server.send(who, [b"answer to ", frames[0]])
@@ -313,7 +318,7 @@ def test_server_a_broken_connection_is_noticed_by_the_client(tmp_path: Path) -> 
         time.sleep(0.005)
     assert not client.is_losing() and client.loss(0) == ""
     server.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not client.loss(0):
         assert time.monotonic() < deadline
         client.wait(0.05)
@@ -326,7 +331,7 @@ def test_what_broke_and_came_back_unseen_before_a_request_is_forgiven_and_what_b
     tmp_path: Path,
 ) -> None:
     def heard(server: ServerSocket) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not server.recv_nowait():
             assert time.monotonic() < deadline
             time.sleep(0.005)

@@ -38,7 +38,6 @@ from reference.collection import (
     history,
     product_less_equal,
 )
-from reference.monitor import Monitor
 from ring_network import RingNetwork
 
 from differential.collections.collection import Collection
@@ -49,8 +48,8 @@ from differential.columns.schema import Schema
 from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
+from differential.operators.edge.table_in import TableIn
 from differential.operators.join import JoinMachine
-from differential.operators.table_io import TableIn
 from differential.operators.vertices import MachineVertex, OperatorVertex
 from differential.trace.trace import Trace
 from progress.times.anchor import Rebase
@@ -59,6 +58,7 @@ from timely.building.loop import Loop
 from timely.dictionaries import Mark
 from timely.errors import TimelyError
 from timely.operators.vertex import Vertex
+from timely.running.checking.monitor import Monitor
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.batch import Batch
@@ -354,7 +354,7 @@ class TimedSourceVertex(Vertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """The one message that it gets brings the first capability."""
         for word, _ in messages:
-            self.hold(word)
+            self.hold_word(word)
             self.held.append(self.code.unpack(word))
 
     def symbols(self, mark: Mark) -> None:
@@ -374,9 +374,9 @@ class TimedSourceVertex(Vertex):
     def move_to(self, times: Sequence[Time]) -> None:
         """Hold these capabilities, and no longer those before."""
         for time in times:
-            self.hold(self.code.pack_wide(time))
+            self.hold_word(self.code.pack_wide(time))
         for time in self.held:
-            self.release(self.code.pack_wide(time))
+            self.release_word(self.code.pack_wide(time))
         self.held = list(times)
 
 
@@ -400,7 +400,7 @@ class TimedCaptureVertex(Vertex):
     def is_complete(self, time: Time) -> bool:
         """Whether this worker has been told that nothing at or before `time` can come in on any worker."""
         before, unpack = self.code.shape.less_equal, self.code.unpack
-        return not any(before(unpack(int(front)), time) for front in self.frontier(0))
+        return not any(before(unpack(int(front)), time) for front in self.frontier_words(0))
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """Rows on this worker."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import cast
 
 from reference import collection as plainly
+from reference import ordered_windows as windows
 from reference.collection import Collection as Rows
 from reference.collection import Row
 from reference.expressions import NoValue, value_in_row
@@ -58,9 +59,15 @@ class _Interpreter:
 
     def _compute(self, node: n.Node) -> Rows:
         if isinstance(node, n.Input):
-            return self._inputs[node.name]
+            rows = self._inputs[node.name]
+            if not node.declared:
+                return rows
+            places = [node.declared.index(name) for name in node.schema.names]
+            return plainly.map_rows(rows, lambda row: tuple(row[at] for at in places))
         if isinstance(node, n.Empty):
             return plainly.collection([])
+        if isinstance(node, n.ConstantRows):
+            return plainly.collection([tuple(row.values()) for row in node.table.to_pylist()])
         if isinstance(node, n.OneRow):
             return plainly.collection([(1,)])
         if isinstance(node, n.Variable):
@@ -100,6 +107,8 @@ class _Interpreter:
                 return rows  # of the end of a loop; how it gets there is not told here
             case n.Negate():
                 return plainly.negate(rows)
+            case n.OverWindow():
+                return _windowed(node, rows)
             case n.PlaceOnUnits():
                 return plainly.map_rows(rows, lambda row: (0, *row))  # as if there was one unit
             case n.Distinct():
@@ -128,7 +137,7 @@ class _Interpreter:
                 )
             case n.TopK():
                 return _top_k(node, _picked(rows, over, node.rows.names))
-            case n.Consolidate() | n.Inspect() | n.Output():
+            case n.Consolidate() | n.Inspect() | n.IntoStream() | n.Output():
                 return rows
         raise AssertionError(node)
 
@@ -216,6 +225,17 @@ def _place(value: object, turn: SortDirection) -> tuple[int, int]:
 def _value(expr: Expr, row: Row, schema: Schema) -> object:
     """The value of an expression in a row; raises NoValue."""
     return value_in_row(expr, dict(zip(schema.names, row, strict=True)), schema)
+
+
+def _windowed(node: n.OverWindow, rows: Rows) -> Rows:
+    """A row that is there less than once is nowhere."""
+    names = node.source.schema.names
+    listed = [dict(zip(names, row, strict=True)) for row, count in rows.items() for _ in range(max(count, 0))]
+    order = [windows.By(by.column, by.direction.descending, by.direction.nulls_last) for by in node.order]
+    calls = [windows.Call(each.name, each.kind, each.column, each.amount) for each in node.calls]
+    frame = (node.frame.unit, node.frame.start, node.frame.stop)
+    answers = windows.windowed(listed, node.keys, order, calls, frame)
+    return plainly.collection([tuple(row[name] for name in node.schema.names) for row in answers])
 
 
 def _picked(rows: Rows, schema: Schema, names: Sequence[str]) -> Rows:

@@ -7,7 +7,8 @@ or later. Data goes to random workers and arrives in any order; progress is FIFO
 and as late as it likes. Beside it stands what is true: how many events are outstanding, everywhere, now.
 
 After every action the predicates of `progress/checking/predicates.py` are evaluated on the state, as they are
-on running workers (`tests/reference/monitor.py`, whose tests show that they notice what is broken). Besides:
+on running workers (`timely/running/checking/monitor.py`, whose tests show that they notice what is broken).
+Besides:
 notifications come when nothing outstanding can lead to them, frontiers only move forward, everything ends.
 """
 
@@ -17,11 +18,11 @@ import random
 from collections import Counter, deque
 from collections.abc import Sequence
 
-from reference.protocol_state import ProtocolState, failures, failures_between
-
 from progress.checking.predicates import total, unheld
+from progress.checking.protocol_state import ProtocolState, failures, failures_between
 from progress.graph.graph import Graph
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
+from progress.graph.summary_table import SummaryTable
 from progress.times.timestamp import Timestamp
 from progress.tracking.broadcast import Broadcaster, changes_in
 from progress.tracking.count_changes import Change, CountChanges
@@ -49,7 +50,7 @@ class Table:
         self.ports_of_stage: list[list[int]] = [[] for _ in graph.stages]
         for port, (stage, _) in enumerate(ports):
             self.ports_of_stage[stage].append(port)
-        self.table = Tracker(graph, self.ports).table
+        self.table = SummaryTable(graph, self.ports)
         self.guards: list[int] = self.table.guards.tolist()
         self.valid: list[int] = self.table.valid.tolist()
         self.port_guards = [self.guards[group[0]] for group in self.ports]

@@ -10,9 +10,22 @@ from collections.abc import Sequence
 from progress.graph.could_result_in import MinimalSummaries
 from progress.graph.graph import Graph
 from progress.times.antichain import Antichain
+from progress.times.time_words import TimeCode
 from progress.times.timestamp import Timestamp
 
 Pointstamp = tuple[int, Timestamp]
+
+
+def carried(time: Timestamp, code: TimeCode) -> Timestamp | None:
+    """The earliest time at or behind `time` that has a word; None if there is none."""
+    for start, stop in code.shape.bounds:
+        for at in range(stop - 1, start - 1, -1):
+            if time[at] >> code.fields[at][1] == 0:
+                continue
+            if at == start:
+                return None
+            time = (*time[: at - 1], time[at - 1] + 1, *[0] * (stop - at), *time[stop:])
+    return time
 
 
 class Recount:
@@ -45,5 +58,7 @@ class Recount:
         for location, time in self.counts:
             for target in group:
                 for summary in self.summaries.between(location, target):
-                    earliest.insert(summary.apply(time))
+                    image = carried(summary.apply(time), self.graph.code_of(target))
+                    if image is not None:
+                        earliest.insert(image)
         return earliest

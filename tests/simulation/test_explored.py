@@ -1,4 +1,4 @@
-"""All orders in which small dataflows can happen, on real workers (`tests/reference/explorer.py`).
+"""All orders in which small dataflows can happen, on real workers (`timely/running/checking/explorer.py`).
 
 explored_*   everything that can be reached is as it must be, and every end is the right one
 mutants_*    the runtime is broken on purpose, each way by name; what the explorer says of it
@@ -10,18 +10,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from reference.explorer import Client, Counterexample, Explorer, Message, Scenario, Wire
 
+from progress.checking.counterexample import Counterexample
 from progress.times.timestamp import Timestamp
 from progress.tracking.count_changes import Change
-from timely import Batch, Dataflow, Vertex
+from timely import Batch, Capability, Dataflow, Vertex
 from timely.building.exchange import RecordRoute
 from timely.client.tables import records_of
+from timely.limits import MESSAGE_BYTES_MIN
+from timely.running.checking.explorer import Explorer
+from timely.running.checking.reached import Client, Explorable, Message, Wire
 from timely.running.core import Worker
+from timely.running.credits import Credits
 from timely.running.instance import Instance
+from timely.running.progress_messages import CreditNews
 from timely.running.stages.connector import Connector
 from timely.running.stages.vertex_runner import VertexRunner
 
@@ -91,32 +97,31 @@ def said_in(instances: Sequence[Instance]) -> Rounds:
     return found
 
 
-def rounds_of(*clients: Sequence[Sequence[int]]) -> Scenario:
+def rounds_of(*clients: Sequence[Sequence[int]]) -> Explorable:
     """`rounds`, of whose numbers each client sends some epoch by epoch."""
     epochs = [[number for client in clients for number in client[epoch]] for epoch in range(len(clients[0]))]
     acts = [
         [Client(tuple(numbers), is_last=epoch == len(epochs) - 1) for epoch, numbers in enumerate(client)]
         for client in clients
     ]
-    return Scenario(rounds, acts, said_in, plainly(epochs))
+    return Explorable(rounds, acts, said_in, plainly(epochs))
 
 
 class PiecesVertex(Vertex):
     """Holds the time of what has come, and sends one number of it at a turn; with the last one it lets go."""
 
     def __init__(self) -> None:
-        self.left: list[tuple[Timestamp, list[int]]] = []
+        self.left: list[tuple[Capability, list[int]]] = []
 
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        self.hold(self.code.pack(time))
-        self.left.append((time, [*map(number_of, message)]))
+        self.left.append((self.hold(time), [*map(number_of, message)]))
         self.resume()
 
     def on_resume(self) -> None:
-        time, numbers = self.left[0]
-        self.send_by(0, [numbers.pop()], time)
+        held, numbers = self.left[0]
+        self.send_by(0, [numbers.pop()], held.time)
         if not numbers:
-            self.release(self.code.pack(time))
+            held.drop()
             self.left.pop(0)
         if self.left:
             self.resume()
@@ -142,12 +147,38 @@ def pieces(dataflow: Dataflow) -> None:
     dataflow.output("rounds", sent.stage("epoch", EpochVertex, exchange=number_of))
 
 
-PIECES = Scenario(
+PIECES = Explorable(
     pieces,
     [[Client((1, 3), is_last=True)], [Client((1,), is_last=True)]],
     said_in,
     Counter([(0, (1, 1, 3))]),
 )
+
+
+class TwoEpochsVertex(Vertex):
+    """A source: a number in each of two epochs, each in a turn of its own, one epoch after the other."""
+
+    def on_open(self, capability: Capability) -> None:
+        self.held = capability
+        self.activate()
+
+    def on_activate(self) -> None:
+        (epoch,) = self.held.time
+        self.send_by(0, [epoch + self.worker], self.held.time)
+        if epoch == 1:
+            self.held.drop()
+        else:
+            self.held.downgrade((epoch + 1,))
+            self.activate()
+
+
+def from_sources(dataflow: Dataflow) -> None:
+    """Numbers of a source on the second of two workers."""
+    source = dataflow.source("second", TwoEpochsVertex, workers=[1])
+    dataflow.output("rounds", source.stage("epoch", EpochVertex, exchange=number_of))
+
+
+SOURCES = Explorable(from_sources, [[], []], said_in, Counter([(0, (1,)), (1, (2,))]))
 
 
 # explored_
@@ -170,6 +201,11 @@ def test_explored_three_workers_that_step_and_are_stopped_anywhere() -> None:
     assert explored.states > 5_000, explored
 
 
+def test_explored_a_source_on_one_of_two_workers_in_every_order() -> None:
+    explored = Explorer(SOURCES).run()
+    assert explored.states > 100 and explored.ends >= 1, explored
+
+
 @pytest.mark.timeout(600)
 def test_explored_pieces_that_are_sent_at_a_time_that_is_held(effort: int) -> None:
     """4,239 states; in every order also of what a worker does by itself, 250,696."""
@@ -177,11 +213,39 @@ def test_explored_pieces_that_are_sent_at_a_time_that_is_held(effort: int) -> No
     assert explored.ends >= 1, explored
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("messages", [1, 2])
+def test_explored_with_room_for_a_message_or_two_nothing_waits_for_ever(messages: int, effort: int) -> None:
+    """What one more message would do is part of each state: some thousand, where there are hundreds without.
+    With three workers, which tell one another that they hold, 65,000.
+    """
+    scenario = rounds_of([[0]], [[]]) if effort == 1 else rounds_of([[0]], [[]], [[]])
+    explored = Explorer(
+        replace(scenario, credit_bytes=messages * MESSAGE_BYTES_MIN), orderly=effort > 1
+    ).run()
+    assert explored.states > 1_000 and explored.ends >= 1, explored
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("per_host", [1, 2])
+def test_explored_workers_that_hold_back_what_they_tell_of_progress(per_host: int, effort: int) -> None:
+    """On demand 2,261 states of three workers, with a hub 907; in every order 4,361 and 14,961 of two."""
+    scenario = rounds_of([[0]], [[]], [[]]) if effort == 1 else rounds_of([[1]], [[1]])
+    explored = Explorer(replace(scenario, per_host=per_host), orderly=effort == 1).run()
+    assert explored.states > 500 and explored.ends >= 1, explored
+
+
+def test_explored_held_times_on_workers_that_hold_back_what_they_tell(effort: int) -> None:
+    for per_host in (1, 2)[: 1 if effort == 1 else 2]:
+        explored = Explorer(replace(PIECES, per_host=per_host), orderly=True).run()
+        assert explored.states > 1_500, explored
+
+
 # mutants_
 
 
 def found_by(
-    scenario: Scenario, explorer: type[Explorer] = Explorer, orderly: bool = False
+    scenario: Explorable, explorer: type[Explorer] = Explorer, orderly: bool = False
 ) -> Counterexample:
     with pytest.raises(Counterexample) as caught:
         explorer(scenario, orderly).run()
@@ -297,6 +361,19 @@ def test_mutants_progress_of_one_peer_arrives_in_another_order() -> None:
     assert found_by(PIECES, Overtakes, orderly=True).what.startswith(("A3", "B4", "B9"))
 
 
+def test_mutants_a_mark_is_answered_only_while_the_own_gate_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers wait for each other then."""
+    on_news = Credits.on_news
+
+    def answer_if_open(self: Credits, peer: int, news: CreditNews) -> None:
+        if news is not CreditNews.MARK or self.gate.is_open:
+            on_news(self, peer, news)
+
+    monkeypatch.setattr(Credits, "on_news", answer_if_open)
+    scenario = replace(rounds_of([[0]], [[0]]), credit_bytes=MESSAGE_BYTES_MIN)
+    assert found_by(scenario, orderly=True).what.startswith("nothing can happen, and worker")
+
+
 def test_mutants_a_notification_that_is_due_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VertexRunner, "find_due", lambda self: False)
     error = found_by(SMALL)
@@ -311,3 +388,21 @@ def test_mutants_a_vertex_sends_before_its_time_is_complete(monkeypatch: pytest.
 
     monkeypatch.setattr(RoundVertex, "on_recv", say_at_once)
     assert found_by(rounds_of([[0]], [[0]])).what.startswith("the result is")
+
+
+def test_mutants_a_worker_holds_back_what_moves_no_frontier_as_it_sees_it_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both workers close the epoch. To each the other one seems to hold it, so that neither would say that it
+    has closed it: this is why a decrement is told although the count stays positive.
+    """
+    are_led_to = Instance.are_led_to
+
+    def weakly_led_to(self: Instance, points: list[tuple[int, int]], weakly: bool = False) -> bool:
+        return are_led_to(self, points, weakly=True)
+
+    scenario = replace(rounds_of([[]], [[]]), per_host=1)
+    assert Explorer(scenario, orderly=True).run().ends == 1
+    monkeypatch.setattr(Instance, "are_led_to", weakly_led_to)
+    with pytest.raises(Counterexample, match="nothing can happen, and worker . waits"):
+        Explorer(scenario, orderly=True).run()

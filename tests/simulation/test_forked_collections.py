@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import copy
 import random
-from collections import Counter
 
-import pyarrow as pa
 import pytest
+from labelled_flows import changes_of, feed, labels
 from reference.words import Row, accumulated, rows_of
 from strategies_words import CODES, RandomHistory
 
-import differential as dd
-from differential import Collection, col
 from differential.kernels.rows.columns import decode_words
 from differential.kernels.rows.sort import sort_consolidate
-from differential.operators.table_io import TableIn
 from differential.trace import trace as trace_module
 from differential.trace.shared import SharedTrace
 from timely import Dataflow
-from timely.operators.capture import FOREVER
 from timely.running.checking.comparable import comparable
 from timely.running.core import Worker
 
@@ -70,49 +65,21 @@ def test_copy_of_a_trace_goes_its_own_way(seed_of_test: int, monkeypatch: pytest
 # fork_
 
 
-def labels(dataflow: Dataflow) -> None:
-    """The join reads what the minimum keeps of its answers, one iteration later."""
-    edges = dd.input(dataflow, "edges", "k: int, to: int")
-    own = edges.select(k=col.k, v=col.k).concat(edges.select(k=col.to, v=col.to)).distinct()
-
-    def body(x: Collection) -> Collection:
-        moved = x.join(edges, on="k").select(k=col.to, v=col.v)
-        return moved.concat(own).group_by("k").agg(v=dd.min("v"))
-
-    own.iterate(body).output("out")
-
-
-def _worker() -> Worker:
+def _worker(compiled: bool) -> Worker:
     dataflow = Dataflow("labels")
     labels(dataflow)
-    worker = Worker(compiled_loops=False)
-    worker.install(dataflow.freeze())
+    worker = Worker(compiled_loops=compiled)
+    assert len(worker.install(dataflow.freeze()).loops) == compiled
     return worker
-
-
-def _feed(worker: Worker, pairs: list[tuple[int, int]], diff: int = 1) -> None:
-    handle = worker.instance().input("edges")
-    assert isinstance(handle.codec, TableIn)
-    table = pa.table({"k": [k for k, _ in pairs], "to": [to for _, to in pairs]})
-    handle.append(handle.epoch, handle.codec.encode(table, diff, handle.epoch_word(handle.epoch)))
-    handle.seal()
-
-
-def _changes(worker: Worker) -> Counter[tuple[int, ...]]:
-    found: Counter[tuple[int, ...]] = Counter()
-    for row in worker.instance().output("out").log.changes(0, FOREVER).to_pylist():
-        *words, diff = row.values()
-        found[tuple(words)] += diff
-    return found
 
 
 PAIRS = [(k, k + 1) for k in range(12)] + [(20, 3), (21, 20)]
 
 
-def _after(actions: int) -> Worker:
+def _after(actions: int, compiled: bool) -> Worker:
     """A worker that has performed so many of the actions that come first."""
-    worker = _worker()
-    _feed(worker, PAIRS)
+    worker = _worker(compiled)
+    feed(worker.instance(), PAIRS)
     for _ in range(actions):
         enabled = worker.enabled()
         if not enabled:
@@ -121,19 +88,22 @@ def _after(actions: int) -> Worker:
     return worker
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("actions", [0, 3, 7, 12, 20, 33, 50, 80])
-def test_fork_at_any_moment_comes_to_the_same_and_leaves_the_other_alone(actions: int) -> None:
-    worker = _after(actions)
+def test_fork_at_any_moment_comes_to_the_same_and_leaves_the_other_alone(
+    actions: int, compiled: bool
+) -> None:
+    worker = _after(actions, compiled)
     before = comparable(worker)
     forked = worker.fork(None)
     assert comparable(forked) == before
     forked.run_until_idle()
-    alone = _worker()
-    _feed(alone, PAIRS)
+    alone = _worker(compiled)
+    feed(alone.instance(), PAIRS)
     alone.run_until_idle()
-    assert _changes(forked) == _changes(alone)
+    assert changes_of(forked.instance()) == changes_of(alone.instance())
     assert comparable(worker) == before, "it has not moved"
-    _feed(forked, PAIRS[:1], -1)
+    feed(forked.instance(), PAIRS[:1], -1)
     forked.run_until_idle()
     worker.run_until_idle()
-    assert _changes(worker) == _changes(alone) != _changes(forked)
+    assert changes_of(worker.instance()) == changes_of(alone.instance()) != changes_of(forked.instance())

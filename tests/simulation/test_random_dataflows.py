@@ -58,7 +58,9 @@ def test_notifications_are_the_same_when_everything_is_kept_as_if_there_were_ver
 def test_the_watch_itself_would_see_an_early_notification() -> None:
     watch = Watch()
     dataflow = Dataflow()
-    dataflow.stage("stage", lambda: Watched(watch, False, False, 1, 1), [dataflow.input("numbers").feed()])
+    dataflow.stage(
+        "stage", lambda: Watched(watch, False, False, False, 1, 1), [dataflow.input("numbers").feed()]
+    )
     instance = Worker().install(dataflow.freeze())
     vertex = instance.runners[1].vertex
     assert isinstance(vertex, Watched) and vertex.code.shape == TimeShape.ROOT

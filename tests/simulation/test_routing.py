@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from reference.monitor import Monitor
 
 from differential.columns.routes import KeyRoute
 from differential.columns.update_batch import UpdateBatch, words_of
@@ -19,6 +18,7 @@ from differential.kernels.rows.hashing import hash_of_key
 from progress.compiled.arrays import Int64s
 from timely import Batch, Dataflow, Records, Vertex
 from timely.client.tables import records_of
+from timely.running.checking.monitor import Monitor
 from timely.running.core import Worker
 from timely.running.instance import Instance
 from timely.wire.routing import BUCKETS

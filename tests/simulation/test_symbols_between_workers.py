@@ -21,7 +21,7 @@ from differential.columns.symbols.packing import pack, symbol_word
 from differential.columns.symbols.table import SymbolTable
 from differential.columns.update_batch import UpdateBatch
 from differential.columns.worker_symbols import SYMBOLS
-from differential.operators.table_io import TableIn
+from differential.operators.edge.table_in import TableIn
 from timely import Dataflow
 from timely.building.exchange import Broadcast, Route, ToWorker
 from timely.building.stream import Feed

@@ -59,6 +59,8 @@ class Model:
     )  # output, epoch: changes that a client saw
     snapshots: list[tuple[str, int, Rows]] = field(default_factory=list)
     forgotten: dict[str, int] = field(default_factory=dict)
+    shown: dict[str, int] = field(default_factory=dict)
+    """For each output, the latest epoch before which a client was told that all is complete."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_poisoned: bool = False
     is_closed: bool = False
@@ -70,6 +72,13 @@ class Model:
         with self.lock:
             self.operations.append(operation)
         return operation
+
+    def took(self, operation: Operation, first: int, last: int) -> None:
+        """The rows of an operation are in one of these epochs, or in the only one."""
+        if first == last:
+            operation.epoch = first
+        else:
+            operation.span = first, last
 
     def saw_truth(self, input: str, start: int, stop: int, by_epoch: dict[int, Rows]) -> None:
         """The epochs `start` to `stop` of the output that repeats an input."""
@@ -99,6 +108,20 @@ class Model:
         """A client was given the collection as of an epoch."""
         with self.lock:
             self.snapshots.append((output, epoch, rows))
+
+    def forgets(self, output: str, epoch: int) -> None:
+        """A client is about to forget the epochs before this one."""
+        with self.lock:
+            self.forgotten[output] = max(self.forgotten.get(output, 0), epoch)
+
+    def saw_frontier(self, output: str, shown: int, complete: int, who: str) -> None:
+        """A client was told that epochs before `complete` are complete; `shown`: what some client had been
+        told before it asked.
+        """
+        with self.lock:
+            self.shown[output] = max(self.shown.get(output, 0), complete)
+        if complete < shown:
+            raise WrongAnswer(f"{who}, {output}: complete before {complete}, and was before {shown}")
 
     def check(self) -> int:
         """Hold all that was read against the definition; returns how many epochs that were."""
@@ -134,9 +157,12 @@ class Model:
                     raise WrongAnswer(f"{self.query.name}.{input}: {key} in epochs {seen[key]} and {epoch}")
                 seen[key] = epoch
         for key, (first, last) in posted.items():
-            other = posted.get((key[0], -key[1]))
-            if other is not None and other[0] <= last and first <= other[1]:
-                continue  # in one epoch both of them are nothing
+            opposite = key[0], -key[1]
+            other = uncertain.get(opposite)
+            if other is not None and key not in seen and opposite not in seen:
+                until = (0, complete) if other.span is None else other.span
+                if until[0] <= last and first <= until[1]:
+                    continue  # in one epoch both of them are nothing
             if (key in seen and not first <= seen[key] <= last) or (key not in seen and last < complete):
                 raise WrongAnswer(
                     f"{self.query.name}.{input}: {key} was posted and acknowledged between the epochs "
@@ -150,10 +176,12 @@ class Model:
         if known is None and tag >= STRANGERS_FROM and sign > 0:
             known = Operation(input, tag, rows_of_stranger(tag), 1)
         if known is None or found != known.counted():
+            of_tag = [each for each in self.operations if each.tag == tag]
             raise WrongAnswer(
                 f"{self.query.name}.{input}, epoch {epoch}: {_cut(found)} is there beyond what was "
                 f"acknowledged, and of tag {tag} "
-                f"{'nothing is open' if known is None else f'only {_cut(known.counted())}'}"
+                f"{'nothing is open' if known is None else f'only {_cut(known.counted())}'}; "
+                f"operations with this tag are {of_tag}"
             )
 
     def _check_answers(self) -> int:

@@ -22,7 +22,7 @@ import timely
 from timely.errors import InputClosedError, PeerError, TimelyError
 from timely.wire.requests import Describe
 
-from .actors import Actor, Cast, Finished, Reader, Witness, Writer, by_epoch, stacks
+from .actors import Actor, Cast, Finished, Reader, Witness, Writer, finish, stacks
 from .clusters import children, environment, is_alive, started
 from .model import STRANGERS_FROM, Model, WrongAnswer
 from .queries import QUERIES
@@ -106,7 +106,7 @@ class Round:
             if self.failures:
                 raise self.failures[0]
             if not cast.is_killed:
-                self._finish(cluster, cast)
+                finish(cluster, cast)
         epochs = sum(model.check() for model in models)
         return Verdict(self.title, epochs, cast.done.total(), dict(cast.done))
 
@@ -281,33 +281,3 @@ class Round:
                 pass
             time.sleep(0.05)
         raise Hang(f"nobody has told that a worker is lost ({self.mishap})\n{stacks()}")
-
-    def _finish(self, cluster: timely.Cluster, cast: Cast) -> None:
-        """Seal, and read everything once more."""
-        for model in cast.models:
-            if model.is_poisoned:
-                continue
-            flow = cluster.flow(model.index)
-            if not model.is_closed:
-                for _ in range(2):
-                    flow.seal()
-            flow.wait(timeout=50)
-            for name in model.query.inputs:
-                # A place of his own: whoever comes last finds all that was, for nobody has forgotten that.
-                output = flow.output(f"same {name}")
-                start = model.complete.get(name, 0)
-                changes = output.changes(start, flow.epoch, timeout=50.0)
-                model.saw_truth(name, start, flow.epoch, by_epoch(changes))
-            reader = Reader(cast, "last reader", cluster)
-            for output_name in model.query.answers:
-                handle = flow.output(output_name)
-                start = model.forgotten.get(output_name, 0)
-                model.saw(
-                    output_name,
-                    start,
-                    flow.epoch,
-                    by_epoch(handle.changes(start, flow.epoch, timeout=50.0)),
-                    reader.name,
-                )
-                if not model.query.is_records:
-                    reader._snapshot(model, flow, output_name)

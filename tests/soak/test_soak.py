@@ -76,6 +76,35 @@ def test_judge_sees_insertions_that_are_lost_halved_doubled_or_misplaced(
         model_of_one_insertion(epoch, truth).check()
 
 
+@pytest.mark.parametrize(
+    ("removal", "span", "truth", "is_right"),
+    [
+        ("", None, {}, False),
+        ("", None, {1: WHOLE}, True),
+        ("", None, {2: WHOLE}, False),
+        ("without an answer", None, {}, True),
+        ("without an answer", None, {2: WHOLE}, False),
+        ("posted", (1, 2), {}, True),
+        ("posted", (2, 3), {}, False),
+        ("posted", (0, 3), {2: WHOLE}, False),
+        ("posted", (1, 3), {1: WHOLE, 2: Counter(dict.fromkeys(WHOLE, -1))}, True),
+    ],
+)
+def test_judge_a_posted_insertion_is_there_unless_a_removal_may_be_in_its_epoch(
+    removal: str, span: tuple[int, int] | None, truth: dict[int, Rows], is_right: bool
+) -> None:
+    model = Model(FILTERED, 0)
+    model.begin("rows", 7, [(1, 60, 7), (2, 3, 7)], 1).span = 0, 1
+    if removal:
+        model.begin("rows", 7, [(1, 60, 7), (2, 3, 7)], -1).span = span
+    model.saw_truth("rows", 0, 4, truth)
+    if is_right:
+        assert model.check() == 4
+    else:
+        with pytest.raises(WrongAnswer):
+            model.check()
+
+
 def test_judge_knows_the_rows_of_clients_that_were_killed() -> None:
     model = Model(FILTERED, 0)
     rows = Counter(rows_of_stranger(STRANGERS_FROM))

@@ -58,10 +58,10 @@ def test_executors_feed_and_read_with_the_keys_that_the_driver_hands_them(
         secret = load_client(ada).pair.secret.reveal()
         plan = frame._jdf.queryExecution().toString()
         assert secret not in plan and secret[:10] not in plan
-        with pytest.raises(PySparkException, match="take only clients with keys"):
+        with pytest.raises(PySparkException, match="takes? only clients with keys"):
             spark.read.format("naiad").options(**options).load()
         with (
-            pytest.raises(timely.RefusedError, match="take only clients with keys"),
+            pytest.raises(timely.RefusedError, match="takes? only clients with keys"),
             append_target([address])(),
         ):
             pass

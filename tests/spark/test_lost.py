@@ -111,12 +111,42 @@ def test_whoever_needs_spark_is_told_how_java_ended_and_nothing_is_left(tmp_path
     ]
 
 
-def test_an_error_while_java_runs_stays_what_it_is(spark: SparkSession) -> None:
+def test_an_error_while_java_runs_stays_what_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lost, "_REAP_SECONDS_MAX", 0.0)  # Java goes on
     assert spark_lost(ConnectionError("of somebody else")) is None
     with pytest.raises(ZeroDivisionError), java_watched():
         raise ZeroDivisionError
     with pytest.raises(SparkLostError, match="by hand"), java_watched():
         raise SparkLostError("by hand")
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_an_error_that_java_has_answered_with_waits_for_its_end_only_if_the_session_is_over(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, is_over: bool
+) -> None:
+    """A Java process that is told to end stops its session first, so that jobs fail before it has ended."""
+    waits: list[float] = []
+
+    class Java:
+        pid, ended = 7, False
+
+        def wait(self, seconds: float) -> None:
+            waits.append(seconds)
+            self.ended = True
+
+        def poll(self) -> int | None:
+            return 143 if self.ended else None
+
+    java = Java()
+    monkeypatch.setattr(lost, "_java_process", lambda: java)
+    monkeypatch.setattr(lost, "is_stopped", lambda context: is_over)
+    with pytest.raises(AnalysisException) as raised:
+        spark.sql("SELECT * FROM no_table")
+    told = spark_lost(raised.value)
+    assert (len(waits), told is not None) == (is_over, is_over)
+    assert spark_lost(ConnectionError("broken")) is not None, "what is broken says nothing of the session"
 
 
 def test_stopped_is_a_session_without_java_or_whose_java_says_so(spark: SparkSession) -> None:
@@ -141,6 +171,7 @@ def test_stopped_is_told_in_place_of_what_spark_makes_of_it(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
     monkeypatch.setattr(lost, "is_stopped", lambda context: stopped)
+    monkeypatch.setattr(lost, "_REAP_SECONDS_MAX", 0.0)  # Java goes on
     said = (
         "^the session of Spark was stopped while it was needed: no rows$" if stopped else "^no rows: .*table"
     )

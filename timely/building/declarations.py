@@ -14,13 +14,15 @@ from progress.times.path_summary import PathSummary
 
 from ..failure import text_of
 from ..limits import NAME_CHARS_MAX
-from ..operators.capture import OutputCodec
 from ..operators.constant import ConstantCodec
 from ..operators.failures import FailureLogs
 from ..operators.imported import ImportCodec
 from ..operators.inputs.codecs import InputCodec
+from ..operators.outputs.output_log import OutputCodec
 from ..operators.vertex import Vertex
 from ..user_code.call_site import call_site
+from .loop import Feedback
+from .placing.placement import ChosenWorkers
 from .scope import Scope
 from .stream import Feed, TimeStageKind
 
@@ -41,6 +43,17 @@ class StageDeclaration:
     feeds: list[Feed] = field(default_factory=list)
     summary: PathSummary | None = None
     detail: str = ""
+    at: int | None = None
+    """If the stage is a way out of a loop by which records of one counter leave: this counter."""
+    source: ChosenWorkers | None = None
+    """If the stage is a source: on which workers."""
+    begins_anew: str = ""
+    """Why a source cannot go on after a restart, for people; "" if its vertices give positions."""
+    placed: ChosenWorkers = field(default_factory=ChosenWorkers)
+    """On which workers it has vertices."""
+    paths: dict[tuple[int, int], PathSummary | None] = field(default_factory=dict)
+    """By (input, output), what its vertices do to times at least; None: nothing comes out; missing: the
+    identity."""
 
     @property
     def inputs(self) -> int:
@@ -62,7 +75,8 @@ class OutputDeclaration:
     """A named output: its capturing stage, the codec that turns batches into clients' tables, and the logs of
     failures that may come beside its rows; None: none can.
 
-    `is_strict`: an epoch without an answer ends the dataflow.
+    `is_strict`: an epoch without an answer ends the dataflow. `is_stored`: a durable cluster stores what the
+    output holds as Parquet.
     """
 
     name: str
@@ -70,6 +84,7 @@ class OutputDeclaration:
     codec: OutputCodec
     failures: FailureLogs | None = None
     is_strict: bool = False
+    is_stored: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +121,18 @@ class Description(Protocol):
 
     `traveller` names a function, "module:function". It takes the description, and returns a builder that
     workers have, by name, and the arguments with which this builder builds the same.
+
+    `folding` names a function that takes the description, once it was carried out, and returns how its inputs
+    are folded in a durable cluster (`timely.durable.bases.facts`): lookback, inputs, import_reason.
     """
 
     @property
     def traveller(self) -> str:
+        """See above."""
+        ...
+
+    @property
+    def folding(self) -> str:
         """See above."""
         ...
 
@@ -134,6 +157,7 @@ class Declarations:
         self.imports: list[ImportDeclaration] = []
         self.constants: list[ConstantDeclaration] = []
         self.exports: dict[str, ExportDeclaration] = {}
+        self.feedbacks: list[Feedback] = []
         self.descriptions: list[Description] = []
         """Descriptions of layers above, which add their stages when the dataflow is frozen."""
 

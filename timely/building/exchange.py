@@ -10,13 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError, MisuseError, PeerError
 
+from ..thresholds import DIVIDED_RECORDS_MIN
 from ..user_code.code_digest import calls_hash, digest_of
+from ..wire.arrow import number_array
 from ..wire.batch import Batch, Records
 from ..wire.claims import shown
+from ..wire.frames.table_batch import TableBatch
 from ..wire.routing import BUCKETS, Routing
-from .record_hash import KeyNumber, by
+from .record_columns import buckets_of_keys, divided_records
+from .record_hash import KeyNumber
+from .tables.column_hash import numbers_of_rows
 
 
 class Route(Protocol):
@@ -58,7 +68,7 @@ class RecordRoute:
     """
 
     def __init__(self, partition: Callable[[object], int], *, moves: bool = False) -> None:
-        self._partition = KeyNumber(by().key, "hash") if partition is hash else partition
+        self._partition = KeyNumber((), "hash", ()) if partition is hash else partition
         self._name = str(getattr(self._partition, "__qualname__", "function"))
         own = self._partition.key if isinstance(self._partition, KeyNumber) else self._partition
         self.is_doubtful = not moves and calls_hash(own)
@@ -70,12 +80,23 @@ class RecordRoute:
         return f"exchange by {self._name} {digest_of(self._partition)}"
 
     def split(self, batch: Batch, word: int, routing: Routing) -> list[Batch | None]:
-        """Return the records of `batch`, each at the worker that owns its bucket."""
+        """Return the records of `batch`, or the rows of a table, each at the worker that owns its bucket."""
+        if isinstance(batch, TableBatch):
+            return _divided(
+                batch.table, self._numbers_of(batch.table), routing.owner_array_at(word), routing.workers
+            )
         if not isinstance(batch, Records):
             raise InternalError(f"a record route got a {type(batch).__name__}")
+        records = batch.records
+        if len(records) >= DIVIDED_RECORDS_MIN and isinstance(self._partition, KeyNumber):
+            buckets = buckets_of_keys(self._partition, records)
+            if buckets is not None:
+                owner_of_record = routing.owner_array_at(word)[buckets]
+                parts = divided_records(records, owner_of_record, routing.workers)
+                return [Records(part) if part else None for part in parts]
         owners = routing.owners_at(word)
-        parts: list[list[object]] = [[] for _ in range(routing.workers)]
-        for record in batch.records:
+        parts = [[] for _ in range(routing.workers)]
+        for record in records:
             number = self._partition(record)
             if not isinstance(number, int):
                 raise MisuseError(
@@ -86,15 +107,30 @@ class RecordRoute:
             parts[owners[number % BUCKETS]].append(record)
         return [Records(part) if part else None for part in parts]
 
+    def _numbers_of(self, table: pa.Table) -> npt.NDArray[np.uint32]:
+        """Return the number of each row. Raise MisuseError if the key is a function of a record."""
+        places = getattr(self._partition, "places", None)
+        if places is None:
+            raise MisuseError(
+                f"the exchange function {self._name!r} takes records, and got a table with the columns "
+                f"{', '.join(table.column_names)[:200]}. Name the columns by which rows meet: "
+                "exchange=timely.by('column')"
+            )
+        return numbers_of_rows(table, places, self._name)
+
     def check(self, batch: Batch, peer: int) -> None:
-        """Raise PeerError for a batch of another class: this route divides records."""
-        if not isinstance(batch, Records):
+        """Raise PeerError for a batch of another class: this route divides records and rows of tables."""
+        if not isinstance(batch, Records | TableBatch):
             raise PeerError(f"worker {peer} sent a {type(batch).__name__} where records are exchanged")
 
-    def confirm(self, batch: Batch, stage: str, peer: int, worker: int, workers: int) -> None:
+    def confirm(
+        self, batch: Batch, stage: str, peer: int, worker: int, workers: int, routing: Routing | None = None
+    ) -> None:
         """Raise `MisuseError` for a record of worker `peer` that this `worker` would send elsewhere."""
+        if isinstance(batch, TableBatch):
+            return  # numbers of columns are the same in every process
         assert isinstance(batch, Records)
-        owners = Routing.default(workers).owners_at(0)
+        owners = (Routing.default(workers) if routing is None else routing).owners_at(0)
         for record in batch.records:
             number = self._partition(record)
             if owners[number % BUCKETS] != worker:
@@ -105,6 +141,23 @@ class RecordRoute:
                     "NaN, classes and functions, so equal keys would not meet. Write exchange=timely.by(…) "
                     "with a function that returns the key itself: timely.by(lambda record: record[0])"
                 )
+
+
+def _divided(
+    table: pa.Table, numbers: npt.NDArray[np.uint32], owners: Int64s, workers: int
+) -> list[Batch | None]:
+    """Return the rows of a table for each worker, in their order, by the owners of their buckets."""
+    owner_of_row = owners[numbers % BUCKETS]
+    counts = np.bincount(owner_of_row, minlength=workers).tolist()
+    if max(counts) == len(owner_of_row):
+        return [TableBatch(table) if count else None for count in counts]
+    rows = table.combine_chunks().take(number_array(np.argsort(owner_of_row.astype(np.int16), kind="stable")))
+    parts: list[Batch | None] = []
+    start = 0
+    for count in counts:
+        parts.append(TableBatch(rows.slice(start, count)) if count else None)
+        start += count
+    return parts
 
 
 class Broadcast:

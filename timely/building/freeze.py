@@ -8,8 +8,10 @@ between them, are locations of progress tracking.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
 from typing import Protocol, runtime_checkable
 
 from progress.errors import GraphError
@@ -22,6 +24,7 @@ from ..wire.batch import Batch, Composed, Transform
 from .declarations import (
     ConstantDeclaration,
     Declarations,
+    Description,
     ExportDeclaration,
     ImportDeclaration,
     InputDeclaration,
@@ -30,6 +33,7 @@ from .declarations import (
     check_name,
 )
 from .exchange import Route
+from .placing.placement import ChosenWorkers
 from .scope import DescribeIterations, Scope
 from .stream import Stream
 
@@ -52,6 +56,15 @@ class PhysicalConnector:
     is_identity: bool
     limits: tuple[LoopLimit, ...]
     counting: IterationCounting | None = None
+    late: tuple[tuple[int, int, int], ...] = ()
+    """For each loop that stops, and that it goes round and leaves: position and mask of the counter, and the
+    largest value of rows that go on. Rows with times of their own are dropped by a transform."""
+    only: tuple[tuple[int, int, int], ...] = ()
+    """Position and mask of a counter, and its value in batches that are carried: see `Loop.leave`."""
+    advances: bool = False
+    """True if it leads to a later epoch, by a way back of the root."""
+    placed: tuple[int, ...] | None = None
+    """The workers that have its target; None: all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +117,25 @@ class FrozenDataflow:
     imports: tuple[ImportDeclaration, ...] = ()
     exports: Mapping[str, ExportDeclaration] = field(default_factory=dict)
     constants: tuple[ConstantDeclaration, ...] = ()
+    descriptions: tuple[Description, ...] = ()
+    """What layers above have described, from which some of the stages were made."""
 
     @property
     def fingerprint(self) -> str:
         """Equal on all workers if and only if they built the same dataflow."""
         return self.graph.fingerprint()
 
-    @property
+    @cached_property
+    def feeding(self) -> tuple[tuple[tuple[PhysicalConnector, ...], ...], ...]:
+        """By stage and input port, the connectors that feed it, in their order."""
+        feeding: list[list[list[PhysicalConnector]]] = [
+            [[] for _ in range(spec.inputs)] for spec in self.graph.stages
+        ]
+        for connector in self.connectors:
+            feeding[connector.target][connector.port].append(connector)
+        return tuple(tuple(map(tuple, ports)) for ports in feeding)
+
+    @cached_property
     def open_stages(self) -> tuple[int, ...]:
         """The stages, as `Graph` numbers them, that stand for inputs, imports and constants, in
         order.
@@ -119,6 +144,16 @@ class FrozenDataflow:
         imports = (declared.stage for declared in self.imports)
         constants = (declared.stage for declared in self.constants)
         return tuple(self.stage_of[stage] for stage in (*inputs, *imports, *constants))
+
+    @property
+    def sources(self) -> dict[int, ChosenWorkers]:
+        """The stages, as `Graph` numbers them, that bring in records by themselves, and on which workers."""
+        return {number: stage.source for number, stage in enumerate(self.stages) if stage.source is not None}
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """True if by a way back of the root records of one epoch may lead to records of all later ones."""
+        return any(connector.advances for connector in self.connectors)
 
     @property
     def behind_loops(self) -> frozenset[int]:
@@ -152,9 +187,13 @@ class _Path:
     summary: PathSummary
     transforms: tuple[Transform, ...]
     details: tuple[str, ...]
-    feedbacks: tuple[tuple[Scope, DescribeIterations | None], ...]
+    feedbacks: tuple[tuple[Scope, DescribeIterations | None, int], ...]
+    """The ways back on it: the loop, how errors describe batches, by how many iterations."""
     round: tuple[StageDeclaration, int] | None = None
     """The last feedback on the path, and the number of transforms before it."""
+    only: tuple[tuple[Scope, int | None], ...] = ()
+    """The loops that it leaves at one counter only, with the counter that this is at the beginning of the
+    path; None: a path that enters the loop at another counter, by which nothing leaves."""
 
 
 def freeze(dataflow: Declarations) -> FrozenDataflow:
@@ -162,7 +201,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
     check_name("dataflow", dataflow.name)
     levels = 1 + max(stage.scope.level for stage in dataflow.stages) if dataflow.stages else 1
     layout = TimeLayout.default(levels) if dataflow.level_bits is None else _layout(dataflow.level_bits)
-    real = [stage for stage in dataflow.stages if stage.kind not in _TIME_STAGES]
+    real = _in_order(dataflow)
     if not real:
         raise GraphError(f"the dataflow {dataflow.name!r} is empty: give it at least one input")
     stage_of = {stage.index: position for position, stage in enumerate(real)}
@@ -195,9 +234,13 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
                     PhysicalConnector(
                         len(connectors), source, path.output, stage_of[target.index], feed.port, keep, add,
                         _composed((*late, *path.transforms, *own)), feed.route,
-                        add == 0 and keep & source_mask == source_mask,
-                        tuple(_limit(layout, *feedback) for feedback in path.feedbacks),
+                        add == 0 and keep & source_mask == source_mask and not path.only,
+                        tuple(_limit(layout, loop, describe) for loop, describe, _ in path.feedbacks),
                         _counting(path, own, keep, layout, counted),
+                        tuple((each.shift, each.mask, each.last) for each in late),
+                        _only(path, layout),
+                        path.summary.kept_coordinates == 1 and path.summary.add > 0,
+                        target.placed.listed,
                     )
                 )  # fmt: skip
     stages = [
@@ -206,6 +249,7 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
             s.scope.shape,
             s.inputs,
             s.outputs,
+            s.paths,
             detail=f"{s.scope.path()}: {_text(s.detail, s, 'its codec, or its `detail`,')}",
         )
         for s in real
@@ -214,8 +258,57 @@ def freeze(dataflow: Declarations) -> FrozenDataflow:
     return FrozenDataflow(
         dataflow.name, graph, layout, tuple(real), codes, tuple(connectors),
         dataflow.inputs, dataflow.outputs, dataflow.probes, stage_of,
-        tuple(dataflow.imports), dataflow.exports, tuple(dataflow.constants),
+        tuple(dataflow.imports), dataflow.exports, tuple(dataflow.constants), tuple(dataflow.descriptions),
     )  # fmt: skip
+
+
+def _in_order(dataflow: Declarations) -> list[StageDeclaration]:
+    """Return the stages that do something, sources before their readers, ways back of loops aside; otherwise
+    as they were written.
+    """
+    real = [stage for stage in dataflow.stages if stage.kind not in _TIME_STAGES]
+    waits_for = {stage.index: _sources(dataflow, stage) for stage in real}
+    if all(source < index for index, sources in waits_for.items() for source in sources):
+        return real  # fast path: only a stage whose sources came later is not behind them
+    readers: dict[int, list[int]] = {}
+    for index, sources in waits_for.items():
+        for source in sources:
+            readers.setdefault(source, []).append(index)
+    ready = [index for index, sources in waits_for.items() if not sources]  # ascending, so a heap
+    ordered: list[int] = []
+    while ready:
+        index = heappop(ready)
+        ordered.append(index)
+        for reader in readers.get(index, ()):
+            waits_for[reader].discard(index)
+            if not waits_for[reader]:
+                heappush(ready, reader)
+    done = set(ordered)  # stages in a circle without a way back are left: the graph refuses them
+    return [dataflow.stages[index] for index in ordered] + [each for each in real if each.index not in done]
+
+
+def _sources(dataflow: Declarations, stage: StageDeclaration) -> set[int]:
+    """Return the stages that do something and send to `stage`, ways back of the loops around it aside."""
+    sources: set[int] = set()
+    waiting, seen = [stage], {stage.index}
+    while waiting:
+        for feed in waiting.pop().feeds:
+            source = dataflow.stages[feed.stream.stage_index]
+            if source.kind not in _TIME_STAGES:
+                sources.add(source.index)
+            elif source.index not in seen and not (
+                source.kind == "feedback" and source.scope in _scopes(stage.scope)
+            ):
+                seen.add(source.index)
+                waiting.append(source)
+    return sources
+
+
+def _scopes(scope: Scope | None) -> Iterator[Scope]:
+    """Yield a scope and those around it."""
+    while scope is not None:
+        yield scope
+        scope = scope.parent
 
 
 def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> list[_Path]:
@@ -230,22 +323,26 @@ def _paths(dataflow: Declarations, stream: Stream, seen: tuple[int, ...]) -> lis
         raise GraphError(f"the cycle {names} contains no stage that does anything: {stage.site}")
     assert stage.summary is not None
     paths: list[_Path] = []
+    is_round = stage.kind == "feedback" and stage.scope.parent is not None
     for feed in stage.feeds:
         own = () if feed.transform is None else (feed.transform,)
         detail = () if not feed.detail else (feed.detail,)
         for path in _paths(dataflow, feed.stream, (*seen, stage.index)):
             transforms = (*path.transforms, *own)
             described = None if feed.describe is None else _behind(transforms, feed.describe)
-            goes_round = ((stage.scope, described),) if stage.kind == "feedback" else ()
+            goes_round = ((stage.scope, described, stage.summary.add),) if is_round else ()
             paths.append(
                 _Path(
                     path.stage,
                     path.output,
                     path.summary.then(stage.summary),
                     transforms,
-                    (*path.details, *detail),
+                    (*path.details, *detail, *(() if stage.at is None else (f"only at {stage.at}",))),
                     (*path.feedbacks, *goes_round),
                     (stage, len(transforms)) if goes_round else path.round,
+                    path.only
+                    if stage.at is None
+                    else (*path.only, *_leaving(path, feed.stream.scope, stage.at)),
                 )
             )
     return paths
@@ -293,9 +390,14 @@ def _limit(layout: TimeLayout, scope: Scope, describe: DescribeIterations | None
     """Return the limit of a loop; its counter's field is an upper bound of it."""
     shift, bits = TimeCode(layout, scope.shape).fields[-1]
     last = (1 << bits) - 2
+    mask = (2 << bits) - 1  # with the guard bit: a way back by several iterations may pass the last value
+    if scope.shape.level_coordinates[-1] > 1:
+        # Above the iteration is the priority and no guard bit: a way back, which adds less than half of the
+        # field, must not get there.
+        last, mask = (1 << (bits - 1)) - 1, (1 << bits) - 1
     if not scope.stops:
         return LoopLimit(
-            scope.path(), shift, (1 << bits) - 1, min(scope.iterations_max, last), False, scope.site, describe
+            scope.path(), shift, mask, min(scope.iterations_max, last), False, scope.site, describe
         )
     # The first iteration is number 0: rows that go on to number `iterations_max` are dropped.
     if scope.iterations_max - 1 > last:
@@ -304,7 +406,7 @@ def _limit(layout: TimeLayout, scope: Scope, describe: DescribeIterations | None
             f"its counter, of {bits} bits, holds {last + 1:,}: give the dataflow other bits, as in "
             f"Dataflow(…, level_bits=…); now they are {layout.level_bits}"
         )
-    return LoopLimit(scope.path(), shift, (1 << bits) - 1, scope.iterations_max - 1, True, scope.site)
+    return LoopLimit(scope.path(), shift, mask, scope.iterations_max - 1, True, scope.site)
 
 
 def _layout(level_bits: object) -> TimeLayout:
@@ -351,7 +453,10 @@ def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
     recognise them.
     """
     transforms: list[_Until] = []
-    rounds = Counter(scope for scope, _ in path.feedbacks if scope.stops)
+    rounds: Counter[Scope] = Counter()
+    for scope, _, by in path.feedbacks:
+        if scope.stops:
+            rounds[scope] += by
     for scope, count in rounds.items():
         limit = _limit(layout, scope, None)
         if keep & (limit.mask << limit.shift) == 0:
@@ -359,12 +464,38 @@ def _too_late(path: _Path, keep: int, layout: TimeLayout) -> list[_Until]:
     return transforms
 
 
+def _leaving(path: _Path, loop: Scope, at: int) -> tuple[tuple[Scope, int | None], ...]:
+    """Return the condition under which what comes by `path` leaves `loop` at the counter `at`; none, if all
+    does.
+    """
+    place = loop.shape.counter_place
+    if place < path.summary.kept_coordinates:
+        is_last = place == path.summary.kept_coordinates - 1
+        return ((loop, at - path.summary.add if is_last else at),)
+    entered = path.summary.appended[place - path.summary.kept_coordinates]
+    return () if entered == at else ((loop, None),)
+
+
+def _only(path: _Path, layout: TimeLayout) -> tuple[tuple[int, int, int], ...]:
+    """Return `PhysicalConnector.only` of a path."""
+    only: list[tuple[int, int, int]] = []
+    for loop, value in path.only:
+        if value is None or value < 0:
+            only.append((0, 0, -1))  # no counter is that
+            continue
+        shift, bits = TimeCode(layout, loop.shape).fields[loop.shape.counter_place]
+        only.append((shift, (1 << bits) - 1, value))
+    return tuple(only)
+
+
 def _on_path(own: Transform, path: _Path, layout: TimeLayout) -> Transform:
     """Return the transform of a feed, as it is at the end of a path."""
     transform: object = own
     if not isinstance(transform, KnowsPath):
         return own
-    rounds = sum(1 << TimeCode(layout, scope.shape).fields[-1][0] for scope, _ in path.feedbacks)
+    rounds = sum(by << TimeCode(layout, scope.shape).fields[-1][0] for scope, _, by in path.feedbacks)
+    if path.summary.kept_coordinates == 1:
+        rounds += path.summary.add << layout.shifts[0]
     return transform.on_path(layout, rounds)
 
 

@@ -31,7 +31,7 @@ from progress.errors import MisuseError
 
 from ..wire.claims import shown
 
-__all__ = ["KeyNumber", "by", "number_of_key"]
+__all__ = ["KeyNumber", "RecordEntry", "by", "number_of_key"]
 
 _MOMENT_ZERO: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -40,11 +40,20 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 class KeyNumber:
     """A function of a record that returns the number of its key; made by `by`.
 
-    `key` returns the key of a record. `name` is the function's name in errors and descriptions of a dataflow.
+    `parts` return the key of a record, or each an entry of it if they are several; none: the record is the
+    key. `name` is the function's name in errors and descriptions of a dataflow. `places`: the entries that
+    are the key, none for all of them; None: it is made by a function.
     """
 
-    def __init__(self, key: Callable[[object], object], name: str) -> None:
-        self.key = key
+    def __init__(
+        self,
+        parts: tuple[Callable[[object], object], ...],
+        name: str,
+        places: tuple[str | int, ...] | None = None,
+    ) -> None:
+        self.parts = parts
+        self.key = _whole if not parts else parts[0] if len(parts) == 1 else _Several(parts)
+        self.places = places
         self.__qualname__ = name
 
     def __call__(self, record: object) -> int:
@@ -64,7 +73,8 @@ def by(*keys: Callable[[object], object] | str | int) -> KeyNumber:
     """Return an exchange function by which records with equal keys meet: `exchange=timely.by("word")`.
 
     A key is a function of the record, or the index of one entry of it: an integer for a tuple, a text for a
-    dict. Several keys form a tuple: `by("year", "month")`. Without any the whole record is the key.
+    dict. Several keys form a tuple: `by("year", "month")`. Without any the whole record is the key. Rows of
+    tables meet by names, or numbers, of columns, and go where records with these keys go.
 
     The numbers are the same in every process and release; 1, 1.0 and True are one key, as in a dict
     (`timely/building/record_hash.py` has the rules).
@@ -77,10 +87,9 @@ def by(*keys: Callable[[object], object] | str | int) -> KeyNumber:
                 "timely.by(lambda record: …)"
             )
     name = f"by({', '.join(_shown_key(key) for key in keys)})"
-    if not keys:
-        return KeyNumber(_whole, name)
-    parts = tuple(key if callable(key) else _RecordEntry(key) for key in keys)
-    return KeyNumber(parts[0] if len(parts) == 1 else _Several(parts), name)
+    parts = tuple(key if callable(key) else RecordEntry(key) for key in keys)
+    places = tuple(key for key in keys if not callable(key))
+    return KeyNumber(parts, name, places if len(places) == len(keys) else None)
 
 
 def number_of_key(key: object) -> int:
@@ -134,19 +143,24 @@ def _number_of_span(span: dt.timedelta, kind: int) -> int:
     return crc32((span // _MICROSECOND).to_bytes(12, "little", signed=True), kind)
 
 
-class _RecordEntry:
-    """One entry of a record."""
+_OF_PAIRS: Final = ". aggregate and state_machine take pairs (key, value)"
+
+
+class RecordEntry:
+    """A function of a record that returns one entry of it."""
 
     def __init__(self, place: str | int) -> None:
         self.place = place
 
     def __call__(self, record: object) -> object:
+        """Return the entry; raise `MisuseError` if the record has none."""
         try:
             return record[self.place]  # type: ignore[index]  # what cannot be indexed is told below
         except (TypeError, LookupError) as error:
+            pairs = _OF_PAIRS if self.place == 0 else ""
             raise MisuseError(
                 f"timely.by({self.place!r}): the record {shown(record)} has no entry {self.place!r}: name "
-                "one that all records have, or give a function: timely.by(lambda record: …)"
+                f"one that all records have, or give a function: timely.by(lambda record: …){pairs}"
             ) from error
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..failure import add_note
 from ..operators.capture import FOREVER
-from ..wire.requests import Decide, Deliver, Install, Progress, Read, Replace, Request, Value
+from ..wire.requests import Decide, Deliver, Install, Probe, Progress, Read, Replace, Request, Value
 
 __all__ = ["SENT", "description_of", "missing", "note_awaited"]
 
@@ -25,7 +25,7 @@ def note_awaited(error: KeyboardInterrupt, what: Request | str, seconds: float, 
     """Note on an interrupt what the call waited for, how many seconds, and `why` in vain."""
     if not isinstance(what, str):
         # A client that follows an output sends request after request.
-        seconds += what.waited_seconds if isinstance(what, Progress) else 0.0
+        seconds += what.waited_seconds if isinstance(what, Probe | Progress) else 0.0
         what = description_of(what)
     add_note(error, f"interrupted after {seconds:.1f} s of waiting for {what}; {why}")
 
@@ -49,9 +49,12 @@ def description_of(request: Request) -> str:
         case Decide(dataflow, epoch, seals):
             if not seals or epoch < 0:
                 return f"what becomes of epochs and staged rows of dataflow {dataflow} to be decided"
-            return f"epoch {epoch} of dataflow {dataflow} to be sealed"
+            where = f"input {request.only!r} of " if request.only else ""
+            return f"epoch {epoch} of {where}dataflow {dataflow} to be sealed"
         case Progress(dataflow, output, epoch) if epoch >= 0:
             return f"{_epoch(epoch)} of {_output(output)}dataflow {dataflow} to be complete"
+        case Probe(dataflow, name, time) if request.waits:
+            return f"the probe {name!r} of dataflow {dataflow} to be past {tuple(time)}"
         case Read(dataflow, output, -1, stop) if request.first < 0:
             return f"a snapshot of {_output(output)}dataflow {dataflow} as of {_epoch(stop - 1)}"
         case Read(dataflow, output, start, stop) if request.first < 0:
@@ -70,7 +73,7 @@ def _name(spec: str, arguments: dict[str, Value]) -> Value:
 
 
 def _epoch(epoch: int) -> str:
-    return "the last epoch" if epoch >= FOREVER else f"epoch {epoch}"
+    return "the last epoch" if epoch >= FOREVER - 1 else f"epoch {epoch}"
 
 
 def _output(name: str) -> str:

@@ -13,11 +13,9 @@ already.
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
@@ -34,14 +32,15 @@ from ..building.builders import (
 from ..building.declarations import Description
 from ..errors import MisuseError, PeerError, TimelyError
 from ..failure import add_note
-from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
+from ..limits import INSTALL_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..user_code.short_traces import in_short, short
 from ..user_code.spellings import Spelled
 from ..wire.requests import Describe, Hello, Install, Replace, Reply, Shutdown, Stats, Value
-from .installed import PATIENCE_SECONDS, Workers, after_work
+from .installed import PATIENCE_SECONDS, Workers, after_work, to_all
 from .other_spellings import OF_CLUSTERS
 from .queries import query_of
 from .session import Flow
+from .starting import embedded_workers, running_workers, start_workers
 
 if TYPE_CHECKING:
     from ..wire.keys import ClientKeys, ClusterKeys
@@ -97,6 +96,11 @@ class Cluster(Spelled):
     def addresses(self) -> list[str]:
         """Where other clients reach the workers, in order; empty for an embedded cluster."""
         return list(self._workers.addresses)
+
+    @property
+    def is_durable(self) -> bool:
+        """True if the cluster has a store, from which it goes on after a restart."""
+        return self._workers.incarnation > 0
 
     def install(
         self, build: str | Builder, *, inputs: Mapping[str, object] | None = None, **arguments: Value
@@ -248,18 +252,21 @@ class Cluster(Spelled):
         """Return the counters of each worker, in order, as plain values: present ones, or totals since the
         start. The table in docs/workers.md explains each name, and its unit.
 
-        Of the worker: `worker`, `workers`, `process`; totals `steps`, `messages_sent`, `messages_recv`.
+        Of the worker: `worker`, `workers`, `process`, `timings.name`, `timings.within`; totals `steps`,
+        `messages_sent`, `messages_recv`, `timings.count`, `timings.seconds`, `timings.buckets`.
         Of symbols: `symbols.entries`, `symbols.bytes`, `symbols.full_at`, `symbols.bytes_full_at`,
         `symbols.kept_by`; totals `symbols.forgotten` and `symbols.passes`.
+        Of the store of a durable cluster: `store.incarnation`, `store.unsynced_bytes`, `store.failing`; total
+        `store.logged_bytes`; by worker 0 `store.since_base_bytes`, and of each worker that stands by
+        `store.standby.worker`, `store.standby.process`, `store.standby.is_abreast`, `store.standby.behind`.
         Of each dataflow, by number: `dataflows.spec`, `dataflows.pointstamps`, `dataflows.complete_before`.
         Of its inputs: `dataflows.inputs.name`, `dataflows.inputs.epoch`, `dataflows.inputs.rows_waiting`.
         Of its imports: `dataflows.imports.dataflow`, `dataflows.imports.export`, `dataflows.imports.epoch`.
-        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; total
-        `dataflows.stages.activations`; of stages that keep rows `dataflows.stages.trace_rows`,
-        `dataflows.stages.trace_bytes`, `dataflows.stages.importers`,
-        `dataflows.stages.rows_of_far_epochs`, `dataflows.stages.epochs_waiting`, `dataflows.stages.versions`,
-        `dataflows.stages.batches_kept`, `dataflows.stages.routing_versions`; and the results
-        of `counters` and `report` of a vertex of your own.
+        Of its stages: `dataflows.stages.name`, `dataflows.stages.loop`; total `dataflows.stages.activations`;
+        of stages that keep rows `dataflows.stages.trace_rows`, `dataflows.stages.trace_bytes`,
+        `dataflows.stages.importers`, `dataflows.stages.rows_of_far_epochs`,
+        `dataflows.stages.epochs_waiting`, `dataflows.stages.versions`, `dataflows.stages.batches_kept`,
+        `dataflows.stages.routing_versions`; and what `counters` and `report` of your own vertex return.
         Of arrangements that several operators share (as a table: `Flow.arrangements`):
         `dataflows.stages.arrangements.name`, `dataflows.stages.arrangements.rows`,
         `dataflows.stages.arrangements.bytes`, among these `dataflows.stages.arrangements.run_bytes`,
@@ -272,7 +279,7 @@ class Cluster(Spelled):
         `dataflows.connectors.target`; totals `dataflows.connectors.rows`, `dataflows.connectors.messages`.
         Of its loops (as a table: `Flow.iterations`): `dataflows.loops.name`, `dataflows.loops.rounds`.
         """
-        replies = self._workers.ask([(worker, Stats(), None) for worker in range(self._workers.count)])
+        replies = self._workers.ask_members(to_all(Stats()))
         return [reply.values for reply in replies]
 
     def append_target(self, dataflow: int = 0) -> append_target:
@@ -284,11 +291,44 @@ class Cluster(Spelled):
                 "an embedded cluster cannot be reached from other processes: connect(workers=…) without "
                 "embedded"
             )
-        from .connection import RemoteWorkers, append_target
+        from .connection import append_target
+        from .remote.workers import RemoteWorkers
 
         workers = self._workers
         assert isinstance(workers, RemoteWorkers)
-        return append_target(workers.addresses, dataflow, workers.keys, workers.silence_seconds)
+        return append_target(
+            workers.addresses,
+            dataflow,
+            workers.keys,
+            workers.silence_seconds,
+            workers.incarnation,
+            cluster=workers.cluster,
+        )
+
+    def rescale(self, workers: int) -> None:
+        """Let a durable cluster go on with another number of workers, and return once they are ready.
+
+        The present workers end in order, and so many new ones begin with what the store has: dataflows, rows
+        and epochs, and the positions of readers. Calls of all clients wait meanwhile, as after a restart, and
+        go on. Worker 0 and those that there were before keep their addresses. From then on, all restarts are
+        with this number; the next `connect` with the same folder says its own. An interrupt (Ctrl-C) ends the
+        wait, and not the change.
+
+        For a cluster of processes that this program has started, by `connect(workers=…, durable=…)`. Raise
+        `PeerError` if the new workers do not start; then the cluster goes on with as many as before. Raise
+        `MisuseError` for a number that no cluster can have, and for a cluster that this program cannot
+        rescale; the message says what to do instead.
+        """
+        from ..worker.settings import check_workers
+        from ..worker.supervisor import Supervisor
+
+        check_workers(workers)
+        keeper = getattr(self._workers, "launcher", None)
+        if not isinstance(keeper, Supervisor):
+            raise MisuseError(_not_rescaled(self._workers, keeper is not None))
+        self._workers.settle()  # or raise that the cluster is closed
+        keeper.rescale(workers)
+        self._workers.ask([(0, Hello(), None)])  # from now on this client knows the new workers
 
     def shutdown(self) -> None:
         """End the cluster, also one that was running already, and disconnect."""
@@ -307,7 +347,7 @@ class Cluster(Spelled):
 
 
 @short
-def connect(
+def connect(  # noqa: PLR0913  # users give few of them, each by its name
     *addresses: str,
     workers: int | None = None,
     embedded: bool = False,
@@ -316,12 +356,17 @@ def connect(
     check_progress: bool = False,
     silence_seconds: float | None = None,
     keys: ClientKeys | ClusterKeys | Path | str | None = None,
+    durable: Path | str | None = None,
+    sync: str | None = None,
+    standby: bool = False,
+    progress: str | None = None,
 ) -> Cluster:
     """Start workers, or join a running cluster, and return the cluster.
 
         connect(workers=2)                    starts two worker processes on this machine, which end with it
         connect(workers=1, embedded=True)     runs in this process: no sockets, no other process
         connect(workers=2, threads=True)      the same with two workers, each in a thread of its own
+        connect(workers=2, durable=FOLDER)    the same, and the folder keeps what comes in
         connect("host:7401", …)               joins a running cluster; the address of one worker is enough
         connect("host:7401", keys=FOLDER)     the same, if workers have keys: with the keys of this client
 
@@ -332,8 +377,14 @@ def connect(
     With `check_progress` each worker checks its progress tracking after each step, which is slow
     (docs/progress_tracking.md). A worker that is stopped, or kept from running, for longer than
     `silence_seconds` (2.5) counts as lost, and ends the cluster; the end of a worker is noticed at once.
-    `keys` is a folder that `python -m timely.keys client` has made, by default that of NAIAD_KEYS, or
-    `ClientKeys` themselves (docs/keys.md).
+    `progress`: when workers tell one another of it, "eager", "demand" or "host" (docs/progress_modes.md).
+    `keys`: the folder of `python -m timely.keys client` (default: NAIAD_KEYS) or `ClientKeys` (docs/keys.md).
+
+    The folder `durable` keeps rows, epochs and dataflows. If a worker process ends unasked, all start again
+    with what it has, and calls go on; so does the next `connect` with that folder. Rows are kept once the
+    disk has them or, with `sync="system"`, once the operating system has: then they survive the end of any
+    process, but not that of the machine. With `standby` as many more processes do the same work from the
+    folder, and take over after the end of a worker: that takes a moment, however much the workers hold.
 
     Raise `PeerError` if a worker does not start or cannot be reached, `RefusedError` if it does not let this
     client in, and `MisuseError` in a module that is being imported for a builder in it: a script that
@@ -342,37 +393,55 @@ def connect(
     check_not_importing()
     if addresses:
         _check_addresses(addresses)
-        if workers is not None or embedded or threads or check_progress or silence_seconds is not None:
-            raise MisuseError(
-                "connect takes either addresses of a running cluster or a number of workers to start, and "
-                "how: whether they check_progress was decided when those that run were started, and so was "
-                "silence_seconds"
-            )
-        from ..keys.folder import client_keys
-        from .connection import RemoteWorkers, discover
-
-        own_keys = client_keys(keys)
-        running = discover(addresses, own_keys)
-        return Cluster(
-            RemoteWorkers(running.addresses, keys=own_keys, silence_seconds=running.silence_seconds)
+        _check_running(
+            is_durable=durable is not None or sync is not None or standby,
+            is_started=(workers, silence_seconds, progress) != (None, None, None)
+            or embedded
+            or threads
+            or check_progress,
         )
+        return Cluster(running_workers(addresses, keys))
     if keys is not None:
         raise MisuseError(
             "connect takes keys for the addresses of a running cluster: workers that it starts itself are "
             "reached by nobody else, and need none"
         )
     count = 1 if workers is None else workers
+    _check_standby(standby, is_possible=durable is not None and not (embedded or threads))
     if embedded or threads:
-        from .embedded.workers import EmbeddedWorkers
-
         if silence_seconds is not None:
             raise MisuseError(
                 "connect takes silence_seconds for workers in processes of their own: embedded ones run in "
                 "this one, which cannot lose them"
             )
-        return Cluster(EmbeddedWorkers(count, check_progress=check_progress, threads=threads))
-    silence = SILENCE_SECONDS_DEFAULT if silence_seconds is None else silence_seconds
-    return Cluster(_start_workers(count, log_level, check_progress, silence))
+        return Cluster(embedded_workers(count, check_progress, threads, durable, sync, progress))
+    how = check_progress, silence_seconds, durable, sync, standby, progress
+    return Cluster(start_workers(count, log_level, *how))
+
+
+def _check_running(is_durable: bool, is_started: bool) -> None:
+    """Raise `MisuseError` for arguments of `connect` that say how workers start, beside addresses."""
+    if is_durable:
+        raise MisuseError(
+            "connect takes durable, sync and standby for workers that it starts: whether a running "
+            "cluster is durable was decided when it was started, by 'python -m timely.worker "
+            "--durable FOLDER'"
+        )
+    if is_started:
+        raise MisuseError(
+            "connect takes either addresses of a running cluster or a number of workers to start, and "
+            "how: whether they check_progress was decided when those that run were started, and so were "
+            "silence_seconds and progress"
+        )
+
+
+def _check_standby(standby: bool, is_possible: bool) -> None:
+    if standby and not is_possible:
+        raise MisuseError(
+            "standby=True is for workers in processes of their own with a store: embedded workers end with "
+            "this program, and what workers without a store hold ends with them. Write connect(workers=2, "
+            "durable=FOLDER, standby=True)"
+        )
 
 
 def _check_addresses(addresses: Sequence[object]) -> None:
@@ -402,32 +471,25 @@ def _numbered(flows: Mapping[int, str], name: str) -> int:
     raise MisuseError(f"{len(matches) or 'no'} dataflows are called {name!r}: there are {listed}")
 
 
-def _start_workers(count: int, log_level: str, check_progress: bool, silence_seconds: float) -> Workers:
-    from ..worker.launcher import Launcher, LocalFolder
-    from ..worker.settings import check_silence, check_workers, local_settings
-    from .connection import RemoteWorkers
-
-    check_workers(count)
-    silence = check_silence(silence_seconds, "silence_seconds")
-    folder = LocalFolder()
-    try:
-        settings = local_settings(
-            count, folder.path, paths=[path for path in sys.path if path], log_level=log_level
+def _not_rescaled(workers: Workers, is_started_here: bool) -> str:
+    """Return the message about a cluster that cannot be rescaled: why, and what to do."""
+    if not workers.addresses:
+        how = "close this cluster, and connect again with another number of workers"
+        if workers.incarnation:
+            return f"embedded workers cannot be rescaled: {how} and the same folder"
+        return f"embedded workers cannot be rescaled: {how}. A cluster with durable=FOLDER keeps its rows"
+    if not workers.incarnation:
+        return (
+            "only a durable cluster can be rescaled: what the workers of this one hold would be lost with "
+            "them. Start it by connect(workers=…, durable=FOLDER)"
         )
-        settings = [
-            replace(each, check_progress=check_progress, silence_seconds=silence) for each in settings
-        ]
-    except BaseException:
-        folder.remove()
-        raise
-    launcher = Launcher(settings, _show, folder)
-    try:
-        return RemoteWorkers(launcher.wait_ready(), launcher, settings[0].token, silence_seconds=silence)
-    except BaseException:
-        launcher.stop()
-        raise
-
-
-def _show(index: int, line: str) -> None:
-    """Write a line of a worker to the error stream of this program, which has started it."""
-    sys.stderr.write(f"worker {index}: {line}\n")
+    if is_started_here:
+        return (
+            "a cluster in Spark cannot be rescaled: close it, and start one with another number of workers "
+            "and the same folder"
+        )
+    return (
+        "this program has not started the workers, and cannot rescale them. A program that has started them "
+        "calls rescale. If it was 'python -m timely.worker', end it, and start it with another number, -w, "
+        "and the same folder and ports. Clients go on"
+    )

@@ -1,259 +1,49 @@
-"""Connections to workers in other processes.
+"""Connections to workers in other processes: which cluster answers at some addresses, and clients that only
+append.
 
-    RemoteWorkers   all workers of a cluster; `cluster.py` uses it
+    discover        the addresses of all workers of a cluster, by those of some
     AppendClient    only appends; for programs that produce rows (a Spark executor, a loader)
 
-No call waits for a worker that is gone: while an answer is outstanding, `Channel` watches the connections
-and, for workers that this program has started, their `Keeper`.
+All other clients have `RemoteWorkers`, or `DurableWorkers`, which go on after a restart.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
-from collections.abc import Callable, Sequence
-from functools import wraps
+import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from ..errors import MisuseError, PeerError, TimelyError
-from ..failure import fresh_copy
+from ..errors import MisuseError, PeerError, RefusedError
 from ..limits import (
-    ANSWER_SECONDS_MAX,
     CONNECT_SECONDS_MAX,
-    PART_BYTES_MAX,
     REPLY_SECONDS_MAX,
     SILENCE_SECONDS_DEFAULT,
     SILENCE_SECONDS_MAX,
 )
 from ..operators.inputs.names import named, worker_of
-from ..user_code.call_site import call_site
-from ..wire.addresses import socket_address
 from ..wire.arrow import stored
-from ..wire.frames.tables import table_to_frame
 from ..wire.handshake import PROTOCOL_VERSION
 from ..wire.keys import ClientKeys
-from ..wire.requests import IN_OPEN, Deliver, Hello, Progress, Reply, Request, Value
-from .appending import append_request
-from .installed import PATIENCE_SECONDS, Keeper, OwnProcess
-from .posting import Poster, Refusals, together
-from .remote.channel import Channel
+from ..wire.requests import Hello, Reply
+from .feeding.appending import append_request
+from .installed import Members, Requests, to_all
+from .remote.resuming import DurableWorkers
+from .remote.workers import RemoteWorkers
 
 __all__ = [
     "AppendClient",
     "ClusterAddresses",
-    "Keeper",
-    "RemoteWorkers",
     "append_target",
     "discover",
     "greeted",
+    "workers_at",
 ]
 
-_log = logging.getLogger("timely")
-
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def _until_lost(
-    method: Callable[Concatenate[RemoteWorkers, _P], _T],
-) -> Callable[Concatenate[RemoteWorkers, _P], _T]:
-    """Let a `PeerError` of `method` end the connection, so that every later call raises it at once. Refuse
-    calls in a forked process.
-    """
-
-    @wraps(method)
-    def called(self: RemoteWorkers, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if os.getpid() != self._process.number:
-            self._process.check()
-        if self._broken is not None:
-            raise fresh_copy(self._broken)
-        try:
-            return method(self, *args, **kwargs)
-        except PeerError as error:
-            self._break(error)
-            raise
-
-    return called
-
-
-class RemoteWorkers:
-    """All workers of a cluster, in order of their indices, over sockets. Each thread has connections of its
-    own: one may wait for an epoch that another is about to seal.
-
-    Args:
-        addresses: the client ports, one per worker in order.
-        launcher: has started these workers for this program; `close` stops them.
-        token: proves to workers that a request comes from the program that has started them.
-        keys: prove this client to workers that have keys; not needed by ipc.
-        silence_seconds: how long a worker may be silent before it counts as lost; the same as in the cluster.
-    """
-
-    def __init__(
-        self,
-        addresses: Sequence[str],
-        launcher: Keeper | None = None,
-        token: str = "",
-        keys: ClientKeys | None = None,
-        *,
-        silence_seconds: float = SILENCE_SECONDS_DEFAULT,
-    ) -> None:
-        self.token = token
-        self.keys = keys
-        self.addresses = [socket_address(address) for address in addresses]
-        self.count = len(self.addresses)
-        self.part_bytes = PART_BYTES_MAX
-        self.silence_seconds = silence_seconds
-        self.refusals = Refusals()
-        self._launcher = launcher
-        self._process = OwnProcess()
-        self._lock = threading.Lock()
-        self._own = threading.local()
-        self._channels: list[Channel] = []
-        self._broken: TimelyError | None = None
-        self._is_closed = False
-        self._channel()
-
-    @property
-    def kind(self) -> str:
-        """Where the workers are reached."""
-        return f" at {', '.join(self.addresses)}"
-
-    @property
-    def end(self) -> str:
-        """ "closed", or "lost" if a worker was lost; else empty."""
-        return "closed" if self._is_closed else "lost" if self._broken is not None else ""
-
-    @_until_lost
-    def ask(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        timeout_seconds: float = REPLY_SECONDS_MAX,
-        reach_seconds: float = float("inf"),
-    ) -> list[Reply]:
-        """Send each (worker, request, table) and return the replies, in that order. Raise the error that
-        workers report, the cause rather than its consequences; `PeerError` if a worker is gone, or if one
-        that has not answered is not even reached after `reach_seconds`.
-        """
-        return self._channel().ask(requests, timeout_seconds, reach_seconds)
-
-    @_until_lost
-    def post(
-        self,
-        worker: int,
-        request: Deliver,
-        table: pa.Table | None,
-        poster: Poster,
-        call: str,
-        is_ordered: bool = False,
-    ) -> None:
-        """Send a delivery. `poster` hears of the answer when a thread settles. `is_ordered`: wait until other
-        threads have their answers, since a worker takes messages of several connections in any order.
-        """
-        own = self._channel()
-        if is_ordered:
-            self._settle(own)
-        rows = None if table is None else table_to_frame(table)
-        own.posts.post(worker, request, rows, poster, call, call_site())
-        if own.sockets.has_unsent(worker):  # else it may take long until something sends the rest
-            own.posts.settle()
-
-    def insert_rows(
-        self,
-        poster: Poster,
-        name: str,
-        writer: str,
-        sequence: int,
-        diff: int,
-        rows: list[Value],
-        call: str,
-        is_ordered: bool,
-    ) -> int:
-        """See `Workers`. Post the rows to worker 0, which seals their epoch."""
-        epoch = poster.epoch
-        request = Deliver(poster.index, name, writer, sequence, IN_OPEN, epoch, diff, rows)
-        self.post(0, request, None, poster, f"{call}(…), input {name!r},", is_ordered)
-        return epoch
-
-    @_until_lost
-    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
-        """See `Workers`. Settle the posts of other threads first: they went by other connections."""
-        own = self._channel()
-        self._settle(own)
-        return own.seal(poster, seconds)
-
-    def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
-        """See `Workers`."""
-        request = Progress(dataflow, "", epoch, seconds, waited_seconds)
-        limit = PATIENCE_SECONDS if seconds < 0 else seconds + ANSWER_SECONDS_MAX
-        self.ask([(worker, request, None) for worker in range(self.count)], limit)
-
-    @_until_lost
-    def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Take the answers to the posts of all threads."""
-        self._settle(None, timeout_seconds)
-
-    def _settle(self, own: Channel | None, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Settle the posts of all threads but that of `own`."""
-        for channel in self._channels:
-            if channel is not own and channel.posts:
-                channel.posts.settle(timeout_seconds)
-
-    def join(self, timeout_seconds: float = CONNECT_SECONDS_MAX) -> None:
-        """Wait until all workers are reached, though they may be at work; raise `PeerError` if one is not."""
-        self._channel().join(timeout_seconds)
-
-    def close(self) -> None:
-        """Close the sockets; end the workers if this process has started them. Raise refusals of posts that
-        no call has raised. In a forked process, do nothing.
-        """
-        if not self._process.is_here:
-            return
-        self._is_closed = True
-        broken = self._broken
-        closed = MisuseError("this cluster is closed: connect again")
-        self._break(closed)  # first, so that other threads send no more requests
-        try:
-            # A worker that computes takes posts afterwards, unless it ends with this program.
-            if any(channel.posts for channel in self._channels):
-                if broken is not None:
-                    raise fresh_copy(broken)
-                self._settle(None, CONNECT_SECONDS_MAX if self._launcher is None else ANSWER_SECONDS_MAX)
-        except TimelyError as error:
-            _log.warning("closing, it is not known whether the last rows have arrived: %s", error)
-        with self._lock:
-            channels, self._channels = self._channels, []
-        for channel in channels:
-            channel.end(broken or closed)
-        for channel in channels:
-            channel.close()
-        if self._launcher is not None:
-            self._launcher.stop()
-        if refused := self.refusals.take():
-            raise together(refused)
-
-    def _break(self, error: TimelyError) -> None:
-        """Let every later request raise the first such error."""
-        with self._lock:
-            if self._broken is None:
-                self._broken = error
-
-    def _channel(self) -> Channel:
-        channel: Channel | None = getattr(self._own, "channel", None)
-        if channel is None:
-            channel = self._own.channel = Channel(
-                self.addresses, self.silence_seconds, self._launcher, self._lock, self.keys
-            )
-            with self._lock:
-                ended = [other for other in self._channels if not other.thread.is_alive() and not other.posts]
-                self._channels = [other for other in self._channels if other not in ended] + [channel]
-            for other in ended:
-                other.close()
-        return channel
+_AGAIN_SECONDS: Final = 0.1
+"""How long a client waits before it greets workers again that it has lost."""
 
 
 def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
@@ -261,8 +51,8 @@ def greeted(workers: RemoteWorkers, timeout_seconds: float = REPLY_SECONDS_MAX) 
     `WaitTimeoutError` if one that is reached has not answered after `timeout_seconds`: it may be in the
     middle of a long step.
     """
-    hellos: list[tuple[int, Request, None]] = [(worker, Hello(), None) for worker in range(workers.count)]
-    return workers.ask(hellos, max(timeout_seconds, CONNECT_SECONDS_MAX), CONNECT_SECONDS_MAX)
+    seconds = max(timeout_seconds, CONNECT_SECONDS_MAX)
+    return workers.ask_members(to_all(Hello()), seconds, CONNECT_SECONDS_MAX)
 
 
 class AppendClient:
@@ -270,7 +60,10 @@ class AppendClient:
     sequence).
 
     A context manager. `addresses` are the client ports of all workers, in order of their indices; `keys`
-    are needed if workers have keys. The cluster itself tells how long a worker may be silent.
+    are needed if workers have keys. The cluster itself tells how long a worker may be silent, and whether it
+    is durable; with an `incarnation`, of a durable cluster, connecting waits for a restart, too. `cluster`:
+    the identity of that; another one at these addresses gets no rows. `is_patient` False: never wait for a
+    restart, but raise `PeerError`.
     """
 
     def __init__(
@@ -279,17 +72,29 @@ class AppendClient:
         dataflow: int = 0,
         keys: ClientKeys | None = None,
         silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+        incarnation: int = 0,
+        is_patient: bool = True,
+        cluster: str = "",
     ) -> None:
-        self._workers = RemoteWorkers(addresses, keys=keys, silence_seconds=silence_seconds)
+        self._workers = workers_at(
+            addresses, keys, silence_seconds, incarnation if is_patient else 0, cluster
+        )
+        self._is_patient = is_patient
         self._dataflow = dataflow
 
     def __enter__(self) -> AppendClient:
         try:
-            seconds = _silence_seconds(greeted(self._workers)[0])
-            if seconds != self._workers.silence_seconds:  # a connection cannot change its limit
-                patient = RemoteWorkers(
-                    self._workers.addresses, keys=self._workers.keys, silence_seconds=seconds
+            hello = greeted(self._workers)[0]
+            if (count := hello.integer("workers")) != self._workers.count:
+                raise PeerError(
+                    f"the cluster has {count} workers, and had {self._workers.count}: connect to it anew"
                 )
+            seconds, incarnation = _silence_seconds(hello), hello.incarnation if self._is_patient else 0
+            # A connection cannot change its limit, nor what it does after a loss.
+            is_known = incarnation == 0 or isinstance(self._workers, DurableWorkers)
+            if seconds != self._workers.silence_seconds or not is_known:
+                at, keys = self._workers.addresses, self._workers.keys
+                patient = workers_at(at, keys, seconds, incarnation, hello.text("cluster"))
                 self._workers.close()
                 self._workers = patient
         except BaseException:
@@ -316,8 +121,12 @@ class AppendClient:
         """
         writer, sequence = named(writer, sequence)
         request = append_request(self._dataflow, input, epoch, writer, sequence)
-        worker = worker_of(writer, sequence, self._workers.count)
-        (reply,) = self._workers.ask([(worker, request, stored(table))])
+        rows = stored(table)
+
+        def makes(members: Members) -> Requests:
+            return [(worker_of(writer, sequence, members.count), request, rows)]
+
+        (reply,) = self._workers.ask_members(makes)
         return bool(reply.integer("is_new"))
 
     def close(self) -> None:
@@ -326,10 +135,14 @@ class AppendClient:
 
 
 class ClusterAddresses(NamedTuple):
-    """Where the workers of a cluster are reached, in order of their indices; how long one may be silent."""
+    """Where the workers of a cluster are reached, in order of their indices; how long one may be silent; the
+    incarnation of a durable cluster, and its identity.
+    """
 
     addresses: list[str]
     silence_seconds: float
+    incarnation: int = 0
+    cluster: str = ""
 
 
 class append_target:
@@ -343,15 +156,29 @@ class append_target:
         dataflow: int = 0,
         keys: ClientKeys | None = None,
         silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+        incarnation: int = 0,
+        is_patient: bool = True,
+        cluster: str = "",
     ) -> None:
         self.addresses = list(addresses)
         self.dataflow = dataflow
         self.keys = keys
         self.silence_seconds = silence_seconds
+        self.incarnation = incarnation
+        self.is_patient = is_patient
+        self.cluster = cluster
 
     def __call__(self) -> AppendClient:
         """Return a new connection to the cluster."""
-        return AppendClient(self.addresses, self.dataflow, self.keys, self.silence_seconds)
+        return AppendClient(
+            self.addresses,
+            self.dataflow,
+            self.keys,
+            self.silence_seconds,
+            self.incarnation,
+            self.is_patient,
+            self.cluster,
+        )
 
 
 def discover(
@@ -361,11 +188,7 @@ def discover(
     worker is there, or if they belong to different clusters; `WaitTimeoutError` if a worker does not answer
     in time.
     """
-    probe = RemoteWorkers(addresses, keys=keys)
-    try:
-        hellos = greeted(probe, timeout_seconds)
-    finally:
-        probe.close()
+    probe, hellos = _met(addresses, keys, timeout_seconds)
     by_index: dict[int, str] = {}
     for address, hello in zip(probe.addresses, hellos, strict=True):
         if hello.integer("version") != PROTOCOL_VERSION:
@@ -383,7 +206,46 @@ def discover(
     others = hellos[0].items("addresses")
     workers = range(hellos[0].integer("workers"))
     listed = [by_index.get(index, str(others[index])) for index in workers]
-    return ClusterAddresses(listed, _silence_seconds(hellos[0]))
+    first = hellos[0]
+    return ClusterAddresses(listed, _silence_seconds(first), first.incarnation, first.text("cluster"))
+
+
+def _met(
+    addresses: Sequence[str], keys: ClientKeys | None, timeout_seconds: float
+) -> tuple[RemoteWorkers, list[Reply]]:
+    """Return workers, and how they have greeted. If they are lost meanwhile, try again, for as long as a
+    worker that is not there is waited for: all workers of a durable cluster may be starting again.
+    """
+    until = time.monotonic() + CONNECT_SECONDS_MAX
+    while True:
+        probe = RemoteWorkers(addresses, keys=keys)
+        try:
+            return probe, greeted(probe, timeout_seconds)
+        except RefusedError:
+            raise
+        except PeerError:
+            if time.monotonic() >= until:
+                raise
+        finally:
+            probe.close()
+        time.sleep(_AGAIN_SECONDS)
+
+
+def workers_at(
+    addresses: Sequence[str],
+    keys: ClientKeys | None,
+    silence_seconds: float,
+    incarnation: int,
+    cluster: str = "",
+) -> RemoteWorkers:
+    """Return the workers at some addresses; with an incarnation, those of a durable cluster. `cluster`: its
+    identity; empty: that of the first one that is met after a restart.
+    """
+    if not incarnation:
+        return RemoteWorkers(addresses, keys=keys, silence_seconds=silence_seconds)
+    return DurableWorkers(
+        addresses, keys=keys, silence_seconds=silence_seconds, incarnation=incarnation, cluster=cluster
+    )
 
 
 def _silence_seconds(hello: Reply) -> float:

@@ -5,18 +5,31 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from ..errors import MisuseError, TimelyError
+from ..errors import MisuseError, TimelyError, WaitTimeoutError
 from ..failure import add_note, fresh_copy
-from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..wire.requests import Deliver, Progress, Reply, Request, Value, waits_for_epoch
+from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX, REPORTED_SECONDS_MIN
+from ..wire.requests import Deliver, Probe, Progress, Read, Reply, Request, Value, Why, waits_for_epoch
 from .awaited import note_awaited
 from .posting import Poster, Refusals, this_thread, together
+from .reports.why import EpochReport, explain, report_of
 
-__all__ = ["PATIENCE_SECONDS", "Installed", "Keeper", "OwnProcess", "Workers", "after_work"]
+__all__ = [
+    "PATIENCE_SECONDS",
+    "Installed",
+    "Keeper",
+    "Makes",
+    "Members",
+    "OwnProcess",
+    "Requests",
+    "Workers",
+    "after_work",
+    "to_all",
+]
 
 PATIENCE_SECONDS = 86_400.0 * 365
 """The time limit of requests that wait for work of any length: an answer ends them, or the loss of a worker.
@@ -29,6 +42,32 @@ here to announce that it has finished.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The workers for which requests are made: how many they are, and the incarnation of a durable cluster in
+    which they are so many; 0: the cluster is not durable. `life`: by which number requests name the
+    incarnation (`life_of`); 0: they name none.
+    """
+
+    count: int
+    incarnation: int
+    life: int = field(default=0, compare=False)
+
+
+Requests: TypeAlias = Sequence[tuple[int, Request, pa.Table | None]]
+"""Each a worker, a request to it, and the table that goes with that."""
+
+Makes: TypeAlias = Callable[[Members], Requests]
+"""Makes requests for the workers that there are. It may be called several times: a durable cluster may start
+again with another number of workers before it has answered.
+"""
+
+
+def to_all(request: Request) -> Makes:
+    """Return what makes the same request to each worker."""
+    return lambda members: [(worker, request, None) for worker in range(members.count)]
+
+
 class Workers(Protocol):
     """The workers of a cluster, wherever they are: `EmbeddedWorkers` or `RemoteWorkers`."""
 
@@ -38,6 +77,8 @@ class Workers(Protocol):
     """Refused posts that no call has told of yet."""
     part_bytes: int
     """About how many bytes of a large insertion one part has, for each worker."""
+    incarnation: int
+    """The incarnation of a durable cluster, as far as this client knows; 0: the cluster is not durable."""
 
     @property
     def kind(self) -> str:
@@ -49,13 +90,24 @@ class Workers(Protocol):
         """Why workers take no requests any more, in one word; empty as long as they do."""
         ...
 
-    def ask(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        timeout_seconds: float = REPLY_SECONDS_MAX,
-    ) -> list[Reply]:
+    @property
+    def members(self) -> Members:
+        """The workers that there are, as far as this client knows."""
+        ...
+
+    def ask(self, requests: Requests, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
         """Send each (worker, request, table) and return the replies in that order; raise the error that a
         worker reports.
+
+        If which worker gets a request depends on how many there are, call `ask_members`. If a durable cluster
+        starts again with another number of workers, this raises `RestartedError`, unless all requests go to
+        worker 0.
+        """
+        ...
+
+    def ask_members(self, makes: Makes, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
+        """Send the requests that `makes` makes for the workers that there are, and return the replies, as
+        `ask` does. All replies are of the same incarnation. `makes` may raise an error.
         """
         ...
 
@@ -89,10 +141,11 @@ class Workers(Protocol):
         """
         ...
 
-    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
-        """Seal the open epoch of `poster`, behind its posts. Return the last epoch that this has sealed, and
-        True if that epoch is complete on all workers. The epoch is -1 if nothing was sealed, since worker 0
-        may not have all posts.
+    def seal(self, poster: Poster, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
+        """Seal the open epoch of `poster`, behind its posts. `is_early`: return as soon as worker 0 has done
+        so, also if the seal, and rows before it, are not durable yet. Return the last epoch that this has
+        sealed, and True if that epoch is complete on all workers. The epoch is -1 if nothing was sealed,
+        since worker 0 may not have all posts.
 
         Without `seconds` this does not wait for the work on the epoch. With them, the requests to seal and to
         wait go out at once, and the wait takes about `seconds` at most; below 0: as long as it needs. Raise
@@ -103,6 +156,12 @@ class Workers(Protocol):
     def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
         """Return once `epoch` is complete on all workers; raise `WaitTimeoutError` after `seconds` (below 0:
         never), whose message counts the `waited_seconds` before this call, too.
+        """
+        ...
+
+    def reasons(self, request: Why) -> list[Reply | str]:
+        """Return what each worker says about an epoch within about a second, in order, or why it says
+        nothing. Raise what has ended the dataflow.
         """
         ...
 
@@ -130,6 +189,16 @@ class Keeper(Protocol):
         """True if a client shall wait for the verdict of this keeper even after a worker has said why it
         ends.
         """
+        ...
+
+    @property
+    def addresses(self) -> Sequence[str | None]:
+        """Where clients reach each worker, in order; nothing where it is not known yet."""
+        ...
+
+    @property
+    def starts_again(self) -> bool:
+        """True if the keeper starts all workers again after the end that `check` raises."""
         ...
 
     def check(self) -> None:
@@ -181,6 +250,11 @@ class Installed:
         self.epoch = epoch
         self.filled_input = ""
         """The input into which this client has put rows last; "" if it has put none."""
+        self.ahead: dict[str, int] = {}
+        """The open epochs of inputs that other clients have sealed by themselves, as far as this client has
+        heard; without inputs in `own_epochs`."""
+        self.own_epochs: list[Installed] = []
+        """The dataflow as inputs that this client has sealed by themselves see it: see `OwnEpochs`."""
 
     def _end_text(self) -> str:
         """Return, for the `repr`, that the dataflow or its cluster has ended, and why; "" if this client does
@@ -195,31 +269,66 @@ class Installed:
         """How many workers run it."""
         return self._workers.count
 
+    @property
+    def incarnation(self) -> int:
+        """The incarnation of a durable cluster, as far as this client knows; 0: the cluster is not
+        durable.
+        """
+        return self._workers.incarnation
+
     def note_epoch(self, epoch: int) -> None:
         """Remember that `epoch` or a later one is open."""
         if epoch > self.epoch:
             self.epoch = epoch
 
-    def ask(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        timeout_seconds: float = REPLY_SECONDS_MAX,
-    ) -> list[Reply]:
+    def note_sealed(self, epoch: int) -> None:
+        """Remember that `epoch` is sealed, also at inputs with epochs of their own."""
+        self.note_epoch(epoch + 1)
+        for own in self.own_epochs:
+            own.note_epoch(epoch + 1)
+
+    @property
+    def members(self) -> Members:
+        """The workers that there are, as far as this client knows."""
+        return self._workers.members
+
+    def ask(self, requests: Requests, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
         """Call `Workers.ask`. Once a worker has told this client that the dataflow has ended, all calls raise
         that: another worker may not know yet, and would take rows that nobody can ever read.
         """
+        ask = self._workers.ask
+        return self._asked(lambda: ask(requests, timeout_seconds), requests[0][1], timeout_seconds)
+
+    def ask_members(
+        self,
+        makes: Makes,
+        what: Request,
+        timeout_seconds: float = REPLY_SECONDS_MAX,
+        explains: bool = True,
+    ) -> list[Reply]:
+        """Call `Workers.ask_members`, and otherwise do as `ask`. `what`: one of the requests, or one like
+        them.
+        """
+        ask = self._workers.ask_members
+        return self._asked(lambda: ask(makes, timeout_seconds), what, timeout_seconds, explains)
+
+    def _asked(
+        self, ask: Callable[[], list[Reply]], what: Request, timeout_seconds: float, explains: bool = True
+    ) -> list[Reply]:
         if not self.is_embedded or self._end is not None:
             self.settle(timeout_seconds=timeout_seconds)
         began = time.monotonic()
         try:
-            replies = self._workers.ask(requests, timeout_seconds)
+            replies = ask()
         except TimelyError as error:
             self._hear(error)
+            if explains:
+                self.tell_why(error, what)
             raise
         except KeyboardInterrupt as error:
-            self._note_awaited(error, requests[0][1], began)
+            self._note_awaited(error, what, began)
             raise
-        if after_work and self.is_embedded and waits_for_epoch(requests[0][1]):
+        if after_work and self.is_embedded and waits_for_epoch(what):
             _tell_after_work(began)
         return replies
 
@@ -248,11 +357,9 @@ class Installed:
         except TimelyError as error:
             self._hear(error)
             raise
-        if epoch > self.epoch:
-            self.epoch = epoch
-        return self.epoch
+        return max(epoch, self.epoch)
 
-    def seal_open(self, seconds: float | None) -> tuple[int, bool]:
+    def seal_open(self, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
         """Seal the open epoch: see `Workers.seal`. Raise refusals of posts that this client knows already;
         refusals that come later are raised by the next `settle`.
         """
@@ -260,9 +367,10 @@ class Installed:
             self.settle(seals=True)
         began = time.monotonic()
         try:
-            sealed, is_done = self._workers.seal(self, seconds)
+            sealed, is_done = self._workers.seal(self, seconds, is_early)
         except TimelyError as error:
             self._hear(error)
+            self._tell_why(error, self.epoch - 1, -1.0)
             if self._workers.refusals.unraised and (refused := self._refused_of(None)):
                 raise together(refused) from None
             raise
@@ -290,6 +398,7 @@ class Installed:
             self._workers.wait(self.index, epoch, seconds, waited_seconds)
         except TimelyError as error:
             self._hear(error)
+            self._tell_why(error, epoch, seconds + waited_seconds)
             raise
         except KeyboardInterrupt as error:
             self._note_awaited(error, Progress(self.index, "", epoch, seconds, waited_seconds), began)
@@ -297,16 +406,43 @@ class Installed:
         if after_work and self.is_embedded:
             _tell_after_work(began)
 
+    def tell_why(self, error: TimelyError, what: Request) -> None:
+        """Let an error end with what holds the epoch for which a request has waited too long."""
+        if isinstance(what, Progress):
+            self._tell_why(error, what.beyond, what.timeout_seconds)
+        elif isinstance(what, Probe) and what.waits and isinstance(what.time[0], int):
+            self._tell_why(error, what.time[0], what.timeout_seconds)
+        elif isinstance(what, Read):
+            self._tell_why(error, what.stop - 1, what.timeout_seconds)
+
+    def _tell_why(self, error: TimelyError, epoch: int, seconds: float) -> None:
+        """End an error with the report. A caller that has waited for no time looks again and again
+        whether the epoch is complete: for it a report would take longer than the wait.
+        """
+        if not isinstance(error, WaitTimeoutError) or self._end is not None or epoch < 0:
+            return
+        if 0 <= seconds < REPORTED_SECONDS_MIN:
+            add_note(error, f"flow.why({epoch}) says what holds it")
+        else:
+            explain(error, self._workers, self.index, self.name, epoch)
+
+    def report(self, epoch: int) -> EpochReport:
+        """Return what holds an epoch: see `Flow.why`."""
+        return report_of(self.name, epoch, self._workers.reasons(Why(self.index, epoch)))
+
     def _note_awaited(self, error: KeyboardInterrupt, request: Request, began: float) -> None:
         """Note on an interrupt what it has interrupted. For workers in other processes, `Channel` has noted
         which answers were missing.
         """
         if self.is_embedded:
-            why = "its workers, in this process, " + (
-                "were at work: what they hold is lost, connect again"
-                if self._workers.end == "interrupted"
-                else "go on: it was for another thread to bring that, or to end its turn"
-            )
+            why = "its workers, in this process, "
+            if self._workers.end != "interrupted":
+                why += "go on: it was for another thread to bring that, or to end its turn"
+            elif self._workers.incarnation:
+                why += "were at work: what they have taken is in their store; "
+                why += "close the cluster, and connect again"
+            else:
+                why += "were at work: what they hold is lost, connect again"
             note_awaited(error, request, time.monotonic() - began, why)
         self._note_name(error)
 
@@ -322,7 +458,14 @@ class Installed:
 
     def on_answer(self, reply: Reply) -> None:
         """Note the epoch of a post that was taken."""
-        self.note_epoch(reply.integer("epoch"))
+        match reply.values.get("input"), reply.values.get("open"):
+            case str(name), int(opened):  # this input may be ahead of others
+                epoch = reply.integer("epoch")
+                if epoch > opened and epoch > self.epoch:
+                    self.ahead[name] = max(epoch, self.ahead.get(name, 0))
+                self.note_epoch(min(epoch, opened))
+            case _:
+                self.note_epoch(reply.integer("epoch"))
 
     def on_refusal(self, error: TimelyError, thread: int) -> None:
         """Keep the refusal of a post until a call raises it."""
@@ -335,7 +478,11 @@ class Installed:
         A thread hears of its own refusals only; but a call that seals (`seals`) raises those of all threads.
         """
         if self._end is None:
-            self._workers.settle(timeout_seconds)
+            try:
+                self._workers.settle(timeout_seconds)
+            except WaitTimeoutError as error:
+                self._tell_why(error, max(0, self.epoch - 1), timeout_seconds)
+                raise
         if self._workers.refusals:
             refused = self._refused_of(None if seals else this_thread())
             if refused:
@@ -360,14 +507,15 @@ class Installed:
         (reply,) = self.ask([(0, request, None)])
         return reply
 
-    def ask_all(self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
+    def ask_all(
+        self, request: Request, timeout_seconds: float = REPLY_SECONDS_MAX, explains: bool = True
+    ) -> list[Reply]:
         """Send the same request to all workers; a negative timeout means no limit.
 
         A worker that computes answers only after that. A call with a limit does not wait so long: it raises
-        an error shortly after the limit.
+        an error shortly after the limit. `explains`: that says what holds the epoch.
         """
-        seconds = _limit_of(timeout_seconds)
-        return self.ask([(worker, request, None) for worker in range(self.workers)], seconds)
+        return self.ask_members(to_all(request), request, _limit_of(timeout_seconds), explains)
 
 
 def _limit_of(seconds: float) -> float:

@@ -1,4 +1,6 @@
-"""Names of methods in other libraries, and what to write in their place for a flow, an input or an output."""
+"""Names of methods in other libraries, and what to write in their place for a cluster, a flow, an input, an
+output, a probe, the worker of a program, or the module `timely`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,20 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..errors import MisuseError
-from ..user_code.spellings import Spellings, like
+from ..user_code.spellings import Same, Spellings, like
 
-__all__ = ["OF_CLUSTERS", "OF_FLOWS", "OF_INPUTS", "OF_OUTPUTS", "no_end", "of_rows", "of_snapshot"]
+__all__ = [
+    "OF_CLUSTERS",
+    "OF_FLOWS",
+    "OF_INPUTS",
+    "OF_MODULE",
+    "OF_OUTPUTS",
+    "OF_PROBES",
+    "OF_PROGRAM_WORKERS",
+    "no_end",
+    "of_rows",
+    "of_snapshot",
+]
 
 _ROWS: Final = (
     "snapshot() for all rows, or changes() for those that this client has not read yet: tables of Arrow, "
@@ -22,6 +35,8 @@ _READ: Final = "output('name').snapshot(), or .changes(), or .follow()"
 _EXPLAIN: Final = (
     "print(dd.explain(dataflow)) at the end of the query; arrangements() says what is kept for whom"
 )
+_PROBE: Final = "probe('name').less_than(time), of a probe that dataflow.probe(name, stream) has placed"
+_WORKS: Final = "nothing: workers work by themselves; wait for an epoch by "
 _END: Final = "uninstall(), which ends the dataflow; input('name').close() ends what goes in"
 
 OF_OUTPUTS: Final = Spellings(
@@ -32,6 +47,9 @@ OF_OUTPUTS: Final = Spellings(
         ),
         **dict.fromkeys(("count", "num_rows", "to_df", "to_dict", "take", "head", "data", "read_all"), _ROWS),
         **dict.fromkeys(("subscribe", "watch", "listen", "poll", "stream", "iter", "foreach"), _FOLLOW),
+        **dict.fromkeys(("extract", "recv", "try_recv", "next", "Subscribe"), "changes(), or follow()"),
+        **dict.fromkeys(("less_than", "less_equal", "done", "frontier"), "complete_before(), an epoch"),
+        **dict.fromkeys(("wait", "Sync"), "flow.wait(epoch)"),
     }
 )
 OF_INPUTS: Final = Spellings(
@@ -39,8 +57,13 @@ OF_INPUTS: Final = Spellings(
         **dict.fromkeys(
             ("send", "add", "push", "put", "write", "extend", "feed", "give", "on_next"), _INSERT
         ),
+        **dict.fromkeys(("send_batch", "give_vec", "session", "OnNext", "send_by"), _INSERT),
+        **dict.fromkeys(("OnCompleted", "OnError", "finish"), "close(); of all inputs flow.finish()"),
+        **dict.fromkeys(("time", "now", "current_epoch"), "epoch, the open one"),
+        **dict.fromkeys(("to_stream", "handle"), "dataflow.input(name), in the function that builds"),
+        "wait": "flow.wait(epoch)",
         **dict.fromkeys(("insert_rows", "insert_many", "send_many", "load", "insert_all"), _INSERT),
-        **dict.fromkeys(("seal", "commit", "flush", "advance", "advance_to", "advance_by"), "flow.seal()"),
+        **dict.fromkeys(("commit", "flush", "advance", "advance_by"), "flow.seal()"),
         **dict.fromkeys(
             ("retract", "discard", "drop", "unsend"), "remove(rows); keys of an upsert input: delete"
         ),
@@ -50,13 +73,21 @@ OF_INPUTS: Final = Spellings(
 )
 OF_FLOWS: Final = Spellings(
     {
-        **dict.fromkeys(("commit", "advance", "advance_to", "advance_by", "flush", "step", "tick"), _SEAL),
+        **dict.fromkeys(("commit", "advance", "advance_to", "advance_by", "flush", "tick"), _SEAL),
+        "step": "seal(wait=True), which also waits until the epoch is complete: workers work by themselves",
         **dict.fromkeys(("run", "execute", "start", "next_epoch", "submit"), _SEAL),
         **dict.fromkeys(("insert", "send", "append", "upsert", "push", "put", "add"), _ENTER),
         **dict.fromkeys(("remove", "delete"), "input('name').remove(rows)"),
         **dict.fromkeys(("snapshot", "changes", "follow", "read", "collect", "to_pandas", "result"), _READ),
         **dict.fromkeys(("close", "stop", "cancel", "shutdown", "kill", "terminate"), _END),
         **dict.fromkeys(("explain", "plan", "describe"), _EXPLAIN),
+        **dict.fromkeys(("step_while", "step_or_park", "Sync", "Join"), f"{_WORKS}wait(epoch)"),
+        "Activate": "nothing: it runs since cluster.install(build)",
+        **dict.fromkeys(("less_than", "less_equal", "done", "probes"), _PROBE),
+        **dict.fromkeys(("OnNext", "OnCompleted", "NewInput", "new_input"), _ENTER),
+        **dict.fromkeys(("Subscribe", "extract"), _READ),
+        "peers": "workers, how many run it",
+        "rank": "index, the number of the dataflow; a vertex knows the number of its worker: self.worker",
         "stats": "cluster.stats()",
         "schema": "output('name').schema",
     }
@@ -75,6 +106,83 @@ OF_CLUSTERS: Final = Spellings(
             ("list", "ls", "dataflows", "list_flows", "queries", "jobs", "status"), "flows(), or stats()"
         ),
         **dict.fromkeys(("stop", "terminate", "disconnect", "exit", "quit"), "close()"),
+        "peers": Same("workers"),
+        **dict.fromkeys(("NewComputation", "dataflow_named", "scoped"), "install(build)"),
+        **dict.fromkeys(("step", "step_while", "Sync", "Join", "Activate"), f"{_WORKS}flow.wait(epoch)"),
+        **dict.fromkeys(("execute_on_all", "run_on_workers"), "timely.run(main, on=cluster)"),
+    }
+)
+
+_MEET: Final = "barrier(), and sequencer(name) for values that each worker pushes and all pull"
+OF_PROGRAM_WORKERS: Final = Spellings(
+    {
+        "peers": Same("workers"),
+        **dict.fromkeys(("rank", "worker", "number"), Same("index")),
+        **dict.fromkeys(
+            ("step", "step_while", "step_or_park", "step_or_park_while", "park"),
+            f"{_WORKS}flow.wait(epoch), or probe.wait(time), of flow = worker.cluster.flow('name')",
+        ),
+        **dict.fromkeys(
+            ("dataflow", "dataflow_named", "dataflow_core", "install"),
+            "worker.cluster.install(build), on one worker, and then worker.barrier() on all",
+        ),
+        **dict.fromkeys(("flow", "flows", "installed_dataflows"), "worker.cluster.flow('name'), or .flows()"),
+        **dict.fromkeys(
+            ("drop_dataflow", "uninstall"), "worker.cluster.flow('name').uninstall(), on one worker"
+        ),
+        **dict.fromkeys(
+            ("insert", "input", "output", "seal", "wait", "probe"),
+            "flow = worker.cluster.flow('name'), as a client has it; then flow.input('in').insert(rows), …",
+        ),
+        **dict.fromkeys(("sync", "join", "Sync", "synchronize"), "barrier()"),
+        **dict.fromkeys(("send", "broadcast", "all_reduce", "gather", "push", "pull"), _MEET),
+        **dict.fromkeys(("logging", "log_register", "timer", "config"), "Python's own logging and time"),
+    }
+)
+OF_PROBES: Final = Spellings(
+    {
+        "done": "less_than(time) of the last time, or flow.finish(), which waits until nothing can come",
+        "less_equal": "less_than(time): for epochs less_equal(e) of timely dataflow is less_than(e + 1)",
+        **dict.fromkeys(("with_frontier", "frontier"), "less_than(time), or flow.why(epoch)"),
+        **dict.fromkeys(("step_while", "wait_for", "Sync"), "wait(time)"),
+        "probe": "dataflow.probe(name, stream), where the dataflow is built",
+    }
+)
+
+_RUN: Final = (
+    "timely.run(main, workers=2), which calls main(worker) on each worker; or timely.connect(workers=2)"
+)
+_IN_BUILDER: Final = "dataflow.input(name) where the dataflow is built; flow.input(name) for its clients"
+OF_MODULE: Final = Spellings(
+    {
+        **dict.fromkeys(("execute", "execute_from_args", "initialize", "execute_directly"), _RUN),
+        **dict.fromkeys(
+            ("example", "NewComputation", "Computation", "dataflow"),
+            (
+                "with timely.connect(embedded=True) as cluster: flow = cluster.install(build), where build "
+                "gets a timely.Dataflow"
+            ),
+        ),
+        **dict.fromkeys(("InputHandle", "Input", "InputSession", "BatchedDataSource"), _IN_BUILDER),
+        **dict.fromkeys(
+            ("ProbeHandle", "Probe", "Handle"), "dataflow.probe(name, stream); then flow.probe(name)"
+        ),
+        **dict.fromkeys(("Scope", "Child", "Subgraph"), "timely.Loop, which dataflow.loop(name) makes"),
+        **dict.fromkeys(
+            ("Worker", "worker"), "timely.ProgramWorker: the argument of main in timely.run(main)"
+        ),
+        **dict.fromkeys(
+            ("Config", "Configuration"), "the keywords of timely.connect(workers=2, embedded=True)"
+        ),
+        **dict.fromkeys(
+            ("Exchange", "Pipeline", "hash"), "exchange=timely.by('key'); without it records stay"
+        ),
+        **dict.fromkeys(("UnaryVertex", "BinaryVertex", "Operator"), "a subclass of timely.Vertex"),
+        **dict.fromkeys(("Subscribe", "Output"), "dataflow.output(name, stream); then flow.output(name)"),
+        **dict.fromkeys(
+            ("Collection", "collection", "col", "input"), "import differential as dd; then dd.input"
+        ),
+        **{name: f"import timely.{name}" for name in ("spark", "why", "durable", "keys")},
     }
 )
 

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..errors import PeerError
+from ..errors import PeerError, RestartedError
 from ..limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from ..wire.arrow import int64_array
 from ..wire.requests import Progress, Read, Reply, Value
-from .installed import Workers
+from .installed import Members, Requests, Workers, to_all
 
-__all__ = ["Extent", "Held", "OutputSlice", "extent_of", "hold_everywhere", "pieces"]
+__all__ = ["Extent", "Held", "OutputSlice", "extent_of", "hold_everywhere", "pieces", "pieces_of_all"]
 
 _BEHIND_ALL = 1 << 61
 """A row that no output has: a request from there on returns the number of rows, and none of them."""
@@ -35,9 +35,10 @@ class OutputSlice:
 
     reader    the reader whose position keeps these changes from being dropped
     columns   columns to read; `epoch` (of changes) and `diff` may be among them
-    filters   conditions as of `operators/conditions.py`
+    filters   conditions as of `operators/outputs/conditions.py`
     part      only rows of this share of `parts`; equal rows of all workers are in the same share
-    origins   where the output began, on each worker that is read; empty: anywhere
+    origins   where the output began, on each worker that is read; empty: anywhere. Of a durable cluster, the
+              same on each, however many there are
     """
 
     dataflow: int
@@ -56,8 +57,10 @@ class OutputSlice:
         """Return the same slice for a reader of one worker only."""
         return replace(self, origins=self.origins[worker : worker + 1])
 
-    def piece(self, worker: int, first: int) -> Read:
-        """Return the request to `worker` for the piece that begins at row `first`."""
+    def piece(self, worker: int, first: int, after: int = 0) -> Read:
+        """Return the request to `worker` for the piece that begins at row `first`; the piece before it came
+        from incarnation `after` (0: of any).
+        """
         return Read(
             self.dataflow,
             self.output,
@@ -70,7 +73,8 @@ class OutputSlice:
             parts=self.parts,
             columns=list(self.columns),
             filters=list(self.filters),
-            origin=self.origins[worker] if self.origins else "",
+            origin=self.origins[min(worker, len(self.origins) - 1)] if self.origins else "",
+            after=after,
         )
 
 
@@ -124,22 +128,40 @@ class Held(NamedTuple):
 
 def pieces(workers: Workers, worker: int, output: OutputSlice) -> Iterator[pa.Table]:
     """Yield the pieces of one worker, in order; each has all columns of `output`."""
+    return _pieces(workers, workers.members, [worker], output)
+
+
+def pieces_of_all(workers: Workers, output: OutputSlice) -> Iterator[pa.Table]:
+    """Yield the pieces of all workers, one worker after the other. Raise `RestartedError` if a durable
+    cluster starts again meanwhile.
+    """
+    members = workers.members
+    return _pieces(workers, members, range(members.count), output)
+
+
+def _pieces(
+    workers: Workers, members: Members, which: Sequence[int], output: OutputSlice
+) -> Iterator[pa.Table]:
+    at, first, after = 0, 0, members.incarnation
     with ThreadPoolExecutor(1, "pieces") as ahead:
-        coming = ahead.submit(_ask, workers, worker, output, 0)
-        while True:
+        coming = ahead.submit(_ask, workers, which[at], output, first, after)
+        while at < len(which):
             reply = coming.result()
-            following = reply.integer("next")
-            if following >= 0:
-                coming = ahead.submit(_ask, workers, worker, output, following)
+            first, after = reply.integer("next"), reply.incarnation
+            if first < 0:
+                at, first = at + 1, 0
+            if at < len(which):
+                coming = ahead.submit(_ask, workers, which[at], output, first, after)
             yield _with_diff(reply, output.columns)
-            if following < 0:
-                return
 
 
 def extent_of(workers: Workers, output: OutputSlice) -> list[Extent]:
     """Return the size of an output on each worker; the workers prepare the collection for that."""
-    requests = [(worker, output.piece(worker, _BEHIND_ALL), None) for worker in range(workers.count)]
-    replies = workers.ask(requests, output.timeout_seconds + REPLY_SECONDS_MAX)
+
+    def makes(members: Members) -> Requests:
+        return [(worker, output.piece(worker, _BEHIND_ALL), None) for worker in range(members.count)]
+
+    replies = workers.ask_members(makes, output.timeout_seconds + REPLY_SECONDS_MAX)
     return [Extent(reply.integer("rows"), bool(reply.values.get("is_negative"))) for reply in replies]
 
 
@@ -147,7 +169,7 @@ def hold_everywhere(workers: Workers, request: Progress, seconds: float = REPLY_
     """Return the extent of an output on all workers. `request` may also move a reader. Each worker may take
     `seconds` until it is free to answer.
     """
-    replies = workers.ask([(worker, request, None) for worker in range(workers.count)], seconds)
+    replies = workers.ask_members(to_all(request), seconds)
     return Held(
         min(reply.integer("complete") for reply in replies),
         max(reply.integer("kept") for reply in replies),
@@ -167,9 +189,17 @@ def _span(entry: object) -> tuple[int, int]:
     raise PeerError(f"a worker reports {entry!r:.100} for epochs without an answer")
 
 
-def _ask(workers: Workers, worker: int, output: OutputSlice, first: int) -> Reply:
+def _ask(workers: Workers, worker: int, output: OutputSlice, first: int, after: int) -> Reply:
+    def makes(members: Members) -> Requests:
+        if after not in (0, members.incarnation):
+            raise RestartedError(
+                f"the cluster has started again while output {output.output!r} of dataflow {output.dataflow} "
+                "was being read: read it again from its first piece"
+            )
+        return [(worker, output.piece(worker, first, after), None)]
+
     seconds = output.timeout_seconds + REPLY_SECONDS_MAX + ANSWER_SECONDS_MAX
-    (reply,) = workers.ask([(worker, output.piece(worker, first), None)], seconds)
+    (reply,) = workers.ask_members(makes, seconds)
     following = reply.integer("next")
     if 0 <= following <= first:
         raise PeerError(f"worker {worker} sent the piece of row {first} again in place of the next one")

@@ -4,6 +4,10 @@ The client takes the answers before it asks the dataflow for anything else, so i
 knows that all insertions have arrived. If one was refused, the next call of its thread raises that, with the
 line of the insertion; or a seal of another thread does. That call then does nothing else.
 
+If the disk of a durable cluster fails, the worker may have the rows or not, and answers with a `StoreError`.
+That is no refusal: the call raises the error, and the next one sends the post again. It has a name, and so it
+counts once.
+
 A request to the same worker may go *behind* posts, without waiting either: it names them, and the worker
 carries it out only if it has taken them.
 """
@@ -16,9 +20,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, NoReturn, Protocol, TypeAlias
 
-from ..errors import TimelyError, WaitTimeoutError
+from ..errors import StoreError, TimelyError, WaitTimeoutError
 from ..limits import DIRECT_TABLE_BYTES_MAX, POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from ..user_code.call_site import CallSite
 from ..wire.batch import Frame
@@ -131,8 +135,8 @@ def together(refused: Sequence[TimelyError]) -> TimelyError:
 
 
 class _Doubt:
-    """Marks posts as in doubt until its block ends without an interrupt. A class: a generator takes 0.5 µs
-    more.
+    """Marks posts as in doubt until its block ends without an interrupt, and without an error of the disk. A
+    class: a generator takes 0.5 µs more.
     """
 
     __slots__ = ("_posts",)
@@ -146,7 +150,7 @@ class _Doubt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None or issubclass(kind, TimelyError):
+        if kind is None or (issubclass(kind, TimelyError) and not issubclass(kind, StoreError)):
             self._posts.is_in_doubt = False
 
 
@@ -173,10 +177,12 @@ class Posts:
         self._waiting: deque[_Post] = deque()
         self._expected: set[tuple[int, int]] = set()
         self._answers: dict[tuple[int, int], Reply | TimelyError] = {}
+        self._taken: set[tuple[int, int]] = set()
+        """The posts that the worker has taken, as it has answered a request behind them."""
         self._lock = threading.Lock()
         self.is_in_doubt = False
         """True if an answer may be lost, since an interrupt (Ctrl-C) came while this thread sent a post or
-        took an answer. Such an answer has come already, or never will.
+        took an answer: such an answer has come already, or never will. Also if the disk has failed.
         """
 
     def __bool__(self) -> bool:
@@ -218,33 +224,46 @@ class Posts:
         self._answers[worker, number] = answer
 
     def ask_behind(
-        self, worker: int, poster: Poster, request: Behind, on_sent: Callable[[], object] = bool
+        self,
+        worker: int,
+        poster: Poster,
+        request: Behind,
+        on_sent: Callable[[], object] = bool,
+        settles: bool = True,
     ) -> Reply:
-        """Send a request to a worker behind all posts to it for the dataflow of `poster`, settle, and return
-        the answer. Call `on_sent` once the request is sent, before waiting for its answer. Raise the error if
-        that is the answer, or what ends the connection.
+        """Send a request to a worker behind all posts to it for the dataflow of `poster`, settle (unless
+        `settles` is False), and return the answer. Call `on_sent` once the request is sent, before waiting
+        for its answer. Raise the error if that is the answer, or what ends the connection.
         """
         deadline = time.monotonic() + REPLY_SECONDS_MAX
         with self._lock:
             if self.is_in_doubt:
                 self._settle(deadline)
-            after: list[Value] = [
-                [post.request.input, post.request.writer, post.request.sequence]
+            behind = [
+                post
                 for post in self._waiting
-                if post.worker == worker and post.poster.index == poster.index
+                if post.worker == worker
+                and post.poster.index == poster.index
+                and (worker, post.number) not in self._taken
+            ]
+            after: list[Value] = [
+                [post.request.input, post.request.writer, post.request.sequence] for post in behind
             ]
             with self._doubting():  # as in `post`
                 number = self._send(worker, request(after), None)
                 on_sent()
                 answer = self._gather(worker, number, REPLY_SECONDS_MAX)
-            self._settle(deadline)
+            if settles or not isinstance(answer, Reply):
+                self._settle(deadline)
+            else:
+                self._taken.update((worker, post.number) for post in behind)
         if not isinstance(answer, Reply):
             raise answer
         return answer
 
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
-        """Wait for all answers, and pass them to the posters. Raise only what ends the connection, or a
-        timeout; then posts without an answer stay outstanding.
+        """Wait for all answers, and pass them to the posters. Raise only what ends the connection, a timeout,
+        or that the disk of the workers fails; then posts without an answer stay outstanding.
         """
         deadline = time.monotonic() + timeout_seconds
         # Not `acquire` with a limit: a thread interrupted (Ctrl-C) as that returns would hold it for ever.
@@ -256,6 +275,14 @@ class Posts:
             time.sleep(_LOOK_SECONDS)
         with self._lock:
             self._settle(deadline)
+
+    def renew(self, connect: Callable[[], None]) -> None:
+        """Let `connect` make new connections, while no thread uses the old ones for posts. Posts without an
+        answer are sent again before anything else.
+        """
+        with self._lock:
+            self.is_in_doubt = True
+            connect()
 
     def _settle(self, deadline: float) -> None:
         if self.is_in_doubt:
@@ -269,16 +296,31 @@ class Posts:
                     answer = self._gather(*at, max(0.0, deadline - time.monotonic()))
                 if isinstance(answer, Reply):
                     post.poster.on_answer(answer)
+                elif _is_of_disk(answer):
+                    self._keep(post, answer)
                 else:
                     answer.add_note(f"this is the answer to {post.call} at {post.site}")
                     post.poster.on_refusal(answer, self._thread)
                 # Only after the poster knows: another thread that sees nothing outstanding goes on.
                 self._waiting.popleft()
                 self._expected.discard(at)
+                self._taken.discard(at)
                 self._answers.pop(at, None)
 
+    def _keep(self, post: _Post, error: TimelyError) -> NoReturn:
+        """Raise that the disk has failed. All posts that have failed with it count as not answered."""
+        for at in [at for at, answer in self._answers.items() if _is_of_disk(answer)]:
+            del self._answers[at]
+        error.add_note(
+            f"this is the answer to {post.call} at {post.site}: the next call sends its rows again, and they "
+            "count once, so do not insert them again"
+        )
+        raise error
+
     def _doubting(self) -> _Doubt:
-        """Return a context for sending and for taking answers; an error is no interrupt."""
+        """Return a context for sending and for taking answers. An error is no interrupt, but after one of the
+        disk the posts stay in doubt.
+        """
         return _Doubt(self)
 
     def _send_again(self) -> None:
@@ -290,3 +332,8 @@ class Posts:
                 self._expected.add((again.worker, again.number))
                 self._waiting[position] = again
                 self._expected.discard(at)
+
+
+def _is_of_disk(answer: Reply | TimelyError) -> bool:
+    """Return True if the worker cannot write at present, so that it has the rows in memory, or not at all."""
+    return isinstance(answer, StoreError) and not answer.ends_dataflow

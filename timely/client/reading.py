@@ -26,8 +26,9 @@ from ..errors import ForgottenError, MisuseError, PeerError, TimelyError, WaitTi
 from ..failure import fresh_copy
 from ..giving_back import give_back_read
 from ..limits import READER_SECONDS_MAX, REPLY_SECONDS_MAX
-from ..operators.capture import FOREVER, check_kept
+from ..operators.capture import FOREVER
 from ..operators.failures import Without
+from ..operators.outputs.output_log import check_kept
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup, shortened_traces
 from ..wire.arrow import int64s_of, to_pandas
@@ -81,9 +82,10 @@ class FlowOutput(Offered):
         """Return the changes of the epochs `start` ≤ epoch < `stop`, once they are complete.
 
         They are a table of the columns, epoch and diff, sorted by epoch; for an output of records a list of
-        (epoch, record). `start` is by default the first epoch that this client has not read yet. Without
-        `stop` this returns all epochs that this client has sealed, and others that are complete by then;
-        after `Flow.finish` that is all.
+        (epoch, record), in which those of an epoch come in no certain order: neither that in which they were
+        inserted, nor the same one again. `start` is by default the first epoch that this client has not read
+        yet. Without `stop` this returns all epochs that this client has sealed, and others that are complete
+        by then; after `Flow.finish` that is all.
 
         If the last of these epochs has no answer, since something fails in it, this raises the error, and
         the same call may be made again. Changes in epochs without an answer count as changes of the next
@@ -202,15 +204,20 @@ class FlowOutput(Offered):
                     return last_error  # and no epoch follows
 
     @answers_misfits(of_snapshot)
-    def snapshot(self, *, timeout: float | None = None) -> pa.Table:
+    def snapshot(self, *, as_of: int | None = None, timeout: float | None = None) -> pa.Table:
         """Return the collection as of the last epoch that this client has sealed, or a later one that is
         complete; wait until it is. The table is sorted, and has each row as often as it is in the collection.
         The epoch is in its metadata: `output.epoch_of(table)`. Before the first epoch is sealed the
         collection is empty; raise `MisuseError` if rows that this client has inserted wait for a seal.
 
+        `as_of`: a sealed epoch; workers must still keep its changes and all later ones. Raise
+        `ForgottenError` for an earlier one, and `MisuseError` for one that is not sealed; both name the
+        epochs that there are.
+
         If something fails in that epoch, so that it has no answer, raise that error.
         """
-        epoch, tables = self._snapshot(timeout)
+        at = None if as_of is None else self._kept_epoch(epoch_of(as_of, "snapshot(as_of=…)"))
+        epoch, tables = self._snapshot(timeout, at)
         table = expanded(tables)
         del tables
         give_back_read(table.num_rows)
@@ -340,11 +347,12 @@ class FlowOutput(Offered):
                 request = Progress(flow.index, self.name, self._position, slice_seconds, waited)
                 # Embedded workers must know the whole wait: they find out whether it is in vain.
                 is_for_ever = timeout is None and flow.is_embedded
-                replies = flow.ask_all(request, -1.0 if is_for_ever else slice_seconds)
-            except WaitTimeoutError:
+                replies = flow.ask_all(request, -1.0 if is_for_ever else slice_seconds, explains=False)
+            except WaitTimeoutError as error:
                 waited += slice_seconds
                 is_hopeless = flow.is_embedded and time.monotonic() < until  # they did not even wait
                 if is_hopeless or (timeout is not None and waited >= timeout):
+                    flow.tell_why(error, request)
                     raise
                 with suppress(WaitTimeoutError):  # a worker that computes gets it later
                     self._read(self._position, self._position, 0.0, moves_reader=True)
@@ -367,6 +375,27 @@ class FlowOutput(Offered):
                 continue
             return epoch, accumulated(tables, epoch)
         raise PeerError(f"output {self.name!r}: epochs are forgotten faster than one snapshot can be read")
+
+    def _kept_epoch(self, epoch: int) -> int:
+        """Return the epoch, if it has a snapshot; raise an error that names those that have one."""
+        flow = self._flow
+        replies = flow.ask_all(Progress(flow.index, self.name, extent=True))
+        first = max(0, *(reply.integer("kept") - 1 for reply in replies))
+        complete = min(reply.integer("complete") for reply in replies)
+        opened = flow.ask_first(Describe(flow.index)).integer("epoch")
+        last = (max(opened, complete) if complete < FOREVER else self._end()) - 1
+        if first <= epoch <= last:
+            return epoch
+        there = f"epochs {first} to {last}" if first < last else f"epoch {last}"
+        error = f"output {self.name!r} has no snapshot as of epoch {epoch}: it has those of {there}"
+        if last < 0:
+            raise MisuseError(
+                f"output {self.name!r} has no snapshot as of epoch {epoch}: no epoch is sealed yet. Write "
+                "flow.seal()"
+            )
+        if epoch < first:
+            raise ForgottenError(f"{error}. Earlier changes were forgotten, as a client has said they may be")
+        raise MisuseError(f"{error}. Seal the epoch first: flow.seal(through={epoch})")
 
     def _snapshot(self, timeout: float | None, at: int | None = None) -> tuple[int, list[pa.Table]]:
         seconds = seconds_of(timeout)

@@ -2,49 +2,54 @@
 
 Any number of clients may work with one dataflow. Each call happens as a whole: an insertion enters one epoch,
 on all workers, or none; an epoch is sealed on all workers, or on none. After an error nothing has changed,
-with one exception: after a `WaitTimeoutError` the client cannot know. It may repeat such a call as it is, and
-the call counts once; if the call adds rows, it needs `writer` and `sequence` for that.
+but after a `WaitTimeoutError`, or a `StoreError` of a failing disk, the client cannot know. It may repeat
+such a call as it is, and the call counts once; if it adds rows, it needs `writer` and `sequence` for that.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 
-from ..errors import MisuseError, PeerError, UninstalledError, WaitTimeoutError
-from ..limits import APPEND_BYTES_MAX, POSTED_BYTES_MAX, REPLY_SECONDS_MAX, SPREAD_ROWS_MIN
+from ..errors import MisuseError, UninstalledError, WaitTimeoutError
+from ..limits import REPLY_SECONDS_MAX
 from ..operators.capture import FOREVER
 from ..operators.inputs.names import UNNAMED, ExpectedAppend, closed_error, named, new_writer, worker_of
 from ..user_code.offered import Offered
 from ..user_code.short_traces import answers_misfits, in_short, short_lookup
 from ..wire.arrow import stored
-from ..wire.claims import shown
-from ..wire.frames.tables import schema_from_bytes
 from ..wire.requests import (
     IN_OPEN,
-    WHEN_NAMED,
     Decide,
     Deliver,
     Describe,
     Missing,
     Progress,
     Reply,
-    Request,
-    Stats,
     Uninstall,
     Value,
 )
-from .appending import append_request
-from .installed import Installed, Workers
+from .feeding.appending import (
+    LastName,
+    append_request,
+    insert_in_parts,
+    is_large,
+    is_small,
+    other_kind,
+    to_one,
+)
+from .feeding.changes import ChangeKind, changes_table
+from .feeding.own_epochs import OwnEpochs, heeding
+from .installed import Installed, Members, Requests, Workers
 from .other_spellings import OF_FLOWS, OF_INPUTS, no_end, of_rows
 from .reading import FlowOutput, epoch_of, seconds_of
-from .reports.arrangements import arrangements_of
-from .reports.iterations import iterations_of
-from .tables import InputForm, chunks
+from .reports.reported import Reported
+from .tables import InputForm, input_forms, output_forms
 
 __all__ = ["Flow", "FlowInput"]
 
@@ -52,7 +57,7 @@ _GONE_LOOK_SECONDS = 0.002
 
 
 @in_short
-class Flow(Offered, Installed):
+class Flow(Offered, Reported):
     """One installed dataflow. Made by `Cluster.install` or `Cluster.flow`.
 
     `epoch` is the open one, as far as this client knows: rows that it inserts enter that epoch or a later
@@ -64,17 +69,25 @@ class Flow(Offered, Installed):
             "ask",
             "ask_all",
             "ask_first",
+            "ask_members",
             "check_refused",
             "filled_input",
+            "incarnation",
             "insert_rows",
             "is_embedded",
+            "members",
+            "ahead",
             "note_epoch",
+            "note_sealed",
             "on_answer",
             "on_refusal",
+            "own_epochs",
             "part_bytes",
             "post",
+            "report",
             "seal_open",
             "settle",
+            "tell_why",
             "wait_for",
         }
     )
@@ -84,9 +97,9 @@ class Flow(Offered, Installed):
         self.fingerprint = reply.text("fingerprint")
         self.stages = [str(line) for line in reply.items("stages")]
         writer = new_writer()
-        self._inputs = {form.name: FlowInput(self, form, writer) for form in _input_forms(reply)}
+        self._inputs = {form.name: FlowInput(self, form, writer) for form in input_forms(reply)}
         self.exports = [str(name) for name in reply.items("exports")]
-        self._outputs = {form[0]: FlowOutput(self, *form) for form in _output_forms(reply)}
+        self._outputs = {form[0]: FlowOutput(self, *form) for form in output_forms(reply)}
 
     def __repr__(self) -> str:
         ends = f"inputs {list(self._inputs)}, outputs {list(self._outputs)}"
@@ -138,7 +151,7 @@ class Flow(Offered, Installed):
         expected: Sequence[ExpectedAppend] = (),
         *,
         through: int | None = None,
-        wait: bool = False,
+        wait: bool | None = None,
         timeout: float | None = None,
     ) -> int:
         """Seal the open epoch: complete it at all inputs, on all workers, and return it. Every row that this
@@ -153,6 +166,9 @@ class Flow(Offered, Installed):
         limit: it waits for the turn of another thread, or for the current step of worker 0. Without `wait`
         this does not wait for the work: `Flow.wait` does, and reading. If that work fails, they raise the
         error, or a later call does.
+
+        In a durable cluster the epoch is on disk when this returns. `wait=False` does not wait for the disk
+        (`durable_before`), so that many epochs share one sync.
 
         `expected` names appends (by `FlowInput.append` or `AppendClient.append`) that must have arrived; if
         one has not, this seals nothing, and the error lists the missing ones. It is no error if another
@@ -172,7 +188,12 @@ class Flow(Offered, Installed):
         else:
             raise MisuseError("seal waits only with wait=True: write seal(wait=True, timeout=…)")
         if through is None and not expected:
-            epoch, is_done = self.seal_open(seconds)
+            before = self.epoch
+            try:
+                epoch, is_done = self.seal_open(seconds, wait is False)
+            finally:  # also if the wait was too long
+                if self.own_epochs and self.epoch > before:
+                    self.note_sealed(self.epoch - 1)
             if is_done or (seconds is None and epoch >= 0):
                 return epoch
         else:
@@ -191,10 +212,20 @@ class Flow(Offered, Installed):
         epoch = self.epoch if through is None else epoch_of(through, "seal(through=…)")
         if expected:
             self._check_arrived(epoch, expected)
-        if epoch < self.epoch:
-            return epoch
-        self.note_epoch(max(epoch + 1, self.ask_first(Decide(self.index, epoch, True)).integer("open")))
+        if epoch >= self.epoch:
+            self.note_epoch(self.ask_first(Decide(self.index, epoch, True)).integer("open"))
+        self.note_sealed(epoch)
         return epoch
+
+    @property
+    def durable_before(self) -> int:
+        """The first epoch that a restart of a durable cluster may lose; earlier ones are on disk, on all
+        workers. Raise `MisuseError` if the cluster is not durable.
+        """
+        before = self.ask_first(Describe(self.index)).integer("durable")
+        if before < 0:
+            raise MisuseError("this cluster keeps no epochs: start it by timely.connect(…, durable=FOLDER)")
+        return before
 
     def refresh(self) -> int:
         """Ask worker 0 for the open epoch, which another client may have changed; return it."""
@@ -234,31 +265,6 @@ class Flow(Offered, Installed):
             self.note_epoch(max(reply.integer("last") for reply in held))
         return self.epoch
 
-    def arrangements(self) -> pa.Table:
-        """Return the arrangements that operators of the dataflow share, and which reader holds them back.
-
-        One row for each operator that reads an arrangement, on each worker: `worker`, `arrangement` (the
-        stage that keeps it), `loop` (the name of its loop, as in `iterations`; empty outside of loops),
-        `rows` and `bytes` of the arrangement, `reader`, `hold` (the times that the reader may still ask
-        about), `lag` (inserts that it has not accepted; null if it reads by time) and `holds_back`: true if
-        the times of its hold are the least of all, so that nothing before them is compacted until it moves
-        on.
-        """
-        number = self.ask_first(Describe(self.index)).integer("dataflow")  # differs if it was replaced
-        return arrangements_of(self.ask_all(Stats()), number)
-
-    def iterations(self, loop: str | None = None) -> pa.Table:
-        """Return how many rows went round in the loops of the dataflow, or in the loop of that name.
-
-        One row for each epoch and iteration that rows entered: `loop`, `epoch`, `around` (the iterations of
-        the loops around it), `iteration`, and `rows`: the changed rows, both added and removed ones, on all
-        workers. Workers count as they send, and keep the last 1,024 times of each of the loop's variables. If
-        several epochs are computed at once, rows count for the first epoch of their message. Raise
-        `MisuseError` if there is no such loop.
-        """
-        number = self.ask_first(Describe(self.index)).integer("dataflow")  # differs if it was replaced
-        return iterations_of(self.ask_all(Stats()), number, loop)
-
     def uninstall(self, *, cascade: bool = False) -> None:
         """End this dataflow on all workers, for all clients, and free its memory; other dataflows go on.
 
@@ -271,9 +277,13 @@ class Flow(Offered, Installed):
             self._wait_gone(worker, time.monotonic() + REPLY_SECONDS_MAX)
 
     def _wait_gone(self, worker: int, deadline: float) -> None:
+        def makes(members: Members) -> Requests:
+            return [(worker, Describe(self.index), None)] if worker < members.count else []
+
         while True:
             try:
-                self._workers.ask([(worker, Describe(self.index), None)])
+                if not self._workers.ask_members(makes):
+                    return  # the worker is gone, too
             except UninstalledError as error:
                 self._hear(error)
                 return
@@ -285,16 +295,17 @@ class Flow(Offered, Installed):
             time.sleep(_GONE_LOOK_SECONDS)
 
     def _check_arrived(self, epoch: int, expected: Sequence[ExpectedAppend]) -> None:
-        by_worker: list[list[Value]] = [[] for _ in range(self.workers)]
-        for name, writer, sequence in expected:
-            by_worker[worker_of(writer, sequence, self.workers)].append([name, writer, sequence])
-        replies = self.ask(
-            [
+        def makes(members: Members) -> Requests:
+            by_worker: list[list[Value]] = [[] for _ in range(members.count)]
+            for name, writer, sequence in expected:
+                by_worker[worker_of(writer, sequence, members.count)].append([name, writer, sequence])
+            return [
                 (worker, Missing(self.index, epoch, listed), None)
                 for worker, listed in enumerate(by_worker)
                 if listed
             ]
-        )
+
+        replies = self.ask_members(makes, Missing(self.index, epoch, []))
         missing = [entry for reply in replies for entry in reply.items("missing")]
         if missing:
             listed = "\n    ".join(str(entry) for entry in missing[:10])
@@ -318,12 +329,14 @@ class FlowInput(Offered):
         self._is_keyed = bool(form.keys)
         self._is_closed = False
         """True if this client has closed it; another client may have, which only workers know."""
-        # If the order of calls counts, all go to worker 0.
-        self._worker = 0 if self._is_keyed else worker_of(writer, 0, flow.workers)
+        self._place = None if self._is_keyed else (writer, 0)
+        """Decides which worker gets unnamed insertions; None: worker 0, as the order of calls counts."""
         # Counters that several threads may share: `next` is one step.
         self._numbers = count()
         self._large_numbers = count()
         self._row_numbers = count()
+        self._append_numbers = count()
+        self._last_name = LastName(form.name)
 
     def __repr__(self) -> str:
         """Return the names of the input and of the dataflow, and the description of its rows."""
@@ -347,12 +360,13 @@ class FlowInput(Offered):
         this client knows; if another client has sealed it, the rows enter a later one, which `seal` of this
         client returns.
 
-        `writer` and `sequence` name the insertion: a repetition with the same name, however much later,
-        counts once. Number the insertions of a writer 0, 1, 2, … A repeated call returns the epoch that is
-        open now: the rows are in that one or, if the first call had arrived, in an earlier one.
+        `writer` and `sequence` name the call: a repetition with the same name, however much later, counts
+        once. Number the calls of a writer for this input 0, 1, 2, …, whether they insert or remove. A
+        repeated call returns the epoch that is open now: the rows are in that one or, if the first call had
+        arrived, in an earlier one.
         """
         if self._is_keyed:
-            self._refuse("insert")
+            raise other_kind(self.form.name, self.form.keys, "insert")
         return self._add("insert", self.form, data, 1, writer, sequence)
 
     @answers_misfits(of_rows)
@@ -366,7 +380,7 @@ class FlowInput(Offered):
         `sequence` may be repeated, and counts once, where it came first.
         """
         if not self._is_keyed:
-            self._refuse("upsert")
+            raise other_kind(self.form.name, self.form.keys, "upsert")
         return self._add("upsert", self.form, data, 1, writer, sequence)
 
     @answers_misfits(of_rows)
@@ -376,7 +390,7 @@ class FlowInput(Offered):
         nothing.
         """
         if not self._is_keyed:
-            self._refuse("delete")
+            raise other_kind(self.form.name, self.form.keys, "delete")
         return self._add("delete", self.form.of_keys, self.form.key_rows(keys), -1, writer, sequence)
 
     @answers_misfits(of_rows)
@@ -385,8 +399,31 @@ class FlowInput(Offered):
         only.
         """
         if self._is_keyed:
-            self._refuse("remove")
+            raise other_kind(self.form.name, self.form.keys, "remove")
         return self._add("remove", self.form, data, -1, writer, sequence)
+
+    @answers_misfits(of_rows)
+    def apply(
+        self,
+        changes: object,
+        op: str = "op",
+        *,
+        ops: Mapping[object, ChangeKind] | None = None,
+        writer: str | None = None,
+        sequence: int | None = None,
+    ) -> int:
+        """Take a change feed, in its order: rows whose column `op` says what happened to them, or Debezium's
+        envelopes. Return the epoch. All of it enters one epoch, or, after an error, nothing.
+
+        `ops` says which values of `op` mean insert, update, before and delete, where these are not c, r, u,
+        d, +I, -U, +U, -D, insert, update, delete, …. `writer` and `sequence`: see `insert`.
+        """
+        table = changes_table(self.form, changes, op, ops)
+        if writer is None and sequence is None:
+            return self._add_table(None, table, 0, None, None)
+        _, writer, sequence = self._identity(writer, sequence)
+        add = partial(self._add_table, "apply", table, 0, writer, sequence)
+        return self._last_name.once((writer, sequence), "apply", table, add)
 
     def append(
         self,
@@ -401,7 +438,8 @@ class FlowInput(Offered):
         With `writer` and `sequence` the rows enter `epoch` (by default the open one that this client knows),
         and a repetition of (epoch, writer, sequence) changes nothing; raise `InputClosedError` if the epoch
         is sealed. Give both, or neither: without them an append is always new, and, if the order of calls
-        counts, it is one of the calls.
+        counts, it is one of the calls. If a durable cluster starts again during the call, the client makes it
+        again, and then this may be the repetition.
 
         `epoch` may name a column that has the epoch of each row, a whole number. One call then adds rows to
         many epochs: to all of them, or, after an error, to none. A repetition of (writer, sequence) changes
@@ -417,21 +455,44 @@ class FlowInput(Offered):
         table = stored(table)
         if (writer is None) != (sequence is None):
             raise MisuseError("an append is known by writer and sequence together: give both, or neither")
+        self._flow = heeding(self._flow, self.form.name) if self._flow.ahead else self._flow
+        is_named = writer is not None
         if writer is None or sequence is None:
             if epoch is None:
                 self._add_table(None, table, 0, None, None)
                 return True
             # Without a number workers have nothing to remember, and the order is that of calls.
-            worker, writer, sequence = self._worker, self._writer, UNNAMED
+            place, (writer, sequence) = self._place, self._append_name()
         else:
-            writer, sequence = named(writer, sequence)
-            worker = worker_of(writer, sequence, self._flow.workers)
+            place = writer, sequence = named(writer, sequence)
         at = self._flow.epoch if epoch is None else epoch
         request = append_request(self._flow.index, self.form.name, at, writer, sequence)
-        (reply,) = self._flow.ask([(worker, request, table)])
+        (reply,) = self._flow.ask_members(to_one(place, request, table), request)
         if table.num_rows:
             self._flow.filled_input = self.form.name
-        return bool(reply.integer("is_new"))
+        return bool(reply.integer("is_new")) or not is_named
+
+    @property
+    def epoch(self) -> int:
+        """The open epoch of this input, as far as this client knows."""
+        self._flow = heeding(self._flow, self.form.name) if self._flow.ahead else self._flow
+        return self._flow.epoch
+
+    def seal(self) -> int:
+        """Complete the open epoch of this input alone, and return it. From then on the input has epochs of
+        its own; `Flow.seal` completes them as far as the others. An epoch of an output is complete once all
+        inputs are past it. Durable clusters refuse this, `Cluster.replace` takes inputs of one epoch only.
+        """
+        return self._with_own_epochs().seal()
+
+    def advance_to(self, epoch: int) -> int:
+        """Complete all epochs of this input before `epoch`, as `seal` does; return the open one then."""
+        return self._with_own_epochs().advance_to(epoch_of(epoch, "advance_to(epoch)"))
+
+    def _with_own_epochs(self) -> OwnEpochs:
+        if not isinstance(self._flow, OwnEpochs):
+            self._flow = OwnEpochs(self._flow, self.form.name)
+        return self._flow
 
     def close(self) -> int:
         """Complete the open epoch of this input; no other epoch follows, and no rows can be added any more.
@@ -447,35 +508,32 @@ class FlowInput(Offered):
         return self._flow.epoch
 
     def _add(
-        self,
-        call: str,
-        form: InputForm,
-        data: object,
-        diff: int,
-        writer: str | None,
-        sequence: int | None,
+        self, call: str, form: InputForm, data: object, diff: int, writer: str | None, sequence: int | None
     ) -> int:
-        """Send few plain rows as they are, and wait for the answer only if the caller has named them; send
-        all other data as a table.
-        """
-        rows = form.plain_rows(data)
-        if not rows:  # no rows, or no plain ones
-            return self._add_table(call, form.to_table(data), diff, writer, sequence)
+        """Send few plain rows as they are, other data as a table. Wait for the answer if they have a name."""
+        self._flow = heeding(self._flow, self.form.name) if self._flow.ahead else self._flow
         flow = self._flow
+        rows: list[Value] | None = form.plain_rows(data)  # type: ignore[assignment]  # plain ones are such
+        if writer is not None or sequence is not None:
+            _, writer, sequence = self._identity(writer, sequence)
+            if not rows:
+                add = partial(self._add_table, call, form.to_table(data), diff, writer, sequence)
+            else:
+                flow.filled_input, add = self.form.name, partial(self._deliver, rows, diff, writer, sequence)
+            return self._last_name.once((writer, sequence), call, data, add)
+        if not rows:  # no rows, or no plain ones
+            return self._add_table(call, form.to_table(data), diff, None, None)
         flow.filled_input = self.form.name
-        values: list[Value] = rows  # type: ignore[assignment]  # plain ones are such values
-        if writer is None and sequence is None:  # to worker 0, so that a seal may go behind them
-            if self._is_closed:
-                self._refuse_as_closed()
-            number = next(self._row_numbers)
-            # For keys the last call counts, in whichever thread.
-            return flow.insert_rows(
-                self.form.name, self._rows_writer, number, diff, values, call, self._is_keyed
-            )
-        worker, writer, sequence = self._identity(writer, sequence)
-        request = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff, values)
-        (reply,) = flow.ask([(worker, request, None)])
-        return self._entered(reply)
+        if self._is_closed:
+            self._refuse_as_closed()
+        # To worker 0, so that a seal may go behind them. For keys the last call counts, in whichever thread.
+        name, number = self.form.name, next(self._row_numbers)
+        return flow.insert_rows(name, self._rows_writer, number, diff, rows, call, self._is_keyed)
+
+    def _deliver(self, values: list[Value], diff: int, writer: str, sequence: int) -> int:
+        flow, name = self._flow, self.form.name
+        request = Deliver(flow.index, name, writer, sequence, IN_OPEN, flow.epoch, diff, values)
+        return self._entered(flow.ask_first(request))
 
     def _add_table(
         self, call: str | None, table: pa.Table, diff: int, writer: str | None, sequence: int | None
@@ -489,107 +547,51 @@ class FlowInput(Offered):
         # An insertion with a name may repeat one from before the end; only workers know.
         if self._is_closed and writer is None and sequence is None:
             self._refuse_as_closed()
-        if call is not None and writer is None and sequence is None and _is_small(table, workers):
+        if call is not None and writer is None and sequence is None and is_small(table, workers):
             writer, sequence = self._rows_writer, next(self._row_numbers)
             small = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff)
             flow.post(0, small, table, f"{call}(…), input {self.form.name!r},", self._is_keyed)
             return flow.epoch
-        if _is_large(table, workers):
+        if is_large(table, workers):
             _, writer, sequence = self._identity(writer, sequence, is_large=True)
-            return self._add_in_parts(table, diff, writer, sequence)
-        worker, writer, sequence = self._identity(writer, sequence)
+            return insert_in_parts(flow, self.form.name, table, diff, writer, sequence)
+        place, writer, sequence = self._identity(writer, sequence)
         request = Deliver(flow.index, self.form.name, writer, sequence, IN_OPEN, flow.epoch, diff)
-        (reply,) = flow.ask([(worker, request, table)])
+        (reply,) = flow.ask_members(to_one(place, request, table), request)
         return self._entered(reply)
 
-    def _identity(self, writer: object, sequence: object, is_large: bool = False) -> tuple[int, str, int]:
-        """Return the worker that an insertion goes to, and the name of the insertion.
+    def _identity(
+        self, writer: object, sequence: object, is_large: bool = False
+    ) -> tuple[tuple[str, int] | None, str, int]:
+        """Return what decides which worker an insertion goes to (None: worker 0), and the name of the
+        insertion.
 
         Worker 0 knows the insertions that the caller has named, whatever their size: the numbers of a writer
         are one series. Unnamed insertions are numbered in three series: posted ones and those sent in parts
         (both known to worker 0), and the rest (known to the worker they go to).
         """
         if writer is not None and sequence is not None:
-            return 0, *named(writer, sequence)
+            return None, *named(writer, sequence)
         if writer is not None or sequence is not None:
             raise MisuseError("an insertion is known by writer and sequence together: give both, or neither")
         if is_large:
-            return 0, f"{self._writer}/parts", next(self._large_numbers)
-        return self._worker, self._writer, next(self._numbers)
+            return None, f"{self._writer}/parts", next(self._large_numbers)
+        return self._place, self._writer, next(self._numbers)
 
-    def _add_in_parts(self, table: pa.Table, diff: int, writer: str, sequence: int) -> int:
-        flow, workers, name = self._flow, self._flow.workers, self.form.name
-        part = 0
-        for part, piece in enumerate(chunks(table, flow.part_bytes * workers)):
-            rows = -(-piece.num_rows // workers)
-            requests: list[tuple[int, Request, pa.Table | None]] = []
-            for worker in range(workers):
-                stage = Deliver(flow.index, name, writer, sequence, WHEN_NAMED, flow.epoch, diff, part=part)
-                requests.append((worker, stage, piece.slice(worker * rows, rows)))
-            flow.ask(requests)
-        reply = flow.ask_first(Decide(flow.index, flow.epoch, enter=[[name, writer, sequence, part + 1]]))
-        match reply.items("entered"):
-            case [[_, int(epoch)]]:
-                flow.note_epoch(epoch)
-                return epoch
-            case entered:
-                raise PeerError(f"a worker says that an insertion has entered {shown(entered)}")
+    def _append_name(self) -> tuple[str, int]:
+        """Return the name of an append for which the caller has none. Clients of a durable cluster make one,
+        so that the append can be made again after a restart; but not if the order of calls counts, since
+        appends with names are in the order of these.
+        """
+        if self._flow.incarnation and not self._is_keyed:
+            return f"{self._writer}/appends", next(self._append_numbers)
+        return self._writer, UNNAMED
 
     def _entered(self, reply: Reply) -> int:
-        epoch = reply.integer("epoch")
-        self._flow.note_epoch(epoch)
-        return epoch
+        self._flow.on_answer(reply)
+        return reply.integer("epoch")
 
     def _refuse_as_closed(self) -> NoReturn:
         """Raise at once the refusal that workers would send, and that only the next call would raise."""
         self._flow.settle()  # first raise that the dataflow has ended, or earlier refusals
         raise closed_error(self.form.name)
-
-    def _refuse(self, call: str) -> NoReturn:
-        """Raise the error that an input of this kind has no `call`."""
-        name = self.form.name
-        if not self._is_keyed:
-            raise MisuseError(
-                f"input {name!r} holds rows: write insert(rows) and remove(rows). {call}(…) is for an input "
-                f"that keeps the last value by key, declared by dd.input(flow, {name!r}, …, key='id', "
-                f"mode='upsert')"
-            )
-        raise MisuseError(
-            f"input {name!r} keeps the last value by {', '.join(self.form.keys)}: write upsert(rows), which "
-            f"replaces the values of their keys, or delete(keys), in place of {call}(rows)"
-        )
-
-
-def _is_small(table: pa.Table, workers: int) -> bool:
-    """Return True if an insertion is posted."""
-    if _is_large(table, workers):
-        return False
-    return bool(table.get_total_buffer_size() <= POSTED_BYTES_MAX or table.nbytes <= POSTED_BYTES_MAX)
-
-
-def _is_large(table: pa.Table, workers: int) -> bool:
-    """Return True if an insertion is cut into parts."""
-    if workers > 1 and table.num_rows >= SPREAD_ROWS_MIN:
-        return True
-    # The size of a slice takes 10 µs; that of its buffers, an upper bound, takes a fraction of 1 µs.
-    return bool(table.get_total_buffer_size() > APPEND_BYTES_MAX and table.nbytes > APPEND_BYTES_MAX)
-
-
-def _input_forms(reply: Reply) -> Iterator[InputForm]:
-    for entry in reply.items("inputs"):
-        match entry:
-            case [str(name), str(description), packed, converter, bool(is_plain)]:
-                schema = schema_from_bytes(packed) if isinstance(packed, bytes) else None
-                by = converter if isinstance(converter, str) else None
-                yield InputForm(name, description, schema, by, is_plain)
-            case _:
-                raise PeerError(f"a worker describes an input as {shown(entry)}")
-
-
-def _output_forms(reply: Reply) -> Iterator[tuple[str, str, pa.Schema | None]]:
-    for entry in reply.items("outputs"):
-        match entry:
-            case [str(name), str(description), packed]:
-                yield name, description, schema_from_bytes(packed) if isinstance(packed, bytes) else None
-            case _:
-                raise PeerError(f"a worker describes an output as {shown(entry)}")

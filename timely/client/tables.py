@@ -23,7 +23,11 @@ from ..errors import InternalError, MisuseError, PeerError
 from ..limits import NESTING_LEVELS_MAX, SNAPSHOT_ROWS_MAX
 from ..operators.inputs.plain_rows import PlainRow, PlainRows
 from ..wire.arrow import binary_array, int64_array, int64s_of
+from ..wire.claims import shown
+from ..wire.frames.record_values import VALUES, pack_value, unpack_value
+from ..wire.frames.tables import schema_from_bytes
 from ..wire.nesting import is_one_record, is_too_deep
+from ..wire.requests import Reply
 
 __all__ = [
     "InputForm",
@@ -31,8 +35,10 @@ __all__ = [
     "at_epoch",
     "chunks",
     "expanded",
+    "input_forms",
     "is_of_pandas",
     "merged_changes",
+    "output_forms",
     "records_of",
     "summed",
     "with_values",
@@ -119,7 +125,7 @@ class InputForm:
             return table
         try:
             return _plain_table(data, self.schema)
-        except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+        except (pa.ArrowException, AttributeError, TypeError, ValueError, KeyError) as error:
             raise MisuseError(
                 f"input {self.name!r} takes {self.description}; this {type(data).__name__} does not fit: "
                 f"{error}"
@@ -140,12 +146,9 @@ class InputForm:
                     f"input {self.name!r}, record {row}: it is nested more than {NESTING_LEVELS_MAX} deep"
                 )
         try:
-            packed = [msgpack.packb(record, use_bin_type=True) for record in records]
+            packed = [pack_value(record) for record in records]
         except (TypeError, ValueError, OverflowError) as error:
-            raise MisuseError(
-                f"input {self.name!r}: a record holds None, bool, int (64 bits), float, str, bytes, tuples "
-                f"and dicts of these: {error}"
-            ) from error
+            raise MisuseError(f"input {self.name!r}: a record holds {VALUES}: {error}") from error
         return pa.Table.from_arrays([binary_array(packed)], ["record"])
 
 
@@ -168,10 +171,7 @@ def records_of(table: pa.Table) -> list[tuple[int, object]]:
     """
     try:
         epochs = table.column("epoch").to_pylist()
-        records = [
-            msgpack.unpackb(packed, use_list=False, strict_map_key=False)
-            for packed in table.column("record").to_pylist()
-        ]
+        records = [unpack_value(packed) for packed in table.column("record").to_pylist()]
         return sorted(zip(epochs, records, strict=True), key=_first)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise PeerError(
@@ -405,6 +405,9 @@ def _plain_table(data: object, schema: pa.Schema | None) -> pa.Table:
         return pa.Table.from_arrays(
             [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema
         )
+    for row in rows:  # Arrow would look for the names of columns in a text, and take it for a row of nulls
+        if not isinstance(row, Mapping):
+            raise TypeError(f"a row is a tuple or a dict, and one is {row!r:.80}")
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -423,3 +426,25 @@ def _none_plain(data: object) -> None:
 
 def _first(pair: tuple[int, object]) -> int:
     return pair[0]
+
+
+def input_forms(reply: Reply) -> Iterator[InputForm]:
+    """Yield the inputs that a worker describes."""
+    for entry in reply.items("inputs"):
+        match entry:
+            case [str(name), str(description), packed, converter, bool(is_plain)]:
+                schema = schema_from_bytes(packed) if isinstance(packed, bytes) else None
+                by = converter if isinstance(converter, str) else None
+                yield InputForm(name, description, schema, by, is_plain)
+            case _:
+                raise PeerError(f"a worker describes an input as {shown(entry)}")
+
+
+def output_forms(reply: Reply) -> Iterator[tuple[str, str, pa.Schema | None]]:
+    """Yield the outputs that a worker describes: name, description, and schema."""
+    for entry in reply.items("outputs"):
+        match entry:
+            case [str(name), str(description), packed]:
+                yield name, description, schema_from_bytes(packed) if isinstance(packed, bytes) else None
+            case _:
+                raise PeerError(f"a worker describes an output as {shown(entry)}")

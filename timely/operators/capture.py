@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
-import msgpack
 import pyarrow as pa
 
 from progress.errors import InternalError, MisuseError
@@ -19,101 +18,17 @@ from progress.times.anchor import Rebase
 from progress.times.time_words import TimeCode
 
 from ..dictionaries import Mark
-from ..errors import ForgottenError
 from ..wire.arrow import binary_array, int64_array
 from ..wire.batch import Batch, Records
+from ..wire.claims import shown
+from ..wire.frames.record_values import VALUES, pack_value
+from ..wire.frames.table_batch import TableBatch
 from .failures import FAILURES_PORT, FailureLog
-from .pieces import Cut, PieceRequest
-from .places import ReaderPositions
+from .outputs.output_digests import OutputDigests, hash_of, wrapped
+from .outputs.output_log import OlderChanges, OlderVersion, OutputLog, check_kept
+from .outputs.pieces import Cut, PieceRequest
+from .outputs.places import ReaderPositions
 from .vertex import Vertex
-
-
-class OutputLog(Protocol):
-    """Keeps the batches of one output on one worker."""
-
-    def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
-        """Learn how words pack times, and which epochs have no answer; None: all have one. Called once,
-        before anything is added.
-        """
-        ...
-
-    def add(self, epoch: int, batch: Batch) -> None:
-        """Take in a batch whose rows are at or after `epoch`."""
-        ...
-
-    def complete(self, epoch: int) -> None:
-        """Learn that all epochs before `epoch` are complete. An error here ends the dataflow."""
-        ...
-
-    def note_complete(self, epoch: int) -> None:
-        """Learn the same, if `is_settled`: this does nothing else, and raises nothing."""
-        ...
-
-    @property
-    def is_settled(self) -> bool:
-        """True if completing an epoch is no more than noting it: readers do the rest."""
-        ...
-
-    def settle(self) -> None:
-        """Do what was put off until somebody reads. Called before words count from a later epoch."""
-        ...
-
-    def changes(self, start: int, stop: int) -> pa.Table:
-        """Return rows of the complete epochs `start` ≤ epoch < `stop`, with the columns `epoch` and, for
-        collections, `diff`. Changes of an epoch without an answer are changes of the next epoch that has one.
-        """
-        ...
-
-    def snapshot(self, epoch: int) -> pa.Table:
-        """Return the collection accumulated up to `epoch`, which is complete and has an answer, with the
-        column `diff`.
-        """
-        ...
-
-    def piece(self, request: PieceRequest) -> Cut:
-        """Return some of the rows of `changes` or `snapshot`; the order of all rows is always the same."""
-        ...
-
-    def extent(self) -> tuple[int, int]:
-        """Return the first epoch whose changes are kept, and the one behind the last complete one with
-        changes.
-        """
-        ...
-
-    def forget(self, stop: int) -> None:
-        """Drop changes of epochs before `stop`; asking for them from now on raises `ForgottenError`."""
-        ...
-
-    def tidy(self) -> None:
-        """Drop what was made for readers that have not come back."""
-        ...
-
-    def take_over(self, other: OutputLog, epoch: int) -> bool:
-        """Go on at `epoch` where `other` stops: with its earlier changes, then the difference between the
-        two, then the rows that come here. Both have all rows before `epoch`. Return False if rows have no
-        differences that would add up.
-        """
-        ...
-
-    def rebase(self, by: Rebase) -> None:
-        """Count time words from a later epoch: see `Vertex.rebase`."""
-        ...
-
-    def symbols(self, mark: Mark) -> None:
-        """Show `mark` all arrays in which there may be words that stand for values."""
-        ...
-
-
-class OutputCodec(Protocol):
-    """Makes logs; its description is part of the fingerprint."""
-
-    def new_log(self) -> OutputLog:
-        """Return a log for one worker."""
-        ...
-
-    def describe(self) -> str:
-        """Return a stable text."""
-        ...
 
 
 class RecordLog:
@@ -125,6 +40,8 @@ class RecordLog:
         self._done: list[int] = []  # ascending
         self._complete = 0
         self._forgotten_before = 0
+        self._digests: dict[int, int] | None = None
+        self._kept_here_from = 0
 
     def start(self, code: TimeCode, failures: FailureLog | None = None) -> None:
         """Do nothing: records have no time words; those of epochs without an answer go to no other epoch."""
@@ -132,11 +49,21 @@ class RecordLog:
 
     def add(self, epoch: int, batch: Batch) -> None:
         """Keep the records of a batch."""
+        if isinstance(batch, TableBatch):
+            batch = Records([batch.table])
         if not isinstance(batch, Records):
             raise InternalError(f"an output of records got a {type(batch).__name__}")
+        if self._digests is not None:  # of those that are not kept here, too: they come as before a restart
+            digest = self._digests.get(epoch, 0) + sum(map(_digest_of, batch.records))
+            self._digests[epoch] = wrapped(digest)
+        if epoch >= self._kept_here_from:
+            self._keep(epoch, batch)
+
+    def _keep(self, epoch: int, batch: Batch) -> None:
         if epoch not in self._records:
             self._records[epoch] = []
             heapq.heappush(self._open, epoch)
+        assert isinstance(batch, Records), "an output of records has no others"
         self._records[epoch].extend(batch.records)
 
     @property
@@ -192,6 +119,36 @@ class RecordLog:
         del self._done[:count]
         self._forgotten_before = max(self._forgotten_before, min(stop, self._complete))
 
+    def go_on(self, epoch: int, older: OlderChanges) -> None:
+        """Keep what comes in from `epoch` on, and the records from before."""
+        for done, batch in older.records():
+            self._keep(done, batch)
+        self._kept_here_from, self._forgotten_before = epoch, older.kept_from
+
+    def written(self, start: int, stop: int) -> Iterator[tuple[int, Batch]]:
+        """Yield the records of these epochs."""
+        for epoch in self._done[bisect_left(self._done, start) : bisect_left(self._done, stop)]:
+            if records := self._records.get(epoch):
+                yield epoch, Records(list(records))
+
+    def answer(self, epoch: int) -> Iterator[Batch]:
+        """Raise MisuseError: records have no differences to accumulate."""
+        raise MisuseError(f"this output carries records, which accumulate to nothing as of epoch {epoch}")
+
+    def before(self, epoch: int) -> Iterator[Batch]:
+        """Yield nothing: records have no differences."""
+        del epoch
+        return iter(())
+
+    def stand_in(self, older: OlderChanges, epoch: int) -> None:
+        """Raise: nothing can take over from records."""
+        raise InternalError(f"records of {older!r} were to be taken over at {epoch}")
+
+    def can_take_over(self, other: OutputLog) -> bool:
+        """Return False: records have no differences."""
+        del other
+        return False
+
     def tidy(self) -> None:
         """Do nothing: nothing is made for readers."""
 
@@ -206,34 +163,39 @@ class RecordLog:
     def symbols(self, mark: Mark) -> None:
         """Show nothing: records hold values, not words."""
 
+    def keep_digests(self) -> bool:
+        """Sum up the hashes of records from now on."""
+        self._digests = {}
+        return True
 
-def check_kept(start: int, forgotten_before: int) -> None:
-    """Raise `ForgottenError` if some changes from `start` on are forgotten, and `MisuseError` if `start` is
-    no epoch.
-    """
-    if start < 0:
-        raise MisuseError(
-            f"epochs begin at 0, so there are no changes from {start} on. Write changes(0) for all changes, "
-            "or changes() for those that this client has not read yet"
-        )
-    if start < forgotten_before:
-        raise ForgottenError(
-            f"changes of epochs before {forgotten_before} are no longer kept, since a client said that they "
-            f"may be forgotten; asked for from {start}. Read changes({forgotten_before}), or begin with what "
-            "has accumulated: follow(snapshot=True). From Spark, by the option startingEpoch: "
-            f"{forgotten_before}, or of a stream 'snapshot'"
-        )
+    def take_digests(self, stop: int) -> list[tuple[int, int]]:
+        """See `OutputLog.take_digests`."""
+        assert self._digests is not None
+        epochs = sorted(epoch for epoch in self._digests if epoch < stop)
+        taken = [(epoch, self._digests.pop(epoch)) for epoch in epochs]
+        return [each for each in taken if each[1]]
 
 
 def _packed(record: object) -> bytes:
     try:
-        packed: bytes = msgpack.packb(record, use_bin_type=True)
+        return pack_value(record)
     except (TypeError, ValueError, OverflowError) as error:
         raise MisuseError(
             f"an output got the record {record!r}, which clients cannot be sent: {error}. Records may hold "
-            "None, bool, int (64 bits), float, str, bytes, and tuples or dicts of these"
+            f"{VALUES}"
         ) from error
-    return packed
+
+
+def _digest_of(record: object) -> int:
+    """Return the hash of a record; 0 if clients cannot be sent it: reading it raises an error. The hash of a
+    table is that of its rows, however they are divided into tables.
+    """
+    if isinstance(record, pa.Table):
+        return wrapped(sum(_digest_of(tuple(row.values())) for row in record.to_pylist()))
+    try:
+        return hash_of(_packed(record))
+    except MisuseError:
+        return 0
 
 
 class RecordsOut:
@@ -258,6 +220,7 @@ class CaptureVertex(Vertex):
     word_times: ClassVar[bool] = True
     wants_frontier: ClassVar[bool] = True
     is_patient: ClassVar[bool] = True
+    keeps: ClassVar[str] = "nothing"
 
     def __init__(self, log: OutputLog, failures: FailureLog | None = None) -> None:
         self._log = log
@@ -265,7 +228,21 @@ class CaptureVertex(Vertex):
         self.failures = failures
         """The log that knows which epochs have no answer, and why; None: all have one."""
         self.places = ReaderPositions()
+        self.digests: OutputDigests | None = None
+        """What a restart must give again; None: nobody checks."""
         self._complete_before = 0
+        self._kept_from = FOREVER
+        self._forgotten = 0
+        """The epoch before which readers have forgotten changes, though some may be kept."""
+        self._awaited: OlderVersion | None = None
+        """From what to go on, once all before it is complete."""
+
+    def keep_digests(self, counts_failures: bool) -> None:
+        """Sum up digests from now on, unless the rows are no function of what comes in. Call it before any
+        rows come; `counts_failures`: on one of the workers.
+        """
+        if self._log.keep_digests():
+            self.digests = OutputDigests(self._log, self.failures, counts_failures)
 
     def on_start(self) -> None:
         """Let the logs learn the form of times."""
@@ -284,11 +261,16 @@ class CaptureVertex(Vertex):
             epoch_of = runner.code.epoch_of
             for word, batch in messages:
                 log.add(epoch_of(word), batch)
-        runner.wants_frontier = not self._is_settled
+        # Never take back what `complete_before` has asked for: where rows come in each turn, as by a way back
+        # of the root, the turn would hear of no frontier, and no epoch would ever be shown.
+        if not self._is_settled:
+            runner.wants_frontier = True
 
     @property
     def _is_settled(self) -> bool:
         """True if completing an epoch is no more than noting it."""
+        if self._awaited is not None:
+            return False
         return self._log.is_settled and (self.failures is None or self.failures.is_settled)
 
     def on_frontier(self) -> None:
@@ -299,6 +281,9 @@ class CaptureVertex(Vertex):
                 self.failures.complete(epoch)
             self._log.complete(epoch)
             self._complete_before = epoch  # last: nobody may read an epoch that the log fails to complete
+        if self._awaited is not None and epoch >= self._awaited.epoch:
+            older, self._awaited = self._awaited, None
+            self._take_over_again(older)
         self._runner.wants_frontier = not self._is_settled
 
     @property
@@ -315,6 +300,8 @@ class CaptureVertex(Vertex):
         of them may end the dataflow, because a claim does not hold in that epoch. As long as some vertex is
         still to have its turn, this vertex asks for one, too.
         """
+        if self._awaited is not None:
+            return 0
         runner = self._bound
         if runner is not None and runner.has_frontier_news and not runner.wants_frontier:
             if runner.is_calm:
@@ -351,12 +338,25 @@ class CaptureVertex(Vertex):
                 error = next((each.error for each in self.failures.without(start, stop)), None)
             if error is not None:
                 raise error
-        return self._log.changes(start, stop)
+        return self.logged_changes(start, stop)
+
+    def logged_changes(self, start: int, stop: int) -> pa.Table:
+        """See `OutputLog.changes`; epochs without an answer have none."""
+        return self._checked(self._log.changes(start, stop), "changes")
 
     def snapshot(self, epoch: int) -> pa.Table:
         """See `OutputLog.snapshot`. Raises the error of that epoch, if it has no answer."""
         self.check_answer(epoch)
-        return self._log.snapshot(epoch)
+        return self._checked(self._log.snapshot(epoch), "snapshot")
+
+    def _checked(self, table: object, call: str) -> pa.Table:
+        """Return what a log has returned; raise `MisuseError` if it is no table, as of a user."""
+        if isinstance(table, pa.Table):
+            return table
+        raise MisuseError(
+            f"{self!r}: {call}(…) of its {type(self._log).__name__} returned {shown(table)}; it returns an "
+            "Arrow table"
+        )
 
     def check_answer(self, epoch: int) -> None:
         """Raise the error of this complete epoch, if it has no answer."""
@@ -370,8 +370,57 @@ class CaptureVertex(Vertex):
         first, last = self.log.extent()
         return first, last if self.failures is None else max(last, self.failures.changed_before())
 
+    def go_on(self, epoch: int, older: OlderChanges) -> None:
+        """See `OutputLog.go_on`."""
+        self._log.go_on(epoch, older)
+        self.places.begin(older.kept_from)
+
+    @property
+    def is_made_again(self) -> bool:
+        """False until an older version is taken over from after a restart."""
+        return self._awaited is None
+
+    def take_over_later(self, older: OlderVersion) -> None:
+        """Do `take_over` of what an output held in an older version, once all epochs before the switch are
+        complete. Until then no epoch counts as complete. Called before anything comes in.
+        """
+        self._awaited = older
+        self._runner.wants_frontier = True
+
+    def _take_over_again(self, older: OlderVersion) -> None:
+        stand_in = CaptureVertex(older.new_log(), older.failures)
+        stand_in._log.start(self._runner.code, older.failures)
+        stand_in._log.stand_in(changes := older.changes(), older.epoch)
+        self.places.begin(changes.kept_from)
+        stand_in.places = self.places
+        self.take_over(stand_in, older.epoch)
+
+    def last_answered(self, epoch: int) -> int:
+        """Return the last epoch up to `epoch`, a complete one, such that it and all epochs before it whose
+        changes are kept have an answer.
+        """
+        if self.failures is None:
+            return epoch
+        first, _ = self.extent()
+        without = self.failures.without(first, epoch + 1)
+        return without[0].start - 1 if without else epoch
+
+    def keep_changes(self, epoch: int) -> None:
+        """Keep the changes from `epoch` on until `let_changes_go`, whatever readers forget."""
+        self._kept_from = epoch
+
+    def let_changes_go(self) -> None:
+        """Keep no more than readers need, and drop what they have forgotten meanwhile."""
+        kept_from, self._kept_from = self._kept_from, FOREVER
+        if self._forgotten > kept_from:
+            self.forget(self._forgotten)
+
     def forget(self, stop: int) -> None:
-        """Drop changes of epochs before `stop`."""
+        """Drop changes of epochs before `stop`, but for those that `keep_changes` keeps."""
+        self._forgotten = max(self._forgotten, stop)
+        stop = min(stop, self._kept_from)
+        if self.digests is not None:
+            self.digests.settle(min(stop, self._complete_before))
         self._log.forget(stop)
         if self.failures is not None:
             self.failures.forget(stop)
@@ -388,8 +437,11 @@ class CaptureVertex(Vertex):
 
     def take_over(self, other: CaptureVertex, epoch: int) -> bool:
         """Go on for the clients of `other` from `epoch` on; False if that is not possible."""
-        if not self.log.take_over(other.log, epoch):
+        if not self.log.can_take_over(other.log):
             return False
+        if self.digests is not None:  # those before are of this version's own failures
+            self.digests.settle(min(epoch, self._complete_before))
+        self.log.take_over(other.log, epoch)
         self.places = other.places
         if self.failures is not None:
             self.failures.take_over(other.failures, epoch)
@@ -408,6 +460,8 @@ class CaptureVertex(Vertex):
         """Show the words of the logs."""
         if self.failures is not None:
             self.failures.symbols(mark)
+        if self._awaited is not None:
+            self._awaited.symbols(mark)
         mark.holder(self._log, f"{self!r}, whose log is a {type(self._log).__name__}")
 
 

@@ -30,12 +30,14 @@ class Without(NamedTuple):
     """The epochs `start` ≤ epoch < `stop` have no answer, for the reason `error`.
 
     `since`: the epoch from which on it holds; before `start` if somebody asks about later epochs only.
+    `kinds`: a number for the kinds of failures that there are, which depends on nothing else.
     """
 
     start: int
     stop: int
     error: TimelyError
     since: int
+    kinds: int = 0
 
 
 class FailureLog(Protocol):

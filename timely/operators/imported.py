@@ -16,18 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from progress.errors import MisuseError
 from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ..dictionaries import Mark
+from ..durable.journal import BY_EPOCH, InputJournal
 from ..failure import is_interrupt, text_of
 from ..wire.batch import Batch
+from .inputs.names import UNNAMED
 from .vertex import Vertex
 
-__all__ = ["Entry", "Exported", "ImportCodec", "ImportHandle", "ImportSource", "Taken"]
+__all__ = ["DividingSource", "Entry", "Exported", "ImportCodec", "ImportHandle", "ImportSource", "Taken"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,15 @@ class ImportSource(Protocol):
         ...
 
 
+@runtime_checkable
+class DividingSource(Protocol):
+    """A source that can feed an input whose rows are logged."""
+
+    def divide_epochs(self) -> None:
+        """Let each batch have rows of one epoch only, from now on."""
+        ...
+
+
 class ImportCodec(Protocol):
     """Reads exports of the kind that an importing dataflow declares."""
 
@@ -157,6 +168,13 @@ class ImportHandle:
         self._latest = -1
         self._source = source
         self._entry = entry
+        self._journal: InputJournal | None = None
+
+    def log_to(self, journal: InputJournal) -> None:
+        """Write all rows that enter, by epoch. Call it before any do."""
+        assert isinstance(self._source, DividingSource), "what feeds inputs of collections"
+        self._source.divide_epochs()
+        self._journal = journal
 
     @property
     def since(self) -> int:
@@ -200,6 +218,9 @@ class ImportHandle:
             self._upper = taken.upper
         self._latest = max(self._latest, taken.latest)
         pack = self._entry.code.pack
+        if self._journal is not None and taken.batches:
+            rows = [(epoch, [batch]) for epoch, batch in taken.batches]
+            self._journal.rows(BY_EPOCH, "", UNNAMED, rows)
         for epoch, batch in taken.batches:
             self._entry.let_in(batch, pack((epoch,)))
         if not taken.is_all:

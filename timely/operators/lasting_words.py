@@ -18,8 +18,11 @@ import numpy as np
 from progress.compiled.arrays import Int64s
 from progress.errors import TimeRegressionError
 from progress.times.lasting import LastingCode
+from progress.times.timestamp import Timestamp
 
+from ..user_code.call_site import CallSite
 from ..wire.batch import Batch
+from .activator import Activator
 from .vertex import Feeder, Outlet, Runner
 
 __all__ = ["LastingWords", "has_times"]
@@ -58,26 +61,35 @@ class LastingWords:
 
     def send(self, output: int, batch: Batch, word: int) -> None:
         """See `Vertex.send`; the times of rows are words of the vertex, too."""
-        self._runner.send(output, batch.rebased(-self.code.base), self._inward(word, "sent"))
+        self._runner.send(output, batch.rebased(-self.code.base), self._inward(word, "sent", self.sends_far))
 
     def request(self, word: int) -> None:
         """See `Vertex.notify_at`."""
         self._runner.request(self._inward(word, "asked for notification"))
 
+    def request_at(self, word: int, at: int) -> None:
+        """See `Runner`."""
+        what = "asked for notification"
+        self._runner.request_at(self._inward(word, what), self._inward(at, what))
+
     def hold(self, word: int) -> None:
-        """See `Vertex.hold`; a right may be at an epoch that no word holds yet."""
+        """See `Vertex.hold_word`; a right may be at an epoch that no word holds yet."""
         self._runner.hold(self._inward(word, "asked to hold", may_be_far=True))
 
     def release(self, word: int) -> None:
-        """See `Vertex.release`."""
+        """See `Vertex.release_word`."""
         self._runner.release(self._inward(word, "released a time", may_be_far=True))
 
     def resume(self) -> None:
         """See `Vertex.resume`."""
         self._runner.resume()
 
+    def lose(self, time: Timestamp, site: CallSite) -> None:
+        """See `Runner`."""
+        self._runner.lose(time, site)
+
     def frontier(self, port: int) -> Int64s:
-        """See `Vertex.frontier`. Words that do not fit 64 bits are whole numbers in an array of objects."""
+        """See `Vertex.frontier_words`. Words beyond 64 bits are whole numbers, in an array of objects."""
         words, base = self._runner.frontier(port), self.code.base
         if not words.size or int(words[-1]) + base < _WORDS_STOP:
             return words + base if words.size else words
@@ -103,6 +115,11 @@ class LastingWords:
         return live
 
     # Calls without words go on unchanged.
+
+    @property
+    def sends_far(self) -> bool:
+        """See `Runner`."""
+        return self._runner.sends_far
 
     @property
     def wants_frontier(self) -> bool:
@@ -145,6 +162,14 @@ class LastingWords:
     def leads(self, output: int) -> Sequence[Outlet]:
         """See `Runner`."""
         return self._runner.leads(output)
+
+    def activate_at(self, moment: float | None) -> None:
+        """See `Runner`."""
+        self._runner.activate_at(moment)
+
+    def activator(self) -> Activator:
+        """See `Runner`."""
+        return self._runner.activator()
 
     def wake(self) -> None:
         """See `Runner`."""

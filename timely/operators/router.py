@@ -97,7 +97,7 @@ class RouterVertex(Vertex):
             if epoch < self._versions_before:
                 self.send(0, batch, word)
             else:
-                self.hold(word)
+                self.hold_word(word)
                 heapq.heappush(self._waiting, (epoch, next(self._numbers), word, batch))
 
     def on_frontier(self) -> None:
@@ -110,7 +110,7 @@ class RouterVertex(Vertex):
         while self._waiting and self._waiting[0][0] < self._versions_before:
             _, _, word, batch = heapq.heappop(self._waiting)
             self.send(0, batch, word)
-            self.release(word)
+            self.release_word(word)
 
     def rebase(self, by: Rebase) -> None:
         """Move the versions, and the rows that wait."""
@@ -160,5 +160,5 @@ class RouterVertex(Vertex):
             outlet.routing = routing
 
     def _first_epoch(self, port: int) -> int:
-        frontier = self.frontier(port)
+        frontier = self.frontier_words(port)
         return self.code.epoch_of(int(frontier[0])) if len(frontier) else FOREVER

@@ -82,7 +82,8 @@ class Arrivals:
     def receive(self, number: int, word: int, batch: Batch, anchor: int) -> None:
         """Take a message that has come in; its words count from `anchor`."""
         way, shift = self.ways[number], self._layout.shifts[0]
-        if anchor == self._anchor.epoch or (way.location < 0 and batch.rows == 0):
+        is_wide = word >= self._layout.limit
+        if (anchor == self._anchor.epoch and not is_wide) or (way.location < 0 and batch.rows == 0):
             self._enqueue(way.target, way.port, way.location, word, batch)
             return
         ours = word + ((anchor - self._anchor.epoch) << shift)
@@ -93,7 +94,15 @@ class Arrivals:
             )
         batch = batch.rebased(-word)
         last = anchor + (word >> shift) + batch.latest(shift, self._layout.epochs)
-        self._arrive(number, ours, batch, min(anchor, last + 1 - self._layout.window))
+        enough = last + 1 - self._layout.window
+        self._arrive(number, ours, batch, enough if is_wide else min(anchor, enough))
+
+    def put_off(self, number: int, word: int, batch: Batch) -> None:
+        """Keep a message of this worker to itself until there is as much room ahead of it as ahead of rows of
+        an input; `word` counts from the anchor.
+        """
+        needed = self._anchor.epoch + (word >> self._layout.shifts[0]) + 1 - self._layout.window
+        self._arrive(number, word, batch.rebased(-word), needed)
 
     def _arrive(self, number: int, word: int, batch: Batch, needed: int) -> None:
         """Take a message at `word`, which may be wide; the times of its rows count from there. If it needs

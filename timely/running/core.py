@@ -17,11 +17,11 @@ told no worker of its changes of counts, so none can take its work for done.
 from __future__ import annotations
 
 import copy
-import gc
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from threading import get_ident
+from time import perf_counter_ns
 from typing import assert_never
 
 from progress.errors import InternalError, MisuseError, PeerError, TimelyError
@@ -34,24 +34,38 @@ from ..errors import UninstalledError
 from ..failure import add_note, as_reported, fresh_copy, is_interrupt, is_raised_by_us
 from ..limits import EARLY_COUNT_MAX
 from ..operators.imported import Exported
-from ..wire.batch import Batch, Frame, absorb, decode, frames_of, is_of_user
+from ..wire.batch import absorb, decode, is_of_user
 from ..wire.transport import Lent, Transport
-from .checking.actions import Action, Activate, Idle, Notify, OneByOne, Publish, Receive, Resume
+from .checking.actions import (
+    Action,
+    Activate,
+    Idle,
+    Inside,
+    Notify,
+    Publish,
+    Receive,
+    Resume,
+    Ring,
+    Tell,
+    singly,
+)
 from .checking.checker import ProgressChecker, is_switched_on
-from .forgetting import Forgetting
+from .collecting import collect_dropped
+from .credits import Credits
+from .forgetting import Forgetting, HoldsWords
 from .importing import exported_by, importers_of, lost_owner
 from .instance import Instance
 from .progress_messages import (
     ControlHeader,
+    CreditHeader,
     DataHeader,
     ProgressHeader,
     WithdrawalHeader,
     read_header,
-    write_control_header,
-    write_data_header,
-    write_progress_header,
     write_withdrawal_header,
 )
+from .sending.outgoing import Sender
+from .sending.telling import Telling
 from .stages.rights import Acting
 
 ACTIVATIONS_PER_STEP_MAX = 256
@@ -62,12 +76,13 @@ ALONE_SECONDS_MAX = 1e-3
 each stage may take seconds, and then clients get their turn."""
 
 
-class Worker:
+class Worker(Sender):
     """Worker `index` of `workers`; `transport` may be `None` for a single worker.
 
     With `check_progress` it checks its progress tracking after each step (`checking/`); an environment
     variable asks for that, too. Without `compiled_loops`, or with `NAIAD_REGIONS=0`, loops run stage by
-    stage: copies of workers need that.
+    stage. `credit_bytes`: the limit of `credits.py`; 0: no limit. `telling`: how it tells others of progress;
+    None: after each step.
     """
 
     def __init__(
@@ -77,41 +92,34 @@ class Worker:
         transport: Transport | None = None,
         check_progress: bool = False,
         compiled_loops: bool = True,
+        credit_bytes: int | None = None,
+        telling: Telling | None = None,
     ) -> None:
         if not 0 <= index < workers:
             raise InternalError(f"worker {index} of {workers}")
         if workers > 1 and transport is None:
             raise InternalError(f"{workers} workers need a transport")
-        self.index = index
-        self.workers = workers
         self.acting = Acting()
-        self._transport = transport
-        self._instances: dict[int, Instance] = {}
-        self._broadcasters: dict[int, Broadcaster] = {}
+        credits = Credits(index, workers, self.acting.gate, transport, credit_bytes)
+        super().__init__(index, workers, transport, self.acting.timings, credits, telling)
         self._early: dict[int, list[tuple[int, list[memoryview]]]] = {}
         self._ended: dict[int, TimelyError] = {}
         self._ended_by: dict[int, int] = {}
         self._checks_progress = check_progress or is_switched_on()
+        self.logs_sources = False  # see `Owner`
         self._compiles_loops = compiled_loops and os.environ.get("NAIAD_REGIONS", "1") not in ("", "0")
         self._lends = os.environ.get("NAIAD_ROUNDS_COMPILED", "1") not in ("", "0")
         self.forgetting = Forgetting(index, workers)
-        self.steps = 0
-        self.messages_sent = 0
-        self.messages_recv = 0
-        self.controls_sent = 0  # control messages among these
-        self.controls_recv = 0
+        self.steps = self.messages_recv = self.controls_recv = 0
         self.on_control: Callable[[int, memoryview], None] | None = None
-        # Called with a dataflow and the error that has ended it here. If None, no other worker could hear of
-        # it, so `step` raises the error.
+        # Called with a dataflow and the error that has ended it here; if None, `step` raises the error.
         self.on_failure: Callable[[int, TimelyError], None] | None = None
-        # Called after each step while a client waits for progress of dataflows; returns True if it did
-        # anything.
+        # Called after each step while dataflows are replaced; returns True if it did anything.
         self.on_step: Callable[[], bool] | None = None
 
     def install(self, frozen: FrozenDataflow, index: int | None = None) -> Instance:
         """Instantiate a dataflow; all workers install the same ones under the same index."""
-        instance = self.prepare(frozen, index)
-        self.start(instance)
+        self.start(instance := self.prepare(frozen, index))
         return instance
 
     def prepare(
@@ -141,15 +149,16 @@ class Worker:
         instance.begin(epoch)
         if self._checks_progress:
             instance.checker = ProgressChecker(instance, epoch)
+        graph, shift = instance.frozen.graph, instance.frozen.layout.shifts[0]
         self._broadcasters[number] = Broadcaster(
-            self.index,
-            self.workers,
-            instance.frozen.graph.location_count,
-            instance.anchor,
-            instance.frozen.layout.shifts[0],
+            self.index, self.workers, graph.location_count, instance.anchor, shift
         )
+        if self.telling is not None:
+            self.telling.begin(instance, self._broadcasters[number])
         for peer, frames in self._early.pop(number, []):
             self._receive(peer, frames)
+        if self._untold:
+            self._tell_news()
 
     def instance(self, index: int = 0) -> Instance:
         """Return an installed dataflow; raise the error that has ended it, if one has."""
@@ -169,8 +178,8 @@ class Worker:
 
     @property
     def compiles_loops(self) -> bool:
-        """True if loops may be compiled: not if progress is checked, since compiled loops count nothing."""
-        return self._compiles_loops and not self._checks_progress
+        """True if loops may be compiled."""
+        return self._compiles_loops
 
     @property
     def instances(self) -> dict[int, Instance]:
@@ -189,18 +198,26 @@ class Worker:
         If several errors arise at the same time, all workers keep the one whose `origin` is the first worker.
         """
         instance = self._instances.pop(number, None)
-        if instance is not None:
-            for importer in importers_of(self._instances, number):
-                self.end(importer.index, lost_owner(importer, number, error), origin)
-            instance.drop()
-            if isinstance(error, UninstalledError):
-                # Vertices and runners refer to each other: a worker that then rests would keep them.
-                gc.collect()
         self._broadcasters.pop(number, None)
         self._early.pop(number, None)
+        self._untold.discard(number)
+        if self.telling is not None:
+            self.telling.end(number)
         if origin < self._ended_by.get(number, self.workers):
             self._ended[number], self._ended_by[number] = error, origin
             error.ends_dataflow = True
+        if instance is not None:
+            with ExitStack() as ending:  # an interrupt from the keyboard may come out of each of these
+                ending.callback(instance.drop, error)
+                for importer in importers_of(self._instances, number):
+                    ending.callback(self.end, importer.index, lost_owner(importer, number, error), origin)
+            # Vertices and runners refer to each other: a worker that then rests would keep them.
+            collect_dropped(is_now=isinstance(error, UninstalledError))
+
+    def forget_end(self, number: int) -> None:
+        """Let a dataflow that was never begun be prepared again under its number."""
+        self._ended.pop(number, None)
+        self._ended_by.pop(number, None)
 
     def fail(self, number: int, error: BaseException) -> None:
         """End a dataflow because of `error`, here and, by `on_failure`, on all other workers."""
@@ -209,15 +226,16 @@ class Worker:
         if number in self._ended:
             return  # later errors are no news
         name = self._instances[number].frozen.name if number in self._instances else ""
-        reported = as_reported(
-            error, f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}"
-        )
+        where = f"in dataflow {number} ({name}) on worker {self.index} of {self.workers}"
+        reported = as_reported(error, where)
         reported.add_note(
             f"dataflow {number} ({name}) has ended with this error, which arose on worker {self.index} of "
             f"{self.workers}: nothing of it can be read any more. Other dataflows go on"
         )
-        self.end(number, reported, self.index)
-        self.on_failure(number, reported)
+        try:
+            self.end(number, reported, self.index)
+        finally:  # also after an interrupt while vertices hear of their end
+            self.on_failure(number, reported)
         if is_interrupt(error):
             raise error
 
@@ -227,9 +245,12 @@ class Worker:
 
     def step(self) -> bool:
         """Poll, then run, publish and notify for each dataflow; return True if anything happened."""
+        began = perf_counter_ns()
         self.acting.thread = get_ident()  # if the worker is embedded, callers have different threads
         self.steps += 1
         happened = self._transport is not None and self._poll()
+        if self.acting.loop is not None and self.acting.gate.has_credit:
+            happened = self.acting.loop.run() or happened
         failed: list[tuple[int, BaseException]] | None = None
         for number, instance in self._instances.items():
             try:
@@ -242,12 +263,18 @@ class Worker:
             self.fail(number, failure)
         if self.on_step is not None:
             happened = self.on_step() or happened
+        if happened:  # `Histogram.add`, without a call
+            times, taken = self.timings.step, perf_counter_ns() - began
+            times.counts[(taken * taken).bit_length()] += 1
+            times.total += taken
         return happened or failed is not None
 
     def _step_of(self, number: int, instance: Instance) -> bool:
+        if instance.alarms.rung or instance.alarms.moments:
+            instance.turns.take_alarms()
         if self.workers == 1 and self._run_alone(number, instance):
             return True
-        happened = instance.has_work()
+        happened = instance.has_work() and self.acting.gate.has_credit
         if happened:
             instance.turns.run(ACTIVATIONS_PER_STEP_MAX)
         if self._publish(number, instance):
@@ -261,13 +288,14 @@ class Worker:
         long: clients come first then.
         """
         turns = instance.turns
-        ran, until = 0, time.monotonic() + ALONE_SECONDS_MAX
+        ran, until = 0, perf_counter_ns() + ALONE_SECONDS_MAX * 1e9
         while turns.ready and not turns.resumed and ran < ACTIVATIONS_PER_STEP_MAX:
-            ran += turns.run(ACTIVATIONS_PER_STEP_MAX - ran)
+            now = turns.run(ACTIVATIONS_PER_STEP_MAX - ran)
+            ran += now
             self._publish(number, instance)
             if instance.recheck:
                 instance.check_notifications()
-            if not turns.ready or time.monotonic() > until:
+            if not (now and turns.ready) or turns.ran_until > until:
                 break
         return ran > 0
 
@@ -292,8 +320,10 @@ class Worker:
         """
         actions: list[Action] = []
         if self._transport is not None:
-            actions += [Receive(peer) for peer in self._one_by_one().heard()]
+            actions += [Receive(peer) for peer in singly(self._transport).heard()]
         for number in sorted(self._instances):
+            if self.telling is not None and self.telling.must_tell(self._instances[number]):
+                actions.append(Tell(number))
             actions += self._instances[number].enabled()
         return actions
 
@@ -304,23 +334,27 @@ class Worker:
             raise InternalError(f"worker {self.index} cannot {action} now")
         if isinstance(action, Receive):
             self.messages_recv += 1
-            self._receive(action.peer, self._one_by_one().recv_one(action.peer))
+            self._receive(action.peer, singly(self._transport).recv_one(action.peer))
             return
         try:
             self._perform_in(self._instances[action.dataflow], action)
         except BaseException as error:  # a vertex may call sys.exit
             self.fail(action.dataflow, error)
 
-    def _perform_in(self, instance: Instance, action: Resume | Activate | Publish | Notify | Idle) -> None:
+    def _perform_in(self, instance: Instance, action: Inside) -> None:
         match action:
             case Resume():
                 instance.turns.resume(action.stage)
+            case Ring():
+                instance.turns.ring_one(action.stage)
             case Activate():
                 instance.turns.activate(action.stage)
             case Publish():
                 self._publish(action.dataflow, instance)
             case Notify():
                 instance.check_notifications()
+            case Tell():
+                self._tell(instance)
             case Idle():
                 instance.turns.idle()
             case _:
@@ -333,29 +367,20 @@ class Worker:
         """
         if self.on_control is not None:
             raise InternalError(f"worker {self.index} belongs to a server and cannot be copied")
-        if any(instance.loops for instance in self._instances.values()):
-            raise InternalError(f"worker {self.index} runs compiled loops and cannot be copied")
-        memo: dict[int, object] = {id(self._transport): None}
+        memo: dict[int, object] = {id(self._transport): None, id(self.timings): self.timings}
         for instance in self._instances.values():
             memo.update((id(part), part) for part in instance.shared())
             memo[id(instance.anchor)] = anchor = Anchor(instance.anchor.epoch)
             memo[id(instance.tracker)] = instance.tracker.fork(anchor)
         worker = copy.deepcopy(self, memo)
-        worker._transport = transport
+        worker._transport = worker.credits.transport = transport
         return worker
 
     def compared(self) -> object:
-        """Return all that decides what it will do (`comparable.py`): no counters, no texts for people, and no
-        state of other workers or the transport. Workers forked from one are alike if this is.
-        """
+        """Return all that decides what it will do (`comparable.py`): nothing of others or the transport."""
         ended = sorted(self._ended), self._ended_by
-        return (self._instances, self._broadcasters, self._early, *ended, self.forgetting)
-
-    def _one_by_one(self) -> OneByOne:
-        transport: object = self._transport
-        if not isinstance(transport, OneByOne):
-            raise InternalError(f"a {type(transport).__name__} hands over no single messages")
-        return transport
+        told = self._broadcasters, self.telling
+        return (self._instances, *told, self._early, *ended, self.forgetting, self.credits)
 
     def take_in(self) -> None:
         """Take in messages of other workers, and run no vertex: their decisions hold here, too."""
@@ -363,31 +388,27 @@ class Worker:
         self._poll()
 
     def run_until_idle(self) -> None:
-        """Step until nothing is left to do here; with other workers, until no message comes from them
-        either.
-        """
+        """Step until nothing is left to do here, and no message comes from other workers."""
         while self.step():
             pass
 
     def idle(self) -> bool:
         """Let vertices do a little of the work that may wait; return True if more of it is left."""
-        self.acting.thread = get_ident()
-        more = False
-        for number, instance in list(self._instances.items()):
-            try:
-                more = instance.turns.idle() or more
-            except BaseException as error:
-                self.fail(number, error)
-        return more
+        return self._in_each(lambda instance: instance.turns.idle())
 
     def rest(self) -> None:
         """Let vertices know that nothing has happened for a while; `idle` does what they begin."""
+        self._in_each(lambda instance: instance.turns.rest())
+
+    def _in_each(self, act: Callable[[Instance], bool | None]) -> bool:
         self.acting.thread = get_ident()
+        happened = False
         for number, instance in list(self._instances.items()):
             try:
-                instance.turns.rest()
+                happened = bool(act(instance)) or happened
             except BaseException as error:
                 self.fail(number, error)
+        return happened
 
     def has_work(self) -> bool:
         """Return True if a step would do something without waiting for other workers."""
@@ -400,12 +421,11 @@ class Worker:
 
     def has_rows_waiting(self) -> bool:
         """Return True if rows wait to enter at an input."""
-        inputs = (handle for instance in self._instances.values() for handle in instance.inputs.values())
-        return any(handle.has_rows for handle in inputs)
+        return any(handle.has_rows for each in self._instances.values() for handle in each.inputs.values())
 
     def is_at_rest(self) -> bool:
         """Return True if a step would do nothing unless messages of other workers have come."""
-        if self.on_step is not None:
+        if self.on_step is not None or (self.acting.loop is not None and self.acting.loop_seconds == 0.0):
             return False
         try:
             for instance in self._instances.values():
@@ -416,18 +436,6 @@ class Worker:
                 raise
             return False
         return True
-
-    def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
-        """Hand a message for another worker to the transport."""
-        assert self._transport is not None
-        instance = self._instances[dataflow]
-        anchor = instance.anchor.epoch
-        header = write_data_header(DataHeader(dataflow, connector, word, batch.KIND, anchor))
-        frames = frames_of(batch, peer)
-        self.messages_sent += 1
-        instance.messages_sent += 1
-        self._transport.send(peer, [header, *frames])
-        batch.on_sent(peer)
 
     def lend(self) -> Lent | None:
         """Return memory by which a compiled loop exchanges round messages until `take_back`, if any."""
@@ -442,25 +450,16 @@ class Worker:
         self.messages_recv += received
         return sent, received
 
-    def send_control(self, payload: Frame, to: int | None = None) -> None:
-        """Send a message of `handshake.py` to one other worker, or to all; their `on_control` gets it."""
-        if self._transport is not None:
-            for peer in range(self.workers) if to is None else (to,):
-                if peer != self.index:
-                    self.messages_sent += 1
-                    self.controls_sent += 1
-                    self._transport.send(peer, [write_control_header(), payload])
-
     def begin_forgetting(self) -> None:
         """Tell all other workers to assume no longer that this one knows any symbols; see `forgetting.py`."""
         for peer in self.forgetting.begin():
-            self._tell_withdrawal(peer, is_answer=False)
+            self._send(peer, [write_withdrawal_header(is_answer=False)])
 
-    def forget(self) -> int:
-        """Forget symbols that nothing here refers to; return how many. Requires: `forgetting.is_ready`, and
-        this worker is the only user of the dictionaries of the process.
+    def forget(self, others: Sequence[HoldsWords] = ()) -> int:
+        """Forget symbols to which nothing here or in `others` refers; return how many. Requires:
+        `forgetting.is_ready`, and nobody else uses the dictionaries of the process.
         """
-        return self.forgetting.forget([self])
+        return self.forgetting.forget([self, *others])
 
     def symbols(self, mark: Mark) -> None:
         """Show `mark` all words that may be symbols; dataflows that are only prepared have no rows."""
@@ -486,11 +485,6 @@ class Worker:
             if not runner.says_symbols()
         ]
 
-    def _tell_withdrawal(self, peer: int, is_answer: bool) -> None:
-        assert self._transport is not None
-        self.messages_sent += 1
-        self._transport.send(peer, [write_withdrawal_header(is_answer)])
-
     def _poll(self) -> bool:
         if self._transport is None:
             return False
@@ -498,6 +492,8 @@ class Worker:
         self.messages_recv += len(arrived)
         for peer, frames in arrived:
             self._receive(peer, frames)
+        if self._untold:
+            self._tell_news()  # before vertices run: others wait for it
         return bool(arrived)
 
     def _receive(self, peer: int, frames: list[memoryview]) -> None:
@@ -512,8 +508,12 @@ class Worker:
             self.controls_recv += 1
             self.on_control(peer, frames[1])
             return
+        if isinstance(header, CreditHeader):
+            self.credits.on_news(peer, header.news)
+            return
         if isinstance(header, WithdrawalHeader):
-            self._receive_withdrawal(peer, header, frames)
+            if self.forgetting.receive(peer, header.is_answer, len(frames)):
+                self._send(peer, [write_withdrawal_header(is_answer=True)])
             return
         instance = self._instances.get(header.dataflow)
         if instance is None:
@@ -527,9 +527,16 @@ class Worker:
             return
         instance.messages_recv += 1
         if isinstance(header, ProgressHeader):
-            if len(frames) != 2:
-                raise PeerError(f"progress of worker {peer} came as {len(frames)} frames instead of 2")
-            changes = self._broadcasters[header.dataflow].on_message(frames[1])
+            if self.telling is not None:
+                changes = self.telling.hear(instance, peer, frames)
+                self._untold.add(header.dataflow)
+            elif len(frames) == 2:
+                changes = self._broadcasters[header.dataflow].on_message(frames[1])
+            else:
+                raise PeerError(
+                    f"progress of worker {peer} came as {len(frames)} frames instead of 2: all workers need "
+                    "the same --progress"
+                )
             try:
                 instance.apply(changes)
                 if instance.checker is not None:
@@ -566,15 +573,6 @@ class Worker:
         add_note(error, f"while a batch of worker {peer} was read, before a vertex had it")
         self.fail(number, error)
 
-    def _receive_withdrawal(self, peer: int, header: WithdrawalHeader, frames: list[memoryview]) -> None:
-        if len(frames) != 1:
-            raise PeerError(f"worker {peer} sent a withdrawal of {len(frames)} frames instead of 1")
-        if header.is_answer:
-            self.forgetting.on_answer(peer)
-        else:
-            self.forgetting.withdraw(peer)
-            self._tell_withdrawal(peer, is_answer=True)
-
     def _receive_early(self, dataflow: int, peer: int, frames: list[memoryview]) -> None:
         """Take a message for a dataflow that does not run here: not yet, or not any more."""
         if dataflow in self._ended:
@@ -587,14 +585,3 @@ class Worker:
                 f"begun on worker {self.index}"
             )
         waiting.append((peer, frames))
-
-    def _tell_all(self, dataflow: int, changes: list[tuple[int, int, int]]) -> None:
-        assert self._transport is not None
-        payload: Frame | None = self._broadcasters[dataflow].on_step_done(changes)
-        assert payload is not None
-        header = write_progress_header(ProgressHeader(dataflow))
-        for peer in range(self.workers):
-            if peer != self.index:
-                self.messages_sent += 1
-                self._instances[dataflow].messages_sent += 1
-                self._transport.send(peer, [header, payload])

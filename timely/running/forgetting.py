@@ -102,6 +102,16 @@ class Forgetting:
         self._awaited = set(self._peers)
         return self._peers
 
+    def receive(self, peer: int, is_answer: bool, frame_count: int) -> bool:
+        """Take in a withdrawal, or the answer to one; return True if it is to be answered."""
+        if frame_count != 1:
+            raise PeerError(f"worker {peer} sent a withdrawal of {frame_count} frames instead of 1")
+        if is_answer:
+            self.on_answer(peer)
+        else:
+            self.withdraw(peer)
+        return not is_answer
+
     def withdraw(self, peer: int) -> None:
         """Withdraw the belief in what a peer knows, since it has begun: messages to it bring all entries that
         they need from now on. The caller answers the peer.

@@ -34,7 +34,7 @@ def exported_by(instances: Mapping[int, Instance], owner: int | str, export: str
         offered = ", ".join(map(repr, names)) or "nothing"
         raise MisuseError(
             f"{title} does not export {export!r}: it exports {offered}. Its query has to say "
-            f"collection.export({export!r}, by='key')"
+            f"collection.export({export!r}, by='key'), or stream.export({export!r})"
         )
     vertex = instance.runners[instance.frozen.stage_of[declared.stage]].vertex
     assert vertex is not None, "a stage that exports has a vertex"

@@ -24,6 +24,7 @@ from progress.tracking.tracker import Tracker
 
 from ..building.freeze import FrozenDataflow
 from ..dictionaries import Mark
+from ..errors import TimelyError
 from ..failure import add_note
 from ..operators.capture import FOREVER, CaptureVertex
 from ..operators.imported import Exported
@@ -34,11 +35,13 @@ from ..wire.batch import Batch
 from ..wire.routing import Routing
 from ..wire.transport import Lent
 from .arrivals import Arrivals
-from .checking.actions import Activate, Idle, Notify, Publish, Resume
+from .checking.actions import Activate, Idle, Inside, Notify, Publish, Resume, Ring
 from .owner import Owner
 from .stages.compiled_loop import CompiledLoopRunner
+from .stages.ends import as_reason, end_vertices
 from .stages.loop_making import compile_loops
-from .stages.making import make_constants, make_inputs, make_vertices, take_hold
+from .stages.making import make_constants, make_inputs, make_runners, make_vertices, take_hold
+from .stages.source_runner import SourceRunner
 from .stages.surroundings import Checker
 from .stages.upstream import connected, feeders, follow_inputs
 from .stages.vertex_runner import VertexRunner
@@ -51,7 +54,9 @@ class Instance:
     def __init__(
         self, owner: Owner, index: int, frozen: FrozenDataflow, feeds: Mapping[str, Exported] | None = None
     ) -> None:
-        """`feeds`: the exports that feed inputs until `let_go_of_feeds`, by name."""
+        """`feeds`: the exports that feed inputs until `let_go_of_feeds`, by name; not None, even if there are
+        none: it begins at an epoch that `begin` says.
+        """
         self._owner = owner
         self.checker: Checker | None = None
         self.index = index
@@ -64,18 +69,14 @@ class Instance:
         self._awaiting: set[int] = set()  # stages with rows of epochs that cannot enter yet
         self.changes = CountChanges()
         self.count = self.changes.add  # (location, word, delta): callbacks reach progress tracking by this
-        self.turns = Turns()
+        self.turns = Turns(owner.acting.gate, owner.acting.timings)
         # Bound here: connectors and runners ask for turns, and one call more would be one per message.
         self.enqueue, self.wake = self.turns.enqueue, self.turns.wake
-        self.resume_later = self.turns.resume_later
+        self.resume_later, self.alarms = self.turns.resume_later, self.turns.alarms
         self.recheck: set[int] = set()
         codes = [code.anchored(self.anchor) for code in frozen.codes]
-        self.runners = [
-            VertexRunner(
-                self, stage, declaration.name, declaration.site, code, declaration.outputs, owner.acting
-            )
-            for stage, (declaration, code) in enumerate(zip(frozen.stages, codes, strict=True))
-        ]
+        self.runners = make_runners(self, frozen, codes, owner.acting)
+        self.sources = [runner for runner in self.runners if isinstance(runner, SourceRunner)]
         self.loops: list[CompiledLoopRunner] = []
         self.turns.actors += self.runners
         self.connectors = connected(self, frozen, self.runners)
@@ -85,21 +86,36 @@ class Instance:
         self.inputs = make_inputs(frozen, self.runners)
         self.constants = make_constants(frozen, self.runners)
         self.first_epoch = 0
+        self._begins_later = bool(frozen.imports) or feeds is not None
         self.is_standby = False
+        self.is_taking_over = False
+        """True if this is a new version whose outputs do not go on with those of the old one yet: they hold
+        other rows than clients are shown.
+        """
         self.messages_sent = 0
         self.messages_recv = 0
-        if not frozen.imports and not feeds:
+        started: list[VertexRunner] = []
+        try:
+            self._start_vertices(started)
+            self.imports, self.feeds = take_hold(owner, frozen, self.runners, feeds or {}, index)
+        except BaseException as error:
+            end_vertices(started, as_reason(error))
+            raise
+
+    def _start_vertices(self, started: list[VertexRunner]) -> None:
+        """Start all vertices, and add each to `started` once it has."""
+        if not self._begins_later:
             self._open_inputs(0)
         for runner in self.runners:
             runner.bind()
-        if owner.compiles_loops:
+            started.append(runner)
+        if self._owner.compiles_loops:
             self._compile_loops()
         if self.workers == 1:
-            follow_inputs(frozen, self.runners)
-        if not frozen.imports and not feeds:
+            follow_inputs(self.frozen, self.runners)
+        if not self._begins_later:
             self._begin_loops(0)
         self.turns.mergers += [runner for runner in self.runners if runner.wants_idle()]
-        self.imports, self.feeds = take_hold(owner, frozen, self.runners, feeds or {}, index)
 
     @property
     def since(self) -> int:
@@ -114,9 +130,9 @@ class Instance:
     def begin(self, epoch: int) -> None:
         """Open all inputs and imports at `epoch`, which is the same on all workers and ≥ `since` on each.
 
-        A dataflow without imports has begun when it was made, at epoch 0.
+        A dataflow without imports and feeds has begun when it was made, at epoch 0.
         """
-        if self.imports or self.feeds:
+        if self._begins_later:
             self.first_epoch = epoch
             # Nothing has a time yet, so the anchor may go anywhere.
             self.anchor.epoch = epoch - 1 if epoch >= self.frozen.layout.window else 0
@@ -192,6 +208,16 @@ class Instance:
         self._owner.send_data(peer, self.index, connector, word, batch)
 
     @property
+    def far_word(self) -> int:
+        """See `Carrier`."""
+        layout = self.frozen.layout
+        return layout.window << layout.shifts[0]
+
+    def put_off(self, connector: int, word: int, batch: Batch) -> None:
+        """See `Carrier`."""
+        self.arrivals.put_off(connector, word, batch)
+
+    @property
     def lender(self) -> Instance:
         """The instance itself: it lends the worker's memory to compiled loops, and counts their messages."""
         return self
@@ -223,19 +249,27 @@ class Instance:
         turns = self.turns
         if turns.ready or turns.resumed or turns.patient or self.recheck or self.changes.deltas:
             return False
+        if self.alarms.rung or (self.alarms.moments and self.alarms.are_due):
+            return False
+        if turns.gate.waiting:
+            return False  # rows will enter, in this dataflow or another one of the worker
         # Fast path, since this is called several times for each change: mostly nothing waits for the anchor.
         return not ((self._awaiting or self.arrivals.late or self.far.pointstamps) and self.can_follow())
 
-    def enabled(self) -> list[Resume | Activate | Publish | Notify | Idle]:
+    def enabled(self) -> list[Inside]:
         """Return the actions that are possible now, in the order of a step."""
-        actions: list[Resume | Activate | Publish | Notify | Idle] = []
-        actions += [Activate(self.index, actor.stage) for actor in self._all_runners() if actor.is_queued]
+        actions: list[Inside] = []
+        may_run = self.turns.gate.has_credit
+        if may_run:
+            queued = [actor.stage for actor in self._all_runners() if actor.is_queued]
+            actions += [Activate(self.index, stage) for stage in queued]
         if self.changes.deltas or self.can_follow():
             actions.append(Publish(self.index))
         if self.recheck:
             actions.append(Notify(self.index))
         resumed = sorted(runner.stage for runner in self.turns.resumed)
-        actions += [Resume(self.index, stage) for stage in resumed]
+        actions += [Resume(self.index, stage) for stage in resumed if may_run]
+        actions += [Ring(self.index, stage) for stage in self.alarms.stages()]
         if self.turns.idle_runners and not actions:
             actions.append(Idle(self.index))
         return actions
@@ -265,6 +299,18 @@ class Instance:
             if runner.wants_frontier or (runner.wants_end and not len(self.tracker.frontier(port))):
                 self.wake(runner)
 
+    def are_led_to(self, points: list[tuple[int, int]], weakly: bool = False) -> bool:
+        """Return True if something outstanding in this worker's view leads to each of some points, (location,
+        word), whose words count from epoch 0; with `weakly` what is outstanding at a point leads to it, too.
+
+        The answer may be False where it is not known: for points that have no word here.
+        """
+        base, limit = self.anchor.epoch << self.frozen.layout.shifts[0], self.frozen.layout.limit
+        near = [(location, word - base) for location, word in points]
+        if any(not 0 <= word < limit for _, word in near):
+            return False
+        return self.tracker.are_led_to(near, weakly)
+
     def check_notifications(self) -> None:
         """Find requested notifications that have become due. Call it after own changes were applied."""
         if not self.recheck:
@@ -281,6 +327,25 @@ class Instance:
         """
         ahead = self.far.first_epoch(self.tracker.least_word())
         return FOREVER if ahead is None else self.anchor.epoch + ahead
+
+    def open_at_sources(self) -> list[int]:
+        """Return the epochs at which something is outstanding at a source, on any worker, in this worker's
+        view.
+        """
+        shift, sources = self.frozen.layout.shifts[0], self.frozen.sources
+        return [word >> shift for location, word, _ in self.pointstamps() if location in sources]
+
+    def first_at_source(self, name: str) -> int:
+        """Return the first epoch at which something is outstanding at a source, on any worker, in this
+        worker's view; `FOREVER` if nothing is.
+        """
+        shift, stages = (
+            self.frozen.layout.shifts[0],
+            [each.stage for each in self.sources if each.name == name],
+        )
+        return min(
+            (word >> shift for location, word, _ in self.pointstamps() if location in stages), default=FOREVER
+        )
 
     def await_epoch(self, stage: int) -> None:
         """Give `stage` a turn when the anchor has moved: it has rows of an epoch that cannot enter yet."""
@@ -311,10 +376,8 @@ class Instance:
         if first == FOREVER or first - base < enough:
             return 0  # Fast path: no vertex has to be asked.
         for runner in self.runners:
-            if runner.vertex is None:
-                continue
             try:
-                needed_epoch = runner.vertex.first_asked()
+                needed_epoch = runner.first_asked()
                 first = first if needed_epoch is None or first <= needed_epoch else needed_epoch
             except BaseException as error:
                 add_note(error, f"while {runner.title()} was asked for an epoch, built at {runner.site}")
@@ -368,7 +431,8 @@ class Instance:
             (self.turns, sorted(self.recheck)),
             (self.runners, self.loops),
             self.inputs,
-            (self.first_epoch, self.is_standby, self.imports, self.feeds, self.constants),
+            (self.first_epoch, self._begins_later, self.is_standby, self.is_taking_over),
+            (self.imports, self.feeds, self.constants),
             (self.anchor.epoch, self.far.counts(), sorted(self._awaiting), self.arrivals),
         )
 
@@ -388,16 +452,23 @@ class Instance:
             yield from (batch for _, _, _, batch in actor.inbox)
         yield from self.arrivals.batches()
 
-    def drop(self) -> None:
-        """Free the memory of a dataflow that has ended, even if something still refers to this object:
-        frames of the error that ended it do.
+    def drop(self, reason: TimelyError | None) -> None:
+        """Tell the vertices why the dataflow has ended (`ends.py`), and free its memory, even if something
+        still refers to this object: frames of the error that ended it do.
         """
+        try:
+            end_vertices(self.runners, reason)
+        finally:
+            self._free()
+
+    def _free(self) -> None:
         for handle in (*self.imports, *self.feeds.values()):
             handle.close()
         self.imports.clear()
         self.feeds.clear()
         self.turns.drop()
         self.runners.clear()
+        self.sources.clear()
         self.loops.clear()
         self.connectors.clear()
         self.inputs.clear()
@@ -433,7 +504,7 @@ class Instance:
         for loop in self.loops:
             for stage in loop.stages:
                 self.turns.actors[stage] = loop
-                self.runners[stage].is_queued = False
+                self.turns.take_out(self.runners[stage])
             loop.has_frontier_news = True
             self.wake(loop)
             if self.workers > 1:
@@ -452,12 +523,12 @@ class Instance:
     def _open_inputs(self, epoch: int) -> None:
         opening: list[Change] = []
         for stage in self.frozen.open_stages:
-            word = self.runners[stage].opened = self.runners[stage].code.pack((epoch,))
-            opening.append((stage, word, self.workers))
+            opening.append((stage, self.runners[stage].open_input(epoch), self.workers))
+        opening += [source.open(epoch, self._owner.logs_sources) for source in self.sources]
         for constant in self.constants:
             constant.begin(epoch)
         if not opening:
-            raise InternalError(f"the dataflow {self.frozen.name!r} has no input")
+            raise InternalError(f"the dataflow {self.frozen.name!r} has no input and no source")
         self.apply(opening)
         # A port that no input reaches has an empty frontier from now on, and would never hear of a change.
         for port, stage in enumerate(self._port_owner):

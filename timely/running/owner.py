@@ -35,6 +35,11 @@ class Owner(Exporter, Protocol):
         """True if loops may be compiled (`stages/compiled_loop.py`)."""
         ...
 
+    @property
+    def logs_sources(self) -> bool:
+        """True if what sources send is logged: they begin once they know what logs have of them."""
+        ...
+
     def send_data(self, peer: int, dataflow: int, connector: int, word: int, batch: Batch) -> None:
         """Send a message to another worker."""
         ...

@@ -4,7 +4,8 @@
                  anchor
     frame 1 …    data: the frames of the batch · progress: one frame of count changes ·
                  control: one frame of `handshake.py`, which belongs to no dataflow ·
-                 withdrawal, and its answer: none; see `forgetting.py`
+                 withdrawal, and its answer: none; see `forgetting.py` ·
+                 what `credits.py` sends: none
 
 Both ends check the same things; a malformed frame is a `PeerError` that names the peer.
 """
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 
 from progress.errors import PeerError
 
-WIRE_VERSION = 4
+WIRE_VERSION = 5
 _MAGIC = b"ND"
 _COMMON = struct.Struct("<2sBBI")
 _DATA = struct.Struct("<IqHq")
@@ -59,7 +61,23 @@ class WithdrawalHeader:
     is_answer: bool
 
 
-Header = DataHeader | ProgressHeader | ControlHeader | WithdrawalHeader
+class CreditNews(IntEnum):
+    """What workers tell one another of what they have received; the numbers are those on the wire."""
+
+    MARK = 6
+    RECEIVED = 7
+    HOLD = 8
+    RELEASE = 9
+
+
+@dataclass(frozen=True, slots=True)
+class CreditHeader:
+    """News of `credits.py`."""
+
+    news: CreditNews
+
+
+Header = DataHeader | ProgressHeader | ControlHeader | WithdrawalHeader | CreditHeader
 
 
 def write_data_header(header: DataHeader) -> bytes:
@@ -85,6 +103,11 @@ def write_withdrawal_header(is_answer: bool) -> bytes:
     return _COMMON.pack(_MAGIC, WIRE_VERSION, _KIND_WITHDRAWN if is_answer else _KIND_WITHDRAWAL, 0)
 
 
+def write_credit_header(news: CreditNews) -> bytes:
+    """Return a message of `credits.py`: it is only a header."""
+    return _COMMON.pack(_MAGIC, WIRE_VERSION, news, 0)
+
+
 def read_header(frame: memoryview | bytes, peer: int) -> Header:
     """Return the header in `frame`; raise `PeerError` if it is none."""
     size = len(frame)
@@ -107,6 +130,8 @@ def read_header(frame: memoryview | bytes, peer: int) -> Header:
         return ControlHeader()
     if kind in (_KIND_WITHDRAWAL, _KIND_WITHDRAWN) and size == _COMMON.size:
         return WithdrawalHeader(kind == _KIND_WITHDRAWN)
+    if CreditNews.MARK <= kind <= CreditNews.RELEASE and size == _COMMON.size:
+        return CreditHeader(CreditNews(kind))
     if kind == _KIND_DATA and size == _COMMON.size + _DATA.size:
         connector, word, batch_kind, anchor = _DATA.unpack_from(frame, _COMMON.size)
         if word < 0 or anchor < 0:

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Sequence
+from time import perf_counter_ns
 from typing import Final, TypeAlias
 
 from ..failure import add_note
+from ..operators.alarms import Alarms
 from ..wire.batch import Batch
+from .gate import Gate
 from .stages.compiled_loop import CompiledLoopRunner
 from .stages.connector import Target
 from .stages.vertex_runner import VertexRunner
+from .timings import Timings
 
 __all__ = ["PATIENCE_STEPS", "Actor", "Turns"]
 
@@ -30,7 +35,9 @@ Actor: TypeAlias = VertexRunner | CompiledLoopRunner
 class Turns:
     """The turns of one dataflow on one worker."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: Gate | None = None, timings: Timings | None = None) -> None:
+        self.gate = Gate() if gate is None else gate
+        self.timings = Timings() if timings is None else timings
         self.actors: list[Actor] = []
         """The actor of each stage, and then the compiled loops, which have their turns last."""
         self.ready: list[int] = []
@@ -38,7 +45,10 @@ class Turns:
         self.resumed: list[Actor] = []
         self.patient: list[int] = []  # stages that wait until nothing is ready
         self._postponed = 0  # steps for which they have waited
+        self.alarms = Alarms()
         self.has_failed = False
+        self.ran_until = 0
+        """When the last turn was over, by `perf_counter_ns`."""
         self.mergers: list[VertexRunner] = []  # runners whose vertices have a use for idle moments
         self.idle_runners: list[VertexRunner] = []
 
@@ -62,12 +72,22 @@ class Turns:
         """Let `runner` go on in the next `run`: others come first, and so do sockets and progress."""
         self.resumed.append(runner)
 
+    def take_out(self, runner: Actor) -> None:
+        """Let a stage wait for no turn any more: another actor has taken its place."""
+        if runner.is_queued:
+            runner.is_queued = False
+            self.ready.remove(runner.stage)
+            heapq.heapify(self.ready)
+
     def run(self, activations: int) -> int:
         """Activate up to `activations` vertices, topologically first ones first; return how many ran.
 
         Actors that the last call left waiting have one turn first, so that a loop that never rests does not
-        starve the stages behind it.
+        starve the stages behind it. None runs while the worker has no credit.
         """
+        gate = self.gate
+        if not gate.has_credit:
+            return 0
         if self.resumed:
             for runner in self.resumed.copy():
                 self.let_resume(runner)
@@ -77,12 +97,20 @@ class Turns:
             if not ready or self._postponed >= PATIENCE_STEPS:
                 self._let_patient()
         ran = 0
-        while ready and ran < activations:
+        times = self.timings.callback
+        counts = times.counts
+        began = then = perf_counter_ns()
+        while ready and ran < activations and gate.has_credit:
             runner = runners[turns.popleft() if turns else heapq.heappop(ready)]
             # An actor that has had its turn out of order is still listed, but not queued any more.
             if runner.is_queued:
                 self._activate(runner)
                 ran += 1
+                now = perf_counter_ns()
+                taken, then = now - then, now
+                counts[(taken * taken).bit_length()] += 1  # `Histogram.add`, without a call
+        times.total += then - began
+        self.ran_until = then
         if ready and not turns:
             # List each once: an actor that had a turn out of order and waits again is listed twice by now,
             # and would be once more for each turn behind a loop that never rests.
@@ -104,6 +132,24 @@ class Turns:
         self.resumed.remove(runner)
         runner.may_resume = True
         self.wake(runner)
+
+    def take_alarms(self) -> None:
+        """Let stages whose alarms are due have a turn."""
+        self.ring(self.alarms.take())
+        self.timings.take_alarms(self.alarms.seconds_late)
+
+    def ring(self, stages: Sequence[int]) -> None:
+        """Let stages have a turn in which their vertices hear of an alarm."""
+        for stage in stages:
+            actor = self.actors[stage]
+            if isinstance(actor, VertexRunner):
+                actor.wants_activation = True
+                self.wake(actor)
+
+    def ring_one(self, stage: int) -> None:
+        """Let the first alarm of a stage be due."""
+        self.alarms.take_of(stage)
+        self.ring([stage])
 
     def resume(self, stage: int) -> None:
         """Let a stage, or compiled loop, that asked for another turn have it, by its number."""
@@ -160,11 +206,13 @@ class Turns:
         return (
             (sorted(self.ready), self._turns, sorted(self.patient), self._postponed, self.has_failed),
             [sorted(runner.stage for runner in listed) for listed in (self.resumed, self.idle_runners)],
+            self.alarms,
         )
 
     def drop(self) -> None:
         """Drop everything: nobody has a turn any more."""
         for listed in (self.actors, self.mergers, self.idle_runners, self.resumed):
             listed.clear()
+        self.alarms.drop()
         for waiting in (self.ready, self.patient, self._turns):
             waiting.clear()

@@ -47,7 +47,6 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -56,11 +55,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
-from timely.client.installed import Workers
+from timely.client.installed import Members, Requests, Workers, to_all
 from timely.errors import InternalError, MisuseError, PeerError, TimelyError, class_names, revive
 from timely.limits import APPEND_BYTES_MAX, ATTEMPT_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.spark.epochs import DIFF, EPOCH, EpochRows
 from timely.spark.lost import java_watched
+from timely.spark.once.staging import Staging
 from timely.wire.arrow import int64_array, int64s_of, text_array
 from timely.wire.claims import shown
 from timely.wire.requests import (
@@ -72,7 +72,6 @@ from timely.wire.requests import (
     Missing,
     Progress,
     Reply,
-    Request,
     Value,
 )
 
@@ -394,39 +393,17 @@ class BatchDelivery:
         `diff` as in `Deliver`. If an error comes up, drop the attempt.
         """
         attempt = f"{partition:06d}/{uuid.uuid4().hex}"
-        seconds = answer_seconds(self.timeout_seconds)
-        with ThreadPoolExecutor(1, "staging") as sender:
-            parts = [0] * workers.count
-            rows = 0
-            is_wanted = True
-            waiting: Future[list[Reply]] | None = None
-            try:
-                for number, table in enumerate(tables):
-                    rows += table.num_rows  # also if the batch is committed: `commit` compares the numbers
-                    is_wanted = is_wanted and (waiting is None or _is_taken(waiting))
-                    if not is_wanted:
-                        continue
-                    worker = (partition + number) % workers.count
-                    request = Deliver(
-                        self.dataflow,
-                        self.input,
-                        self.query,
-                        self.batch,
-                        WHEN_NAMED,
-                        0,
-                        diff,
-                        part=number,
-                        attempt=attempt,
-                    )
-                    waiting = sender.submit(workers.ask, [(worker, request, table)], seconds)
-                    parts[worker] += 1
-                if waiting is not None and not _is_taken(waiting):
-                    parts = [0] * workers.count  # committed already: workers keep no part, and miss none
-            except BaseException:
-                with contextlib.suppress(TimelyError):
-                    self.drop(workers, [attempt])
-                raise
-            return Staged(self.query, self.batch, attempt, tuple(parts), rows)
+        request = Deliver(
+            self.dataflow, self.input, self.query, self.batch, WHEN_NAMED, 0, diff, attempt=attempt
+        )
+        staging = Staging(workers, request, partition, answer_seconds(self.timeout_seconds))
+        try:
+            parts = staging.send(tables)
+        except BaseException:
+            with contextlib.suppress(TimelyError):
+                self.drop(workers, [attempt])
+            raise
+        return Staged(self.query, self.batch, attempt, parts, staging.rows)
 
     def commit(self, workers: Workers, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Decide that the batch consists of these attempts.
@@ -448,16 +425,16 @@ class BatchDelivery:
         stream = next((one.stream for one in staged), "")
         is_sent = False
         try:
-            opened, looked = self.look(workers, staged)
+            opened, looked, incarnation = self.look(workers, staged)
             behind = opened - self.lag
             if self.seals and self.lag and behind >= 0:
                 # Sealed epochs that are not computed yet take memory of the workers, so a stream that is
                 # quicker than they are has to wait.
                 seconds = min(self.timeout_seconds, _LAG_SECONDS_MAX)
                 wait = Progress(self.dataflow, "", behind, seconds)
-                workers.ask([(worker, wait, None) for worker in range(workers.count)], seconds + 1)
+                workers.ask_members(to_all(wait), seconds + 1)
             entry: Value = [self.input, self.query, self.batch, attempts, stream, self.may_skip, looked]
-            request = Decide(self.dataflow, -1, self.seals, enter=[entry])
+            request = Decide(self.dataflow, -1, self.seals, enter=[entry], incarnation=incarnation)
             is_sent = True
             (reply,) = workers.ask([(0, request, None)], answer_seconds(self.timeout_seconds))
             if not _is_new(reply):
@@ -479,25 +456,24 @@ class BatchDelivery:
         name: list[Value] = [self.input, self.query, self.batch]
         names: list[Value] = [[*name, attempt] for attempt in attempts]
         request = Drop(self.dataflow, names or [name])
-        workers.ask([(worker, request, None) for worker in range(workers.count)])
+        workers.ask_members(to_all(request))
 
-    def look(self, workers: Workers, staged: Sequence[Staged]) -> tuple[int, int]:
-        """Check that all parts are staged. Return the open epoch, and a time by the clock of worker 0 that is
-        not later than the check on any worker.
+    def look(self, workers: Workers, staged: Sequence[Staged]) -> tuple[int, int, int]:
+        """Check that all parts are staged. Return the open epoch, a time by the clock of worker 0 that is not
+        later than the check on any worker, and the incarnation of the cluster that has the parts.
 
         Raises if a part is not there any more, in which case nothing is committed, or if another batch was
         committed under this number.
         """
-        requests: list[tuple[int, Request, pa.Table | None]] = []
-        for worker in range(workers.count):
-            attempts: list[Value] = [
-                [self.input, self.query, self.batch, one.attempt, one.parts[worker]]
-                for one in staged
-                if one.parts[worker]
+
+        def makes(members: Members) -> Requests:
+            return [
+                (worker, Missing(self.dataflow, -1, names, [[self.input, self.query]]), None)
+                for worker, names in enumerate(self._staged_on(members, staged))
             ]
-            requests.append((worker, Missing(self.dataflow, -1, attempts, [[self.input, self.query]]), None))
+
         begin = time.monotonic()
-        replies = workers.ask(requests, answer_seconds(self.timeout_seconds))
+        replies = workers.ask_members(makes, answer_seconds(self.timeout_seconds))
         # Other workers may have answered that much earlier than worker 0.
         seconds = math.ceil(time.monotonic() - begin)
         states = [_state_of(reply) for reply in replies]
@@ -505,18 +481,33 @@ class BatchDelivery:
         until = time.monotonic() + _HEARD_SECONDS_MAX
         while states[0].last >= self.batch and not _are_alike(states) and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
-            replies = workers.ask(requests, answer_seconds(self.timeout_seconds))
+            replies = workers.ask_members(makes, answer_seconds(self.timeout_seconds))
             states = [_state_of(reply) for reply in replies]
         missing = sum(len(reply.items("missing")) for reply in replies)
         # The state of worker 0 counts: the others may not have heard yet of a commit that this one repeats.
         if missing and states[0].last < self.batch:
             raise MisuseError(
                 f"{self._name} is not committed: what {missing} of its tasks staged is not there any more, "
-                "since it waited for too long or the dataflow is another one. Write it again"
+                "since it waited for too long, the cluster has started again, or the dataflow is another "
+                "one. Write it again; a stream does so when it is started again"
             )
         if all(state.last == self.batch for state in states) and not self.may_skip:
             self._check_same(sum(one.rows for one in staged), sum(state.rows for state in states))
-        return states[0].open, looked
+        return states[0].open, looked, replies[0].incarnation
+
+    def _staged_on(self, members: Members, staged: Sequence[Staged]) -> list[list[Value]]:
+        """Return, for each worker, the attempts that it should have, each with the number of its parts.
+
+        What was staged on another number of workers is gone, as the cluster has started again since. Worker 0
+        is asked for all parts of it, and so it says that the attempt is missing.
+        """
+        by_worker: list[list[Value]] = [[] for _ in range(members.count)]
+        for one in staged:
+            parts = one.parts if len(one.parts) == members.count else (sum(one.parts),)
+            for worker, count in enumerate(parts):
+                if count:
+                    by_worker[worker].append([self.input, self.query, self.batch, one.attempt, count])
+        return by_worker
 
     def _check_same(self, count: int, entered: int) -> None:
         """Raise `MisuseError` if a batch that has entered comes again with another number of rows."""
@@ -537,11 +528,6 @@ class BatchDelivery:
 def answer_seconds(timeout_seconds: float) -> float:
     """Return how long a worker may take to answer a client that waits `timeout_seconds` for an epoch."""
     return max(timeout_seconds, REPLY_SECONDS_MAX)
-
-
-def _is_taken(waiting: Future[list[Reply]]) -> bool:
-    (reply,) = waiting.result()
-    return bool(reply.values.get("is_new"))
 
 
 def _is_new(reply: Reply) -> bool:

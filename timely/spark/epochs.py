@@ -10,11 +10,11 @@ the same row for row. So `delivering.py` can number its appends, and the workers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -27,7 +27,18 @@ from timely.spark.errors import InputFormatError
 from timely.spark.frames import quoted
 from timely.spark.lost import java_watched
 
-__all__ = ["DIFF", "EPOCH", "DiffError", "EpochRows", "EpochSize", "chunks_of", "epoch_rows"]
+__all__ = [
+    "DIFF",
+    "DIGEST_MODULUS",
+    "EPOCH",
+    "DiffError",
+    "EpochRows",
+    "EpochSize",
+    "RowsDigest",
+    "chunks_of",
+    "digest_before",
+    "epoch_rows",
+]
 
 EPOCH = "epoch"
 DIFF = "diff"
@@ -43,6 +54,15 @@ _ALLOWED = (
     T.DateType,
 )
 _ALLOWED_NAMES = "whole numbers, float, double, boolean, string, binary, timestamp, date"
+
+
+RowsDigest: TypeAlias = tuple[int, int]
+"""The sum over rows of the hash of a row times its diff, for two parts of the hash, modulo `DIGEST_MODULUS`:
+the same for the same rows in any order, also if equal rows are summed up.
+"""
+
+DIGEST_MODULUS: Final = 1 << 31
+"""So small that no product or sum leaves 64 bits."""
 
 
 class EpochSize(NamedTuple):
@@ -71,13 +91,14 @@ class EpochRows:
     """Checked rows, partitioned by writer, sorted within each, and cached.
 
     `frame` has the data `columns` in their order, under these names or others, then epoch and diff (bigint).
-    `sizes` names each epoch that has rows, ascending.
+    `sizes` names each epoch that has rows, ascending; so does `digests`, if they are wanted.
     """
 
     frame: DataFrame
     columns: tuple[str, ...]
     writers: int
     sizes: Mapping[int, EpochSize]
+    digests: Mapping[int, RowsDigest] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let Spark drop the cached rows."""
@@ -111,6 +132,7 @@ def epoch_rows(
     writers: int = 2,
     nullable: Mapping[str, bool] | None = None,
     names: Mapping[str, str] | None = None,
+    has_digests: bool = False,
 ) -> EpochRows:
     """Check `frame`, lay its rows out for `writers` writers, and count them by epoch: one Spark job.
 
@@ -118,18 +140,14 @@ def epoch_rows(
     compared the types with those of the input passes `nullable`: for each data column, whether the input
     takes nulls in it. Without it no column may have nulls, and every type must be one that needs no
     declaration. `names` maps the columns of `frame` to those of the input, if they differ (`distinct_names`).
+    `has_digests`: make a digest of the rows of each epoch.
     Raises `InputFormatError` for a column that is missing or of a type that a collection cannot have, for
     nulls where none may be, negative epochs and diffs of 0.
     """
     if writers < 1:
         raise ValueError(f"writers is 1 or more, not {writers}")
     columns = _checked_schema(frame, epoch, diff, are_checked=nullable is not None)
-    diffs = F.lit(1) if diff is None else F.col(quoted(diff))
-    plain = frame.select(
-        *(_widened(frame, name) for name in columns),
-        F.col(quoted(epoch)).cast("bigint").alias(EPOCH),
-        diffs.cast("bigint").alias(DIFF),
-    )
+    plain = _plain(frame, columns, epoch, diff)
     by_content = [F.col(quoted(name)) for name in columns]
     laid_out = (
         plain.repartition(writers, *by_content, EPOCH)
@@ -139,8 +157,8 @@ def epoch_rows(
     input_names = {name: name for name in columns} if names is None else dict(names)
     full = tuple(name for name in columns if nullable is None or not nullable[input_names[name]])
     try:
-        sizes = _checked_sizes(laid_out, full, input_names)
-        return EpochRows(laid_out, tuple(input_names[name] for name in columns), writers, sizes)
+        sizes, digests = _checked_sizes(laid_out, full, input_names, columns if has_digests else ())
+        return EpochRows(laid_out, tuple(input_names[name] for name in columns), writers, sizes, digests)
     except BaseException:
         with suppress(Exception):  # if Java has ended, so have the cached rows
             laid_out.unpersist()
@@ -188,11 +206,46 @@ def _widened(frame: DataFrame, name: str) -> Column:
     return column.cast("double").alias(name) if isinstance(kind, T.FloatType) else column
 
 
+@java_watched()
+def digest_before(stop: int, frame: DataFrame, *, diff: str | None = None) -> RowsDigest:
+    """Return the digest of the rows of epochs before `stop`, as `epoch_rows` makes it: one Spark job that
+    moves no rows.
+    """
+    columns = _checked_schema(frame, EPOCH, diff, are_checked=True)
+    plain = _plain(frame, columns, EPOCH, diff).where(F.col(EPOCH) < stop)
+    (sums,) = plain.agg(*_digest_sums(columns)).collect()
+    return _digest_of(sums["low"], sums["high"])
+
+
+def _plain(frame: DataFrame, columns: Sequence[str], epoch: str, diff: str | None) -> DataFrame:
+    """Return the data columns in the widths of a collection, then epoch and diff."""
+    diffs = F.lit(1) if diff is None else F.col(quoted(diff))
+    return frame.select(
+        *(_widened(frame, name) for name in columns),
+        F.col(quoted(epoch)).cast("bigint").alias(EPOCH),
+        diffs.cast("bigint").alias(DIFF),
+    )
+
+
+def _digest_sums(columns: Sequence[str]) -> list[Column]:
+    """Return the two sums of a digest. The hash leaves nulls out, so where they are is hashed, too."""
+    parts = [part for name in columns for part in (F.col(quoted(name)), F.isnull(quoted(name)))]
+    hashed, modulus = F.xxhash64(*parts), F.lit(DIGEST_MODULUS).cast("bigint")
+    halves = {"low": F.pmod(hashed, modulus), "high": F.shiftrightunsigned(hashed, 33)}
+    diff = F.pmod(F.col(DIFF), modulus)
+    return [F.sum(F.pmod(half * diff, modulus)).alias(name) for name, half in halves.items()]
+
+
+def _digest_of(low: int | None, high: int | None) -> RowsDigest:
+    return (low or 0) % DIGEST_MODULUS, (high or 0) % DIGEST_MODULUS  # without rows there is no sum
+
+
 def _checked_sizes(
-    frame: DataFrame, columns: tuple[str, ...], input_names: Mapping[str, str]
-) -> dict[int, EpochSize]:
+    frame: DataFrame, columns: tuple[str, ...], input_names: Mapping[str, str], digested: Sequence[str] = ()
+) -> tuple[dict[int, EpochSize], dict[int, RowsDigest]]:
     """Count the rows of each epoch, ascending, in the same job that looks for nulls in `columns`, and for
-    invalid epochs and diffs. `input_names` has the name of each column for messages.
+    invalid epochs and diffs. `input_names` has the name of each column for messages. Return also the digests
+    of rows over the columns `digested`, if there are any.
     """
     refuse = partial(_refuse, frame, input_names)
     nulls = [
@@ -205,6 +258,7 @@ def _checked_sizes(
             F.sum(F.greatest(-F.col(DIFF), F.lit(0))).alias("left"),
             F.count_if(F.col(DIFF) == 0).alias("zeros"),
             *nulls,
+            *(_digest_sums(digested) if digested else ()),
         )
         .toArrow()  # sorted here: Spark would read the rows once more, to choose the bounds of partitions
     )
@@ -221,7 +275,11 @@ def _checked_sizes(
     refuse(sum(n or 0 for n in lists["zeros"]), F.col(DIFF) == 0, "a diff of 0", DiffError)
     sizes = zip(lists[EPOCH], lists["entered"], lists["left"], strict=True)
     ordered = sorted((epoch, entered or 0, left or 0) for epoch, entered, left in sizes if epoch is not None)
-    return {epoch: EpochSize(entered, left) for epoch, entered, left in ordered}
+    digests: dict[int, RowsDigest] = {}
+    if digested:
+        sums = zip(lists[EPOCH], lists["low"], lists["high"], strict=True)
+        digests = {epoch: _digest_of(low, high) for epoch, low, high in sums if epoch is not None}
+    return {epoch: EpochSize(entered, left) for epoch, entered, left in ordered}, digests
 
 
 def _refuse(

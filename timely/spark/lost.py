@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from types import TracebackType
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as it comes
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # as it comes
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -51,7 +51,7 @@ def spark_lost(error: BaseException) -> SparkLostError | None:
     process = _java_process()
     if process is None:
         return None
-    if _is_of_a_connection(error):
+    if _may_be_ending(error):
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_REAP_SECONDS_MAX)
     status = process.poll()
@@ -184,13 +184,19 @@ def _java_process() -> subprocess.Popen[bytes] | None:
     return getattr(SparkContext._gateway, "proc", None)
 
 
-def _is_of_a_connection(error: BaseException) -> bool:
+def _may_be_ending(error: BaseException) -> bool:
+    """Return True if a connection is broken, or if Java has answered with an error and has no running
+    session: a Java process that is told to end stops its session first, which makes jobs fail.
+    """
+    has_answered = False
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, OSError | EOFError | Py4JError):
+        if isinstance(seen, Py4JJavaError):
+            has_answered = True
+        elif isinstance(seen, OSError | EOFError | Py4JError):
             return True
         seen = seen.__cause__ or seen.__context__
-    return False
+    return has_answered and _session_is_over()
 
 
 def _interrupt_behind(error: BaseException, handled: BaseException | None) -> KeyboardInterrupt | None:

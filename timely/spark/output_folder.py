@@ -16,10 +16,12 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from timely.counted import counted
 from timely.spark.errors import OutputError
+from timely.spark.once.contents import difference
 
 __all__ = ["OutputFolder", "changes_file"]
 
@@ -48,14 +50,18 @@ class OutputFolder:
         self.committed = self.committed_before
         """Epochs 0 to committed - 1 are committed; `committed_before` is its value at the beginning."""
 
-    def check_same(self, epoch: int, rows: int) -> None:
-        """Raise `OutputError` unless the committed changes of `epoch` have this number of rows."""
-        there = pq.read_metadata(self.path / changes_file(epoch)).num_rows
-        if there != rows:
+    def check_same(self, epoch: int, changes: pa.Table) -> None:
+        """Raise `OutputError` unless the committed changes of `epoch` are these, in any order."""
+        # Of one file, whatever the names of the folders above it are like.
+        there = pq.ParquetFile(self.path / changes_file(epoch)).read()
+        differs = difference(there, changes)
+        if differs is not None:
+            row, more = differs
+            which = ("with", "does not find") if more > 0 else ("without", "finds")
             raise OutputError(
-                f"{self.path} has {counted(there, 'change')} for epoch {epoch}, committed by an earlier run; "
-                f"this run finds {rows}.\nThe input has changed since. Remove {self.path}, or give another "
-                "--output."
+                f"{self.path} has {counted(there.num_rows, 'change')} for epoch {epoch}, committed by an "
+                f"earlier run {which[0]} the row {row}; this run {which[1]} it.\nThe input has changed "
+                f"since. Remove {self.path}, or give another --output."
             )
 
     def fresh_staging(self, name: str) -> Path:

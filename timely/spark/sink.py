@@ -10,7 +10,7 @@ Spark writes each file into the staging folder; renaming it to its final path is
 epoch without changes is a file without rows. Readers of Parquet ignore names that begin with `_`.
 
 If the same job is started again on the same directory, it checks for each committed epoch that it would write
-the same number of rows, and continues after the last of them. A thread of its own writes, so that the
+the same rows, and continues after the last of them. A thread of its own writes, so that the
 dataflow does not wait. It writes all waiting epochs by one Spark job (a job costs 0.12 s however little it
 writes) and commits them one after another.
 """
@@ -84,13 +84,13 @@ class ChangesSink:
 
         `table` has the output's columns and then `epoch` (int64, the same in all rows) and `diff` (int64).
         Epochs come in order, from 0. Raises the error of an earlier epoch if there is one, `MisuseError` for
-        an epoch out of order, and `OutputError` if an earlier run has committed another number of changes for
-        this one. Waits while too many epochs or rows wait to be written.
+        an epoch out of order, and `OutputError` if an earlier run has committed other changes for this one.
+        Waits while too many epochs or rows wait to be written.
         """
         self._raise_failure()
         _check_changes(epoch, table)
         if epoch < self._folder.committed_before:
-            self._folder.check_same(epoch, table.num_rows)
+            self._folder.check_same(epoch, table)
             return False
         if epoch != self._handed_over:
             raise MisuseError(

@@ -2,10 +2,11 @@
 
 The digest of a function covers its instructions and constants, the values that it has closed over, its
 defaults, and the functions of its module that it calls by name; that of a class its methods and constants,
-and those of its bases; that of a callable object its class and its attributes; that of dates, patterns,
-arrays and other objects that are values (`value_of`) their value. File and line are left out, so that an
-edited comment changes nothing, and two lambdas on one line differ. The digest is the same in every process
-with the same version of Python; workers with different versions refuse each other before.
+and those of its bases; that of a callable object its class and its attributes; that of a function of C its
+name and the object that it is a method of; that of dates, patterns, arrays and other objects that are values
+(`value_of`) their value. File and line are left out, so that an edited comment changes nothing, and two
+lambdas on one line differ. The digest is the same in every process with the same version of Python; workers
+with different versions refuse each other before.
 """
 
 from __future__ import annotations
@@ -14,25 +15,43 @@ import builtins
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
+from operator import attrgetter, itemgetter, methodcaller
 from pathlib import PurePath
-from types import CellType, CodeType, FunctionType, MethodType
-from typing import Final
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Final, cast
 from uuid import UUID
 
 import numpy as np
 
-__all__ = ["calls_hash", "digest_of", "value_of"]
+__all__ = ["ClassTexts", "calls_hash", "digest_of", "value_of"]
 
 _DEPTH_MAX: Final = 6
 _HASH_METHOD: Final = "__hash__"
 _EMPTY_CELL: Final = CellType()
 """The cell of a name without a value yet."""
+_OF_C: Final = (
+    *(BuiltinFunctionType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType),
+    *(ClassMethodDescriptorType, np.ufunc, itemgetter, attrgetter, methodcaller, type(cache(repr))),
+)
+"""Classes of functions of C."""
 _PLAIN: Final = (int, float, complex, str, bytes, bool, type(None))
 _SHOWN: Final = (
     *(dt.date, dt.time, dt.timedelta, dt.tzinfo, Decimal, Fraction, UUID),
@@ -41,10 +60,35 @@ _SHOWN: Final = (
 """Classes whose `repr` shows the whole value."""
 
 
-def digest_of(thing: object) -> str:
+class ClassTexts(dict[tuple[type, int], tuple[tuple[str, ...], frozenset[int]]]):
+    """The texts of classes, by the depth at which they stand, each with the ids of all that it describes.
+
+    Whoever asks for many digests while no class changes, hands the same one in each time: vertices share
+    most of their text, that of `Vertex`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.digests: dict[type, str] = {}
+
+
+class _Seen(set[int]):
+    """The ids of what is described already, and the texts of classes, if they are remembered."""
+
+    def __init__(self, texts: ClassTexts | None = None) -> None:
+        super().__init__()
+        self.texts = texts
+
+
+def digest_of(thing: object, texts: ClassTexts | None = None) -> str:
     """Return eight hexadecimal digits for a function, a class, or a callable object."""
-    text = "\n".join(_parts(thing, 0, set()))
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    if texts is not None and isinstance(thing, type) and thing in texts.digests:
+        return texts.digests[thing]
+    text = "\n".join(_parts(thing, 0, _Seen(texts)))
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    if texts is not None and isinstance(thing, type):
+        texts.digests[thing] = digest
+    return digest
 
 
 def calls_hash(thing: object) -> bool:
@@ -84,7 +128,7 @@ def _named_in(thing: object) -> Iterator[object]:
         yield from (type(thing).__call__, *getattr(thing, "__dict__", {}).values())
 
 
-def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
+def _parts(thing: object, depth: int, seen: _Seen) -> Iterator[str]:
     """Yield the definition of `thing` as lines of text that are the same in every process."""
     if isinstance(thing, _PLAIN):
         yield f"{type(thing).__name__} {thing!r}"
@@ -113,13 +157,31 @@ def _parts(thing: object, depth: int, seen: set[int]) -> Iterator[str]:
                 (thing.func, thing.args, tuple(sorted(thing.keywords.items()))), depth + 1, seen
             )
         elif isinstance(thing, type):
-            yield from _parts_of_class(thing, depth, seen)
+            yield from _remembered(thing, depth, seen)
         else:
             yield f"a {type(thing).__module__}.{type(thing).__qualname__}"
-            if callable(thing) and isinstance(type(thing).__call__, FunctionType):
+            if isinstance(thing, _OF_C):
+                yield from _parts(_called_of_c(thing), depth + 1, seen)
+            elif callable(thing) and isinstance(type(thing).__call__, FunctionType):
                 yield from _parts((type(thing), getattr(thing, "__dict__", None)), depth + 1, seen)
             else:
                 yield from _parts(value_of(thing), depth + 1, seen)
+
+
+def _called_of_c(thing: object) -> tuple[object, ...]:
+    """Return what tells a function of C, which has no instructions to look at, from others: its name, and the
+    object that it is a method of, unless that is a list or set, to which it adds.
+    """
+    if isinstance(thing, itemgetter | attrgetter | methodcaller):
+        made_by, arguments = cast("tuple[object, object]", thing.__reduce__())
+        if isinstance(made_by, partial):  # a new one on each call
+            return made_by.func, made_by.args, tuple(sorted(made_by.keywords.items())), arguments
+        return made_by, arguments
+    owner = getattr(thing, "__self__", None)
+    owner = None if isinstance(owner, ModuleType | list | set | deque) else owner
+    name = getattr(thing, "__qualname__", "") or getattr(thing, "__name__", "")
+    wrapped = getattr(thing, "__wrapped__", None)  # by a cache
+    return getattr(thing, "__module__", None), name, owner, wrapped
 
 
 def value_of(thing: object) -> tuple[object, ...]:
@@ -139,7 +201,7 @@ def value_of(thing: object) -> tuple[object, ...]:
     return ()
 
 
-def _parts_of_code(code: CodeType, depth: int, seen: set[int]) -> Iterator[str]:
+def _parts_of_code(code: CodeType, depth: int, seen: _Seen) -> Iterator[str]:
     yield code.co_name
     yield code.co_code.hex()
     yield " ".join((*code.co_names, "|", *code.co_varnames, "|", *code.co_freevars))
@@ -147,7 +209,7 @@ def _parts_of_code(code: CodeType, depth: int, seen: set[int]) -> Iterator[str]:
         yield from _parts(constant, depth + 1, seen)
 
 
-def _parts_of_function(function: FunctionType, depth: int, seen: set[int]) -> Iterator[str]:
+def _parts_of_function(function: FunctionType, depth: int, seen: _Seen) -> Iterator[str]:
     yield from _parts_of_code(function.__code__, depth, seen)
     yield from _parts(
         (function.__defaults__, tuple(sorted((function.__kwdefaults__ or {}).items()))), depth, seen
@@ -171,7 +233,25 @@ def _names_in(code: CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def _parts_of_class(class_: type, depth: int, seen: set[int]) -> Iterator[str]:
+def _remembered(class_: type, depth: int, seen: _Seen) -> Iterable[str]:
+    """Return `_parts_of_class`, from the texts that are remembered if that makes no difference: if nothing
+    that they describe was described before.
+    """
+    if seen.texts is None:
+        return _parts_of_class(class_, depth, seen)
+    if (class_, depth) not in seen.texts:
+        alone = _Seen(seen.texts)
+        alone.add(id(class_))
+        parts = tuple(_parts_of_class(class_, depth, alone))
+        seen.texts[class_, depth] = parts, frozenset(alone)
+    parts, described = seen.texts[class_, depth]
+    if not seen.isdisjoint(described - {id(class_)}):
+        return _parts_of_class(class_, depth, seen)
+    seen |= described
+    return parts
+
+
+def _parts_of_class(class_: type, depth: int, seen: _Seen) -> Iterator[str]:
     yield f"class {class_.__module__}.{class_.__qualname__}"
     for name, value in sorted(vars(class_).items()):
         if isinstance(value, FunctionType | staticmethod | classmethod):

@@ -61,7 +61,16 @@ class Spellings:
             return f"{missing}. Write instead: {write}"
         if name.startswith("_"):  # IPython and copy look up many of these
             return missing
-        return missing + (otherwise or like(name, [each for each in has if not each.startswith("_")]))
+        offered = [each for each in has if not each.startswith("_")]
+        plain = _in_small_letters(name)  # names of methods in C#, of traits in Rust: BranchWhen
+        if plain != name and (plain in offered or self.write(plain) is not None):
+            return f"{missing}. Write instead: {self.write(plain) or f'{plain}(…)'}"
+        return missing + (otherwise or like(name, offered))
+
+
+def _in_small_letters(name: str) -> str:
+    """Return a name as Python writes it: `branch_when` for `BranchWhen`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 class SpelledType(OfferedType):

@@ -6,12 +6,31 @@ The form is the same on command lines, in host files, in `connect`, and in the o
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from ..errors import MisuseError
+from ..forking import leave_to_parent
+from ..limits import ASIDE_PORTS_DEFAULT
 
-__all__ = ["host_and_port", "is_loopback", "is_tcp", "socket_address", "tcp_address", "wants_ipv6"]
+__all__ = [
+    "aside",
+    "host_and_port",
+    "is_loopback",
+    "is_tcp",
+    "leave_ports_when_forked",
+    "public_address",
+    "remove_sockets",
+    "socket_address",
+    "tcp_address",
+    "wants_ipv6",
+]
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -61,6 +80,18 @@ def is_tcp(address: str) -> bool:
     return address.startswith("tcp://")
 
 
+def aside(address: str) -> str:
+    """Return the address beside the one for clients at which a worker says what it is at, even in a long
+    call; empty if there is none.
+    """
+    if address.startswith("ipc://"):
+        return f"{address}-aside"
+    host, _, port = address.rpartition(":")
+    if not is_tcp(address) or not port.isdigit() or not 0 < int(port) < 65_536 - ASIDE_PORTS_DEFAULT:
+        return ""
+    return f"{host}:{int(port) + ASIDE_PORTS_DEFAULT}"
+
+
 def is_loopback(host: str) -> bool:
     """Return True if `host` is a name that only this machine can reach: localhost, 127.0.0.1, ::1.
 
@@ -95,3 +126,46 @@ def _is_ipv6(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def public_address(address: str, host: str) -> str:
+    """Return the address that clients use: with the name of the host instead of the interface."""
+    return tcp_address(host, int(address.rpartition(":")[2])) if host and is_tcp(address) else address
+
+
+def remove_sockets(addresses: Iterable[str]) -> None:
+    """Remove the ipc sockets at these addresses, and their folders if these are empty then: whoever has made
+    them may have been killed.
+    """
+    for address in addresses:
+        if address.startswith("ipc://"):
+            path = Path(address.removeprefix("ipc://"))
+            try:
+                path.unlink(missing_ok=True)
+                path.parent.rmdir()
+            except OSError:
+                pass  # not empty yet, or somebody else has removed it
+
+
+@cache
+def leave_ports_when_forked() -> None:
+    """Let processes that are forked from this one, as by `multiprocessing`, leave its ports to it. Otherwise
+    nobody could listen there as long as they go on, though this process was killed.
+    """
+    os.register_at_fork(after_in_child=_leave_ports)
+
+
+def _leave_ports() -> None:
+    with suppress(OSError):
+        open_now = [int(path.name) for path in Path("/dev/fd").iterdir()]
+        leave_to_parent(filter(_is_listening, open_now))
+
+
+def _is_listening(descriptor: int) -> bool:
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return False
+        with socket.socket(fileno=os.dup(descriptor)) as same:
+            return same.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 0
+    except OSError:  # it was that of the listing itself
+        return False

@@ -9,6 +9,7 @@ Each batch class has a `KIND`, a small integer that names it on the wire; `regis
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Final, Protocol, Self, TypeVar
 
@@ -18,6 +19,7 @@ from progress.errors import InternalError, MisuseError, PeerError
 
 from ..dictionaries import Mark
 from ..own_files import OWN_NAMES
+from .frames.record_values import VALUES, pack_value, unpack_value
 
 KIND_MAX: Final = (1 << 16) - 1
 """The largest `KIND`: the header of a message has two bytes for it."""
@@ -160,6 +162,12 @@ class Composed:
 
 B = TypeVar("B", bound=type[Batch])
 _kinds: dict[int, type[Batch]] = {}
+_MODULES: Final = {
+    2: "differential.columns.update_batch",
+    5: "differential.columns.update_batch",
+    6: "timely.wire.frames.table_batch",
+}
+"""By kind of batches of ours: the module that registers it."""
 _of_users: set[int] = set()
 """The kinds whose classes a user wrote."""
 
@@ -211,6 +219,15 @@ def frames_of(batch: Batch, peer: int) -> Sequence[Frame]:
         ) from error
 
 
+def is_known(kind: int) -> bool:
+    """Return True if this process has the batch class of this kind. One of ours is imported for that: logs
+    may have batches of dataflows that have ended.
+    """
+    if kind not in _kinds and kind in _MODULES:
+        importlib.import_module(_MODULES[kind])
+    return kind in _kinds
+
+
 def is_of_user(kind: int) -> bool:
     """Return True if a user wrote the batch class of this kind."""
     return kind in _of_users
@@ -248,8 +265,8 @@ def _class_of(kind: int, peer: int) -> type[Batch]:
 class Records:
     """Python records that share the envelope time.
 
-    On the wire they are one msgpack frame, so a record may hold None, booleans, integers of 64 bits, floats,
-    strings, bytes, and tuples or dictionaries of these. Lists arrive as tuples on another worker.
+    On the wire they are one msgpack frame (`record_values.py` has what a record may hold). Lists arrive as
+    tuples on another worker.
     """
 
     KIND: ClassVar[int] = 1
@@ -286,14 +303,13 @@ class Records:
         return self
 
     def to_frames(self, peer: int) -> list[Frame]:
-        """Return one msgpack frame; raises `MisuseError` for a value that msgpack cannot hold."""
+        """Return one msgpack frame; raises `MisuseError` for a value that no record may hold."""
         del peer
         try:
-            return [msgpack.packb(self.records, use_bin_type=True)]
+            return [pack_value(self.records)]
         except (TypeError, ValueError, OverflowError) as error:
             raise MisuseError(
-                f"a record cannot be sent to another worker: {error}. Records may hold None, bool, int (64 "
-                "bits), float, str, bytes, and tuples or dicts of these"
+                f"a record cannot be sent to another worker: {error}. Records may hold {VALUES}"
             ) from error
 
     def on_sent(self, peer: int) -> None:
@@ -308,7 +324,7 @@ class Records:
         if len(frames) != 1:
             raise PeerError(f"worker {peer} sent records as {len(frames)} frames, not as one")
         try:
-            records = msgpack.unpackb(frames[0], use_list=False, raw=False, strict_map_key=False)
+            records = unpack_value(frames[0])
         except UNPACK_ERRORS as error:
             raise PeerError(
                 f"worker {peer} sent records that are not msgpack: {type(error).__name__}: {error}"

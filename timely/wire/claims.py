@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["check_table", "check_uncompressed", "shown"]
+__all__ = ["check_table", "check_uncompressed", "checked_table", "shown"]
 
 _ROWS_PER_BYTE_MAX = 8
 _VIEWED_PER_BYTE_MAX = 16
@@ -40,6 +40,18 @@ def shown(value: object) -> str:
         return repr(value)[:_SHOWN_CHARS_MAX]
     except RecursionError:
         return f"a {type(value).__name__} that is nested deeply"
+
+
+def checked_table(stream: pa.Buffer) -> pa.Table:
+    """Return the table in an Arrow IPC stream, checked in full. Damaged bytes make Arrow raise more than its
+    own errors.
+    """
+    check_uncompressed(stream)
+    table = pa.ipc.open_stream(stream).read_all()
+    table.validate()  # a negative length would end the process in `check_table`
+    check_table(table, stream.size)
+    table.validate(full=True)
+    return table
 
 
 def check_uncompressed(stream: pa.Buffer) -> None:

@@ -9,10 +9,21 @@
 
     Decided     worker 0 to all: these staged deliveries enter, epochs up to this one are complete, and these
                 inputs are closed
+    SealedInput  worker 0 to all: epochs up to this one are complete at this input alone
+    HoldInputs  worker 0 to all: take nothing for a dataflow of a durable cluster, and write what its new
+                version has to have
+    InputsHeld  to worker 0: this is on the disk
     Switched    worker 0 to all: a new version of a dataflow has its inputs from this epoch on
     TakenOver   to worker 0: the new version has its outputs on this worker, too
     Ended       any worker to all: a dataflow has ended with this error
     EndHeard    the answer to `Ended`, to the worker that sent it
+    Synced      to worker 0, where workers are durable: what this worker has of these epochs is on its disk
+    Durable     worker 0 to all: and so it is on all workers
+    Digested    to worker 0, after a restart: the digests of what an output shows again on this worker
+    Agreed      worker 0 to all: on all workers together they are those from before
+    Logged      to worker 0: so many bytes were logged here
+    CutLog      worker 0 to all: write the changes of outputs, and begin a segment, for a fold
+    LogCut      to worker 0: that is done, and on the disk
 
 Worker 0 decides, the others obey. Messages between two workers arrive in order, so all of them carry out the
 same decisions in the same order, and a request that a client sends to worker 0 takes effect on all workers or
@@ -43,16 +54,26 @@ from .requests import ALL_PARTS
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "Agreed",
     "Build",
     "Control",
+    "CutLog",
     "Decided",
+    "Digested",
+    "Durable",
     "EndHeard",
     "Ended",
     "Entering",
     "Farewell",
     "Greeting",
+    "HoldInputs",
+    "InputsHeld",
+    "LogCut",
+    "Logged",
     "Offer",
+    "SealedInput",
     "Switched",
+    "Synced",
     "TakenOver",
     "Verdict",
     "check_greeting",
@@ -62,7 +83,7 @@ __all__ = [
     "own_hashing",
 ]
 
-PROTOCOL_VERSION = 12
+PROTOCOL_VERSION = 15
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,8 @@ class Greeting:
     """The introduction of a worker to its peers: its index and address, and settings that all must share.
 
     `hashing` is the result of `own_hashing`: how Python hashes text in this process, and by which seed.
+    `incarnation` counts the starts of a durable cluster; 0: it is not durable. `progress`: when it tells
+    others of its progress (`Worker.progress_mode`).
     """
 
     version: int
@@ -80,6 +103,8 @@ class Greeting:
     installs: tuple[str, ...] = ()
     silence_ms: int = round(1_000 * SILENCE_SECONDS_DEFAULT)
     hashing: str = ""
+    incarnation: int = 0
+    progress: str = "eager"
 
 
 @dataclass(frozen=True)
@@ -171,6 +196,33 @@ class Decided:
 
 
 @dataclass(frozen=True)
+class SealedInput:
+    """All epochs up to `sealed` are complete at the input `input` alone."""
+
+    dataflow: int
+    input: str
+    sealed: int
+
+
+@dataclass(frozen=True)
+class HoldInputs:
+    """`new` is to take the place of dataflow `old` at `epoch`, which is open. Until it has, or has ended,
+    take no rows or decisions for `old`; write what `new` goes on with, and answer `InputsHeld`.
+    """
+
+    old: int
+    new: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class InputsHeld:
+    """This worker's log has all with which `dataflow` goes on in place of another."""
+
+    dataflow: int
+
+
+@dataclass(frozen=True)
 class Switched:
     """From `epoch` on the inputs of dataflow `old` belong to its new version `new`."""
 
@@ -206,14 +258,104 @@ class EndHeard:
     dataflow: int
 
 
+@dataclass(frozen=True)
+class Synced:
+    """This worker's log has all that it took for epochs of a dataflow before this one; by its inputs, or by
+    the source of this name.
+    """
+
+    dataflow: int
+    before: int
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Durable:
+    """The logs of all workers have all of a dataflow's epochs before this one; `source`: see `Synced`."""
+
+    dataflow: int
+    before: int
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Digested:
+    """This worker's digests of an output, for epochs before this one that are made again after a restart.
+
+    `sums`: epoch and digest of each that is not 0 and was not told yet, as pairs of words.
+    """
+
+    dataflow: int
+    output: str
+    before: int
+    sums: bytes
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """The digests of an output, for epochs before this one, are those from before the restart."""
+
+    dataflow: int
+    output: str
+    before: int
+
+
+@dataclass(frozen=True)
+class Logged:
+    """This worker's log has so many bytes."""
+
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class CutLog:
+    """Write the changes that the outputs of these dataflows keep, up to an epoch of each, into the log; then
+    begin a segment, whose first record has this name. It comes twice; the segment begins behind the second.
+    """
+
+    name: str
+    dataflows: tuple[int, ...]
+    epochs: tuple[int, ...]
+    stored: tuple[int, ...] = ()
+    """For each dataflow, the epoch as of which its stored outputs are written, too; -1, or none: not at all.
+    """
+
+
+@dataclass(frozen=True)
+class LogCut:
+    """This worker's log is cut under this name, and what is in front of the cut is on the disk."""
+
+    name: str
+
+
 Control = (
-    Greeting | Farewell | Build | Offer | Verdict | Decided | Switched | TakenOver | Ended | EndHeard
-)  # fmt: skip
+    Greeting
+    | Farewell
+    | Build
+    | Offer
+    | Verdict
+    | Decided
+    | SealedInput
+    | HoldInputs
+    | InputsHeld
+    | Switched
+    | TakenOver
+    | Ended
+    | EndHeard
+    | Synced
+    | Durable
+    | Digested
+    | Agreed
+    | Logged
+    | CutLog
+    | LogCut
+)
 
 _KINDS: dict[str, type[Control]] = {
     message.__name__.lower(): message
     for message in (
-        Greeting, Farewell, Build, Offer, Verdict, Decided, Switched, TakenOver, Ended, EndHeard,
+        Greeting, Farewell, Build, Offer, Verdict, Decided, SealedInput, HoldInputs, InputsHeld, Switched,
+        TakenOver, Ended, EndHeard, Synced, Durable, Digested, Agreed, Logged, CutLog, LogCut,
     )
 }  # fmt: skip
 _TYPES: dict[str, type] = {
@@ -221,6 +363,7 @@ _TYPES: dict[str, type] = {
     "str": str,
     "bytes": bytes,
     "tuple[str, ...]": tuple,
+    "tuple[int, ...]": tuple,
     "tuple[str, ...] | None": tuple,
     "tuple[Entering, ...]": tuple,
 }
@@ -266,7 +409,8 @@ def _fits(value: object, declared: str) -> bool:
         return True
     if declared == "tuple[Entering, ...]":
         return all(map(_is_entering, value))
-    return all(isinstance(entry, str) for entry in value)
+    kind = int if declared == "tuple[int, ...]" else str
+    return all(type(entry) is kind for entry in value)
 
 
 def _is_entering(value: object) -> bool:
@@ -312,6 +456,12 @@ def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
             f"{who} was started for {theirs.workers} workers, worker {mine.index} for {mine.workers}: "
             "give -n, -w and the host file the same values on all hosts"
         )
+    if mine.incarnation and theirs.incarnation != mine.incarnation:
+        raise PeerError(
+            f"{who} is of incarnation {theirs.incarnation} of a durable cluster, worker {mine.index} of "
+            f"incarnation {mine.incarnation} (0: not durable): give all hosts the same --durable, and start "
+            "all of them again"
+        )
     if theirs.index != peer or not 0 <= peer < mine.workers:
         raise PeerError(f"{who} calls itself worker {theirs.index}: start each host with its own -p")
     if theirs.installs != mine.installs:
@@ -324,6 +474,11 @@ def check_greeting(mine: Greeting, theirs: Greeting, peer: int) -> None:
         raise PeerError(
             f"{who} bears a silence of {theirs.silence_ms / 1_000:g} s, worker {mine.index} one of "
             f"{mine.silence_ms / 1_000:g} s: give all hosts the same --silence"
+        )
+    if theirs.progress != mine.progress:
+        raise PeerError(
+            f"{who} tells progress by mode {theirs.progress}, worker {mine.index} by mode {mine.progress}: "
+            "give all hosts the same --progress, -w and -n"
         )
 
 
@@ -365,5 +520,5 @@ def _difference(worker: int, offer: Offer, other: int, reference: Offer) -> str:
     return (
         f"the dataflow differs between workers {worker} and {other}: "
         f"fingerprints {offer.fingerprint} and {reference.fingerprint}. Where only loops differ, "
-        "NAIAD_REGIONS or NAIAD_CHECK_PROGRESS do: they must be the same for every worker"
+        "NAIAD_REGIONS does: it must be the same for every worker"
     )

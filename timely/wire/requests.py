@@ -33,6 +33,7 @@ __all__ = [
     "Hello",
     "Install",
     "Missing",
+    "Probe",
     "Progress",
     "Read",
     "Replace",
@@ -42,6 +43,7 @@ __all__ = [
     "Stats",
     "Uninstall",
     "Value",
+    "Why",
     "waits_for_epoch",
 ]
 
@@ -69,7 +71,8 @@ ALL_PARTS: Final = -1
 @dataclass(frozen=True)
 class Hello:
     """Ask a worker for its identity. Values: version, index, workers, addresses of all workers' client ports,
-    dataflows by index.
+    dataflows by index, incarnation (how often the cluster has started on its store; 0: it is not durable),
+    cluster (the identity of its store; empty: it has none).
     """
 
 
@@ -98,7 +101,8 @@ class Replace:
 class Describe:
     """Describe a dataflow. Values: dataflow, name, spec, epoch (the open one), fingerprint, inputs [[name,
     description, Arrow schema or None, converter or None, True if it takes plain rows], …], outputs [[name,
-    description, Arrow schema or None], …], exports, stages (lines of text).
+    description, Arrow schema or None], …], exports, stages (lines of text), durable (the first epoch that is
+    not durable; -1: the cluster is not; not after `Install` and `Replace`).
     """
 
     dataflow: int
@@ -154,6 +158,13 @@ class Decide:
     seals    complete all epochs up to `epoch`, and up to those that `enter` and `after` have entered
     close    inputs whose open epoch is complete, and to which no other epoch follows
 
+    incarnation   the incarnation of the cluster in which the first row of `enter` was staged, or an earlier
+                  one; 0: the cluster is not durable. Worker 0 refuses to let rows enter that were staged in
+                  another incarnation than its own: they are gone. It accepts what has entered already
+    early         answer before the decision is durable
+    only          seal this input alone, whose open epoch is then in `open`; `after`, `enter` and `close`
+                  are empty. A durable cluster refuses that
+
     Values: entered, [is_new, epoch] for each of `enter`; open, the epoch that is open now; sealed, the last
     epoch that this request completes; -1: none.
     """
@@ -164,6 +175,9 @@ class Decide:
     after: list[Value] = field(default_factory=list)
     enter: list[Value] = field(default_factory=list)
     close: list[Value] = field(default_factory=list)
+    incarnation: int = 0
+    early: bool = False
+    only: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,7 +188,7 @@ class Missing:
 
     Values: missing, entries of `names`; queries, [last, last_rows, open, seconds] for each [input, query] of
     `queries`: the last committed batch (-1: none), the number of its rows that have entered here, the open
-    epoch of the input, and the clock of this worker.
+    epoch of the input, and the clock of this worker; in a durable cluster also incarnation.
     """
 
     dataflow: int
@@ -223,7 +237,8 @@ class Progress:
     without ([first epoch, the one behind the last] for each run of complete epochs from `keep_from` on
     without an answer), why (the text of the error for the last of them), origin (identifies where this output
     began, on this worker: an output of a dataflow that is installed again has another origin; one that
-    continues where its dataflow is replaced has the same).
+    continues where its dataflow is replaced has the same, and so has one of a durable cluster that has
+    started again).
     """
 
     dataflow: int
@@ -236,6 +251,25 @@ class Progress:
     keep_seconds: float = READER_SECONDS_MAX
     drops: bool = False
     extent: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Ask whether the stream at a probe is past a time, with its counters of loops: whether nothing at or
+    before it can come any more; if `is_strict`, nothing before it. Without a time, only whether there is such
+    a probe. If it `waits`, the answer comes once that is so, or after `timeout_seconds` (below 0: never) as a
+    `WaitTimeoutError`, whose message counts the `waited_seconds` before the request, too.
+
+    Values: is_past.
+    """
+
+    dataflow: int
+    probe: str
+    time: list[Value] = field(default_factory=list)
+    is_strict: bool = False
+    waits: bool = False
+    timeout_seconds: float = -1.0
+    waited_seconds: float = 0.0
 
 
 @record(frozen=True)
@@ -255,14 +289,18 @@ class Read:
               request. -1: read all rows, and ignore the fields below
     part      read only rows of this share of `parts`; equal rows are in the same share, on all workers
     columns   the columns of a piece, in this order; they may include `epoch` and `diff`
-    filters   read only rows for which all of these hold, [column, what, value]; see `operators/conditions.py`
+    filters   read only rows for which all of these hold, [column, what, value]: see
+              `operators/outputs/conditions.py`
     origin    as in `Progress`: the worker refuses a piece of an output with another origin. Empty: any
+    after     the incarnation that the piece before came from, of this worker or another: the worker refuses
+              the piece if a durable cluster has started again since, because rows may lie elsewhere. 0: any
 
     Values: complete, of all rows; with failures also failed: (first epoch, the one behind the last, the epoch
     from which on this holds, names of the error's classes, its message) for each run of epochs without an
     answer. For a piece: next (the first row behind it; -1: none), rows (of all pieces, not counting shares
     and filters), is_negative (True if some multiplicity of the collection is below zero), is_one (True if all
-    diffs of this piece are 1, and `diff` is left out). Table: columns, epoch, diff; of a piece: `columns`.
+    diffs of this piece are 1, and `diff` is left out), incarnation. Table: columns, epoch, diff; of a piece:
+    `columns`.
     """
 
     dataflow: int
@@ -279,6 +317,7 @@ class Read:
     columns: list[Value] = field(default_factory=list)
     filters: list[Value] = field(default_factory=list)
     origin: str = ""
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -287,18 +326,35 @@ class Stats:
 
 
 @dataclass(frozen=True)
+class Why:
+    """Ask what holds an epoch of a dataflow, as far as this worker knows; -1: only what the worker is at.
+
+    Values: address and process of the worker; complete, the first epoch that is not complete; reasons, what
+    this worker has outstanding up to the epoch (`Reason.values` of `reasons.py`); view, what is outstanding
+    on all workers as far as this one knows: [values, count of all, count of this one]; is_cut, True if there
+    is more. If no dataflow is named also addresses of all workers, and dataflows: [number, name, last sealed
+    epoch] of each. A worker that is in a long call answers this by its other port, and nothing else.
+    """
+
+    dataflow: int
+    epoch: int
+
+
+@dataclass(frozen=True)
 class Shutdown:
     """End this worker, and with it the whole cluster."""
 
 
 Request = (
-    Hello | Install | Replace | Describe | Deliver | Decide | Missing | Drop | Uninstall | Progress | Read
-    | Stats | Shutdown
+    Hello | Install | Replace | Describe | Deliver | Decide | Missing | Drop | Uninstall | Progress | Probe
+    | Read | Stats | Why | Shutdown
 )  # fmt: skip
 
 
 def waits_for_epoch(request: Request) -> bool:
     """Return True if the worker answers the request only once an epoch is complete."""
+    if isinstance(request, Probe):
+        return request.waits
     return isinstance(request, Read) or (isinstance(request, Progress) and request.beyond >= 0)
 
 
@@ -315,6 +371,11 @@ class Reply:
         if not isinstance(value, int):
             raise PeerError(f"a reply says {name} = {shown(value)} where an integer belongs")
         return value
+
+    @property
+    def incarnation(self) -> int:
+        """The incarnation of the cluster, if that is durable and the reply says it; else 0."""
+        return self.integer("incarnation") if "incarnation" in self.values else 0
 
     def text(self, name: str) -> str:
         """Return the value `name`, a string; `PeerError` if the worker sent something else."""

@@ -20,7 +20,7 @@ import numpy as np
 from progress.compiled.arrays import Int64s
 from progress.times.anchor import Rebase
 
-__all__ = ["BUCKETS", "Routing"]
+__all__ = ["BUCKETS", "Routing", "routing_among"]
 
 BUCKETS: Final = 1_024
 """A power of two, so that a key's bucket is the low bits of its hash."""
@@ -61,6 +61,12 @@ class Routing:
             return self._lists[0]
         return self._lists[bisect_right(self.starts.tolist(), word) - 1]
 
+    def owner_array_at(self, word: int) -> Int64s:
+        """Return the worker of each bucket at the time `word`, as an array, which nobody writes to."""
+        row = 0 if len(self._lists) == 1 else bisect_right(self.starts.tolist(), word) - 1
+        array: Int64s = self.owners[row]
+        return array
+
     def changed(self, start: int, changes: Mapping[int, int]) -> Routing:
         """Return a routing in which, from the time word `start` on, the buckets of `changes` have new owners.
 
@@ -95,3 +101,10 @@ class Routing:
     def _lists(self) -> list[list[int]]:
         lists: list[list[int]] = self.owners.tolist()
         return lists
+
+
+@cache
+def routing_among(workers: int, listed: tuple[int, ...]) -> Routing:
+    """Return the routing of a single version that gives the buckets to the listed ones of `workers`."""
+    owners = np.array(listed, np.int64)[np.arange(BUCKETS) % len(listed)].reshape(1, BUCKETS)
+    return Routing(workers, np.zeros(1, np.int64), owners)

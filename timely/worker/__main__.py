@@ -15,9 +15,11 @@ from types import FrameType
 from ..building.builders import load_function
 from ..errors import TimelyError
 from ..keys.folder import load_cluster
+from ..limits import INSTALL_SECONDS_MAX
 from .launcher import Launcher, LocalFolder
 from .options import Options, parse_options
-from .settings import cluster_settings
+from .settings import WorkerSettings, cluster_settings
+from .supervisor import Supervisor
 
 
 class _Interrupted(BaseException):
@@ -66,11 +68,18 @@ def _run(options: Options) -> int:
         replace(
             each,
             check_progress=options.check_progress,
+            progress=options.progress,
+            per_host=options.workers,
             silence_seconds=options.silence_seconds,
             keys=keys_text,
+            durable=options.durable,
+            sync=options.sync,
         )
         for each in settings
     ]
+    if options.durable:
+        _supervise(options, settings, folder)
+        return 0
     # Workers find modules in the current folder of the command, as `python -m` does.
     with Launcher(settings, _forward, folder) as launcher:
         try:
@@ -82,6 +91,25 @@ def _run(options: Options) -> int:
         finally:
             _be_deaf()  # a second signal must not leave some workers behind
     return 0
+
+
+def _supervise(options: Options, settings: list[WorkerSettings], folder: LocalFolder) -> None:
+    """Keep the workers of a durable cluster until a client or a signal ends them."""
+    try:
+        with Supervisor(
+            settings,
+            _forward,
+            folder,
+            lambda index, address: _print_ready(options, index, address),
+            settings[0].gather_seconds + INSTALL_SECONDS_MAX,
+            standby=options.standby,
+        ) as supervisor:
+            try:
+                supervisor.run()
+            finally:
+                _be_deaf()
+    finally:
+        _be_deaf()
 
 
 def _print_ready(options: Options, index: int, address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 import msgpack
 
@@ -18,8 +19,20 @@ from ..wire.requests import Value
 __all__ = ["loop_under_way", "statistics"]
 
 
-def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
-    """Return the answer to `Stats`: numbers that only grow, and a few that describe the present."""
+class _DurablePart(Protocol):
+    """The durable part of a worker."""
+
+    def report(self) -> dict[str, Value]:
+        """Return what `stats()` says of the store."""
+        ...
+
+
+def statistics(
+    worker: Worker, specs: Mapping[int, str], store: _DurablePart | None = None
+) -> dict[str, Value]:
+    """Return the answer to `Stats`: numbers that only grow, and a few that describe the present. `store`:
+    the durable part of the worker, if it has one.
+    """
     return {
         "worker": worker.index,
         "workers": worker.workers,
@@ -27,7 +40,9 @@ def statistics(worker: Worker, specs: Mapping[int, str]) -> dict[str, Value]:
         "steps": worker.steps,
         "messages_sent": worker.messages_sent,
         "messages_recv": worker.messages_recv,
+        "timings": worker.timings.report(),
         "symbols": _of_symbols(worker),
+        **({} if store is None else {"store": store.report()}),
         "dataflows": {
             index: _of_dataflow(instance, specs.get(index, ""))
             for index, instance in worker.instances.items()

@@ -13,28 +13,86 @@ So a dataflow runs on all workers or on none, and a builder that ends after the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Protocol
 
 import msgpack
 
 from ..building.builders import Builder, build_dataflow, load_builder
 from ..building.freeze import FrozenDataflow
-from ..errors import InternalError, MisuseError, TimelyError, WaitTimeoutError, class_names
+from ..durable.bases.positions import source_key
+from ..durable.past import Past, PastFlow
+from ..errors import InternalError, MisuseError, TimelyError, WaitTimeoutError, class_names, revive
 from ..failure import as_refused, fresh_copy, full_text_of, is_interrupt
 from ..limits import INSTALL_SECONDS_MAX
+from ..operators.captured.capturing import CapturesInto
 from ..operators.failures import EXPORTED_BESIDE
 from ..operators.imported import Exported
 from ..operators.inputs.codecs import PlainCodec
+from ..operators.outputs.exported_streams import RecordsImport
 from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance
+from ..user_code.trust import own_token
 from ..wire.frames.tables import schema_to_bytes
 from ..wire.handshake import Build, Offer, Verdict, encode_control, first_difference
 from ..wire.requests import Reply, Value
 from .orders import open_epoch
-from .replacing import Replacements, feeds_of
+from .replacing import Replacements, SwitchLog, feeds_of
 
-__all__ = ["Installations", "describe"]
+__all__ = ["Installations", "KnownDataflows", "describe", "key_of"]
+
+
+class KnownDataflows(Protocol):
+    """What a worker knows of dataflows from the logs of a store: see `Durability` and `Following`."""
+
+    @property
+    def past(self) -> Past:
+        """What the logs hold."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """True if some dataflow has begun, and has not got its rows because others have not begun."""
+        ...
+
+    def note_number(self, key: str, number: int) -> None:
+        """Remember under which key a dataflow is installed."""
+        ...
+
+    def note_refused(self, number: int) -> None:
+        """Note that a dataflow could not be built."""
+        ...
+
+    def check_same(self, number: int, frozen: FrozenDataflow) -> None:
+        """Raise `MisuseError` if `frozen` is not what the logs have under this number."""
+        ...
+
+    def checked_epoch(self, number: int, epoch: int, reads: Collection[int]) -> int:
+        """Return the epoch with which a dataflow begins that can begin with `epoch`, or a later one. `reads`:
+        the dataflows that it imports from, or takes rows of.
+        """
+        ...
+
+    def write_flow(self, instance: Instance, key: str, spec: str, arguments: bytes, as_of: int) -> None:
+        """Write that a new dataflow is about to begin."""
+        ...
+
+    def write_version(
+        self, instance: Instance, replaces: int, key: str, spec: str, arguments: bytes, as_of: int
+    ) -> None:
+        """Write that a new version of a dataflow is about to begin."""
+        ...
+
+    @property
+    def versions(self) -> SwitchLog | None:
+        """What writes about new versions; None: nothing does."""
+        ...
+
+    def on_begun(self, instance: Instance) -> None:
+        """Note that a dataflow has begun."""
+        ...
 
 
 class Installations:
@@ -42,6 +100,7 @@ class Installations:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._durability: KnownDataflows | None = None
         self._offers: dict[int, dict[int, Offer]] = {}  # on worker 0, by dataflow without a verdict
         self.prepared: dict[int, Instance] = {}
         """The dataflows that are built here, and have no verdict yet."""
@@ -49,6 +108,22 @@ class Installations:
         self.replacements = Replacements(worker)
         self.specs: dict[int, str] = {}
         self._reserved = 0
+        self._built_by: dict[int, tuple[str, str, bytes]] = {}
+        """For dataflows without a verdict, where workers are durable: key, spec and arguments."""
+        self._asked_for: dict[int, tuple[int, str, bytes]] = {}
+        """For new versions on worker 0: the number of the old one, spec and arguments."""
+
+    def make_durable(self, durability: KnownDataflows) -> None:
+        """Number dataflows behind those of the logs; those that clients have ended there have ended here."""
+        self._durability = durability
+        self._worker.logs_sources = True
+        self._reserved = durability.past.next_number
+        for number, (reason, classes) in durability.past.gone.items():
+            self.specs[number] = ""
+            self._worker.end(number, revive(list(classes), reason))
+        for switch in durability.past.switches.values():
+            self.replacements.restore(switch.old, switch.new, switch.lost)
+        self.replacements.log = durability.versions
 
     # On worker 0.
 
@@ -58,9 +133,33 @@ class Installations:
         """
         packed: bytes = msgpack.packb(arguments)
         dataflow = self.reserve()
+        self.note_key(dataflow, key_of(spec, arguments), spec, packed, replaces)
         self._worker.send_control(encode_control(Build(dataflow, spec, packed, replaces)))
         self.build(dataflow, spec, arguments, replaces)
         return dataflow
+
+    def note_key(
+        self, dataflow: int, key: str, spec: str = "", packed: bytes = b"", replaces: int = -1
+    ) -> None:
+        """Remember for the log under which key a dataflow is installed, and by which builder any worker can
+        build it again; without one, only the program that installs it can. A new version gets its names once
+        it has taken the place of the old one.
+        """
+        if self._durability is not None:
+            if replaces < 0:
+                self._durability.note_number(key, dataflow)
+            self._asked_for[dataflow] = replaces, spec, packed
+            self._built_by[dataflow] = key, spec, packed
+
+    def version_asked_for(self, old: int, spec: str, arguments: Mapping[str, object]) -> int | None:
+        """Return the number of the new version of a dataflow that is about to take its place, if it was asked
+        for by this builder and these arguments; else None.
+        """
+        asked: tuple[int, str, bytes] = old, spec, msgpack.packb(arguments)
+        for number in [*self.prepared, *self.replacements.beside(old)]:
+            if self._asked_for.get(number) == asked:
+                return number
+        return None
 
     def reserve(self) -> int:
         """Return an index that no dataflow has had."""
@@ -80,11 +179,35 @@ class Installations:
         elif len(offers) == self._worker.workers:
             difference = first_difference(offers)
             as_of = max(offered.since for offered in offers.values())
-            self._decide(
-                Verdict(
-                    offer.dataflow, difference or "", () if difference is None else ("GraphError",), as_of
-                )
+            verdict = Verdict(
+                offer.dataflow, difference or "", () if difference is None else ("GraphError",), as_of
             )
+            if self._durability is not None and difference is None:
+                verdict = self._written(self._durability, verdict)
+            self._decide(verdict)
+
+    def _written(self, durability: KnownDataflows, verdict: Verdict) -> Verdict:
+        """Write that a dataflow begins, and return the verdict that says so; a refusal if that fails, or if a
+        dataflow of the logs cannot begin as it began.
+        """
+        number = verdict.dataflow
+        try:
+            as_of = durability.checked_epoch(number, verdict.as_of, self.prepared[number].reads)
+            verdict = replace(verdict, as_of=as_of)
+            if number in self._built_by and number in self._replaces:
+                durability.write_version(
+                    self.prepared[number], self._replaces[number], *self._built_by[number], verdict.as_of
+                )
+            elif number in self._built_by:
+                durability.write_flow(self.prepared[number], *self._built_by[number], verdict.as_of)
+        except TimelyError as error:
+            return Verdict(number, full_text_of(error), tuple(class_names(error)))
+        return verdict
+
+    def forget_refusal(self, dataflow: int) -> None:
+        """Let a dataflow that could not be built be built again."""
+        self.specs.pop(dataflow, None)
+        self._worker.forget_end(dataflow)
 
     def give_up(self, dataflow: int) -> None:
         """Refuse a dataflow that some workers have not built in time."""
@@ -126,6 +249,13 @@ class Installations:
             return
         self.begin(dataflow, spec, builder, arguments, replaces)
 
+    def build_again(self, flow: PastFlow) -> None:
+        """Build a dataflow of the logs, and offer it to worker 0."""
+        arguments = msgpack.unpackb(flow.arguments, strict_map_key=False) if flow.arguments else {}
+        if "token" in arguments:
+            arguments["token"] = own_token()
+        self.build(flow.number, flow.spec, arguments)
+
     def begin(
         self,
         dataflow: int,
@@ -144,10 +274,11 @@ class Installations:
             if is_interrupt(error):
                 raise
             self._replaces.pop(dataflow, None)
+            refusal = as_refused(error, _unbuilt(spec))
             prepared = self.prepared.pop(dataflow, None)
             if prepared is not None:
-                prepared.drop()  # it releases what it holds of other dataflows
-            self._offer_failure(dataflow, as_refused(error, _unbuilt(spec)))
+                prepared.drop(refusal)  # it releases what it holds of other dataflows
+            self._offer_failure(dataflow, refusal)
             return
         self._offer(offer)
 
@@ -162,11 +293,22 @@ class Installations:
         """Build and instantiate a dataflow; return the offer to worker 0."""
         built = build_dataflow(builder, spec, arguments)
         old = self._worker.instance(replaces) if replaces >= 0 else None
+        past = None if self._durability is None else self._durability.past.flows.get(dataflow)
+        switch = None if past is None else past.switch
         if old is not None:
             built.name = old.frozen.name
+        elif switch is not None:
+            built.name = switch.name
         frozen = built.freeze()
+        if self._durability is not None:
+            _check_comes_once(frozen)
+            self._durability.check_same(dataflow, frozen)
+        else:
+            _check_not_stored(frozen)
         self.specs[dataflow] = frozen.name  # a query that was sent here brings its own name
-        feeds = None if old is None else feeds_of(self._worker, old, frozen)
+        feeds: dict[str, Exported] | None = None if switch is None else {}  # it begins as late as before
+        if old is not None:
+            feeds = feeds_of(self._worker, old, frozen)
         prepared = self.prepared[dataflow] = self._instantiate(dataflow, frozen, feeds)
         if old is not None:
             self._replaces[dataflow] = replaces
@@ -184,10 +326,12 @@ class Installations:
         prepared = self.prepared.pop(verdict.dataflow, None)
         replaces = self._replaces.pop(verdict.dataflow, -1)
         self._offers.pop(verdict.dataflow, None)
+        self._built_by.pop(verdict.dataflow, None)
         # It may have started and failed on another worker already, and that news may have come first.
         if verdict.reason or verdict.dataflow in self._worker.ended:
             if prepared is not None:
-                prepared.drop()  # it releases what it holds of other dataflows
+                reason = verdict.error() if verdict.reason else self._worker.ended[verdict.dataflow]
+                prepared.drop(reason)  # it releases what it holds of other dataflows
             if verdict.reason:
                 self._worker.end(verdict.dataflow, verdict.error())
             return
@@ -201,6 +345,10 @@ class Installations:
             self._worker.start(prepared, verdict.as_of)
         except BaseException as error:  # a dataflow that it reads has ended, or an import fails to begin
             self._worker.fail(verdict.dataflow, error)
+            return
+        if self._durability is not None:
+            self._durability.on_begun(prepared)
+            self.replacements.were_any = self.replacements.were_any or self._durability.waits
 
     def _check_not_replaced(self, prepared: Instance) -> None:
         """Refuse a dataflow that reads one which is about to be replaced: it would end with that one."""
@@ -209,9 +357,23 @@ class Installations:
                 name = self._worker.instance(owner).frozen.name
                 raise MisuseError(f"dataflow {owner} ({name}) is being replaced: wait for that")
 
+    def has_source(self, dataflow: int) -> bool:
+        """Return True if a dataflow that is built here has a source, or a way back of the root: it may always
+        have something left to do.
+        """
+        built = self.prepared.get(dataflow) or self._worker.instances.get(dataflow)
+        return built is not None and (bool(built.sources) or built.frozen.goes_on)
+
     def importers(self, owner: int) -> list[Instance]:
         """Return the dataflows that read something of `owner`, including those that have no verdict yet."""
         return importers_of({**self._worker.instances, **self.prepared}, owner)
+
+    def with_importers(self, owner: int) -> set[int]:
+        """Return a dataflow and all that end with it."""
+        together = {owner}
+        for importer in self.importers(owner):
+            together |= self.with_importers(importer.index)
+        return together
 
     def is_awaited(self, dataflow: object) -> bool:
         """Return True if a dataflow is built here and has no verdict yet, though worker 0 may have given it
@@ -246,6 +408,8 @@ class Installations:
 
     def _decide(self, verdict: Verdict) -> None:
         assert self._worker.index == 0, "one worker judges"
+        if verdict.reason and self._durability is not None:
+            self._durability.note_refused(verdict.dataflow)
         self._worker.send_control(encode_control(verdict))
         self.follow(verdict)
 
@@ -259,6 +423,62 @@ class Installations:
                 raise
             refusal = as_refused(error, f"a vertex of {frozen.name!r} could not be made")
             raise refusal from refusal.__cause__
+
+
+def key_of(spec: str, arguments: Mapping[str, object]) -> str:
+    """Return the key under which a durable cluster has a dataflow: the name of a query that has travelled
+    here, or that of the builder.
+    """
+    name = arguments.get("name")
+    return name if isinstance(name, str) and "token" in arguments else spec
+
+
+def _check_comes_once(frozen: FrozenDataflow) -> None:
+    """Raise `MisuseError` if a dataflow has a source that could not go on after a restart, or captures a
+    stream, whose records would come again then; or if logs could not tell two of its sources apart.
+    """
+    names = {*frozen.inputs}
+    for stage in frozen.sources:
+        declared = frozen.stages[stage]
+        where = f"dataflow {frozen.name!r} has the source {declared.name!r} ({declared.site})"
+        if declared.begins_anew:
+            raise MisuseError(
+                f"{where}, and this cluster is durable: after a restart, {declared.begins_anew}, and all "
+                "records would come twice. Let a client insert them into an input, or install the dataflow "
+                "in a cluster without durable="
+            )
+        if (key := source_key(declared.name)) in names:
+            raise MisuseError(
+                f"{where}, and another source has that name, or an input is called {key!r}. A durable "
+                "cluster keeps the records of each under its name: write another one"
+            )
+        names.add(key)
+    for imported in frozen.imports:
+        if isinstance(imported.codec, RecordsImport):
+            raise MisuseError(
+                f"dataflow {frozen.name!r} imports the stream {imported.export!r}, and this cluster is "
+                "durable: after a restart the records would not come again. Export a collection of it, which "
+                "a durable cluster keeps, or install both dataflows in a cluster without durable="
+            )
+    for declared in frozen.stages:
+        if isinstance(declared.vertex, CapturesInto):
+            raise MisuseError(
+                f"dataflow {frozen.name!r} captures a stream into {declared.vertex.folder!r} "
+                f"({declared.site}), and this cluster is durable: after a restart the records would come a "
+                "second time. Read them by an output, which a durable cluster keeps, or install the dataflow "
+                "in a cluster without durable="
+            )
+
+
+def _check_not_stored(frozen: FrozenDataflow) -> None:
+    """Raise `MisuseError` if a dataflow wants its outputs stored."""
+    for name, declared in frozen.outputs.items():
+        if declared.is_stored:
+            raise MisuseError(
+                f"output {name!r} of {frozen.name!r} is to be stored, and this cluster has no folder for it: "
+                "connect with durable=FOLDER (workers that run already: python -m timely.worker --durable "
+                "FOLDER), or write output(…) without stored=True"
+            )
 
 
 def _unbuilt(spec: str) -> str:

@@ -11,8 +11,9 @@ from pathlib import Path
 from ..errors import MisuseError
 from ..keys.folder import KEYS_VARIABLE
 from ..limits import SILENCE_SECONDS_DEFAULT
+from ..running.sending.modes import PROGRESS_MODES
 from ..wire.addresses import host_and_port
-from .settings import HostAddress, check_silence
+from .settings import SYNCS, HostAddress, check_durable, check_silence
 
 __all__ = ["Options", "parse_options", "read_hosts"]
 
@@ -48,9 +49,13 @@ class Options:
     log_level: str
     is_json: bool
     check_progress: bool
+    progress: str = "eager"
     keys: Path | None = None
     is_insecure: bool = False
     silence_seconds: float = SILENCE_SECONDS_DEFAULT
+    durable: str = ""
+    sync: str = "disk"
+    standby: bool = False
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
@@ -69,6 +74,14 @@ def parse_options(arguments: Sequence[str]) -> Options:
                 f"--client-port {values.client_port}: ports end at 65535, and each worker needs one"
             )
         check_silence(values.silence, "--silence")
+        if values.sync is not None and values.durable is None:
+            raise MisuseError("--sync says when the log is safe that --durable FOLDER keeps: give both")
+        if values.standby and (values.durable is None or values.n > 1):
+            raise MisuseError(
+                "--standby is for a durable cluster on one host: give --durable FOLDER, and no -n. On "
+                "several hosts all workers start again after the end of one"
+            )
+        durable, sync = check_durable(values.durable, values.sync)
         _check_safe(hosts[values.p], keys, values.insecure)
     except MisuseError as error:
         parser.error(str(error))
@@ -83,9 +96,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
         log_level=values.log_level,
         is_json=values.json,
         check_progress=values.check_progress,
+        progress=values.progress,
         keys=keys,
         is_insecure=values.insecure,
         silence_seconds=values.silence,
+        durable=durable,
+        sync=sync,
+        standby=values.standby,
     )
 
 
@@ -164,9 +181,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--progress",
-        choices=["eager"],
+        choices=PROGRESS_MODES,
         default="eager",
-        help="when workers tell each other of progress: after each step",
+        help="when workers tell each other of progress: after each step (eager, the default), when somebody "
+        "can depend on it (demand), or then, through one worker of each host (host). The same on all hosts",
     )
     add(
         "--client-port",
@@ -200,6 +218,7 @@ def _parser() -> argparse.ArgumentParser:
         help="each worker checks its progress tracking after each step: slow, for looking into a suspicion",
     )
     _add_silence(parser)
+    _add_durable(parser)
     _add_keys(parser)
     add("--log-level", choices=["debug", "info", "warning", "error"], default="warning", help="(warning)")
     add("--json", action="store_true", help="one JSON object per ready worker on standard output")
@@ -215,6 +234,28 @@ def _add_silence(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="a worker that is stopped or cut off for longer counts as lost, and ends the cluster "
         f"({SILENCE_SECONDS_DEFAULT:g}); one that ends is noticed at once. The same on all hosts",
+    )
+
+
+def _add_durable(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--durable",
+        metavar="FOLDER",
+        help="keep in this folder what comes in, and start all workers again when one has ended unasked; the "
+        "same command goes on with what the folder has. With several hosts all must see the same folder, by "
+        "a file system that they share",
+    )
+    parser.add_argument(
+        "--sync",
+        choices=SYNCS,
+        help="when rows count as kept: disk, once the disk has them (the default), or system, once the "
+        "operating system has them, which survives the end of any process, but not that of the machine",
+    )
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="as many more processes do the same work from the folder, and take over after the end of a "
+        "worker. They take as much memory as the workers, and processor time",
     )
 
 

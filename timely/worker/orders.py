@@ -18,32 +18,35 @@ is no harm: the epoch is complete only when that worker has sealed it, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from progress.records import record
 from progress.times.anchor import EPOCH_MAX
 
-from ..errors import InputClosedError, MisuseError, RequestError
+from ..errors import InputClosedError, MisuseError, RequestError, RestartedError
 from ..limits import NAME_CHARS_MAX
 from ..operators.inputs.handle import InputHandle
 from ..operators.inputs.names import DeliveryName
 from ..running.core import Worker
 from ..running.instance import Instance
 from ..wire.claims import shown
-from ..wire.handshake import Decided, Entering, encode_control
+from ..wire.handshake import Decided, Entering, SealedInput, encode_control
 from ..wire.requests import ALL_PARTS, ONE_ATTEMPT, Decide, Reply, Value
 
-__all__ = ["Orders", "attempt_names", "open_epoch"]
+__all__ = ["Ledger", "Orders", "attempt_names", "open_epoch"]
 
 
 def open_epoch(instance: Instance) -> int:
     """Return the first epoch of a dataflow that is not sealed. Closed inputs do not count unless all are
     closed.
 
-    A dataflow without inputs of its own has the epochs of its imports, as far as this worker knows. The epoch
-    with which it began is sealed if all dataflows that it reads are past it; clients may ask before its rows
-    have come.
+    A dataflow without inputs of its own has the epochs of its imports and sources, as far as this worker
+    knows. The epoch with which it began is sealed if all dataflows that it reads are past it; clients may ask
+    before its rows have come.
     """
     handles = instance.inputs.values()
+    if not handles and instance.sources:
+        return _open_at_sources(instance)
     if not handles:
         first = instance.first_epoch
         is_past = first > 0 or all(handle.is_past(first) for handle in instance.imports)
@@ -52,7 +55,18 @@ def open_epoch(instance: Instance) -> int:
         return max(min(opened, default=max(epochs, default=0)), first + is_past)
     # Several times for each epoch: lists, since a generator costs more than a short list.
     opened = [handle.epoch for handle in handles if not handle.is_closed]
-    return min(opened) if opened else max([handle.epoch for handle in handles])
+    if opened:
+        return min(opened)
+    last = max([handle.epoch for handle in handles])
+    return max(last, _open_at_sources(instance)) if instance.sources else last
+
+
+def _open_at_sources(instance: Instance) -> int:
+    """Return the first epoch at which a source, or an import, may still bring records."""
+    epochs = [handle.epoch for handle in instance.imports]
+    opened = [handle.epoch for handle in instance.imports if not handle.is_complete]
+    opened += instance.open_at_sources()
+    return min(opened) if opened else max([*epochs, *(source.latest for source in instance.sources)])
 
 
 @record(frozen=True)
@@ -80,17 +94,41 @@ class _Entering:
     epoch: int
 
 
+class Ledger(Protocol):
+    """Where a durable worker writes decisions: see `durability/durability.py`."""
+
+    def write_order(self, order: Decided, streams: Sequence[tuple[str, str, str]]) -> None:
+        """Write a decision; `streams`: (input, query, stream) of each batch that it names. Raise why nothing
+        can be written at present, if so.
+        """
+        ...
+
+    def write_seal(self, dataflow: int, epoch: int) -> None:
+        """Write a decision that only seals epochs up to this one; raise as `write_order` does."""
+        ...
+
+    def note_sealed(self, instance: Instance) -> None:
+        """Note that epochs were sealed, or inputs closed, on this worker."""
+        ...
+
+
 class Orders:
     """Decides on worker 0, and carries out decisions on every worker."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self.ledger: Ledger | None = None
+        """Where decisions are written before anybody hears of them; None: nowhere."""
+        self.incarnation = 0
+        """The incarnation of the cluster, if it is durable."""
 
     # On worker 0, for clients. If these raise, nothing has changed.
 
     def decide(self, request: Decide) -> Reply:
         """Decide as a request asks. A repetition changes nothing."""
         instance = self._worker.instance(request.dataflow)
+        if request.only:
+            return self._seal_one(instance, request)
         behind = request.epoch
         if request.after:
             behind = _entered(instance, request.after, behind)
@@ -99,7 +137,7 @@ class Orders:
         if not (request.enter or request.close):
             opened = self.seal(request.dataflow, behind) if request.seals else open_epoch(instance)
             return Reply({"open": opened, "sealed": behind if request.seals else -1})
-        entries = _entries(instance, request.epoch, request.enter)
+        entries = _entries(instance, request, self.incarnation)
         closing = _closing(instance, request.close)
         sealed = max([behind, *[entry.epoch for entry in entries if entry.is_new]]) if request.seals else -1
         if sealed >= 0:
@@ -108,6 +146,16 @@ class Orders:
         entering = [_entering(entry) for entry in entries if entry.is_new or entry.batch is None]
         if entering or closing or sealed >= 0:
             order = Decided(request.dataflow, sealed, tuple(entering), closing)
+            if self.ledger is not None:
+                streams = [
+                    (entry.input, entry.name.writer, entry.batch.stream)
+                    for entry in entries
+                    if entry.is_new and entry.batch is not None
+                ]
+                self.ledger.write_order(order, streams)
+            for entry in entries:
+                if entry.is_new and entry.batch is None:  # it counts as taken from now on
+                    entry.handle.deliveries.take(entry.name, entry.epoch)
             if self._worker.workers > 1:
                 self._tell(order)
             self.carry_out(order)
@@ -127,17 +175,48 @@ class Orders:
             _check_sealable(instance, epoch)
         if epoch < opened[0].epoch and epoch < (first := min([handle.epoch for handle in opened])):
             return first
+        if self.ledger is not None:
+            self.ledger.write_seal(dataflow, epoch)
         if self._worker.workers > 1:
             self._tell(Decided(dataflow, epoch))
         self._seal(instance, opened, epoch)
+        if self.ledger is not None:
+            self.ledger.note_sealed(instance)
         return epoch + 1
+
+    def _seal_one(self, instance: Instance, request: Decide) -> Reply:
+        """Seal epochs of one input. Values: open, sealed, as `Decide` has them, of this input."""
+        handle = instance.input(request.only)
+        if request.after or request.enter or request.close:
+            raise RequestError(f"a request that seals input {request.only!r} alone does nothing else")
+        handle.check_open()
+        if not request.seals:
+            return Reply({"open": handle.epoch, "sealed": -1})
+        if self.ledger is not None:
+            raise MisuseError(
+                f"input {request.only!r} of dataflow {instance.index} ({instance.frozen.name}) cannot have "
+                "epochs of its own: a durable cluster resumes all inputs at one epoch. Seal all of them "
+                "together, by flow.seal()"
+            )
+        if request.epoch < 0:
+            raise RequestError(f"epochs are whole numbers from 0 on, not {request.epoch}")
+        handle.epoch_word(request.epoch + 1)  # raises if it is out of range
+        if request.epoch >= handle.epoch:
+            order = SealedInput(instance.index, request.only, request.epoch)
+            if self._worker.workers > 1:
+                self._tell(order)
+            self.carry_out(order)
+        return Reply({"open": handle.epoch, "sealed": request.epoch})
 
     # On every worker.
 
-    def carry_out(self, order: Decided) -> None:
+    def carry_out(self, order: Decided | SealedInput) -> None:
         """Carry out a decision. An error ends the dataflow; for an ended dataflow there is nothing to do."""
         instance = self._worker.instances.get(order.dataflow)
         if instance is None:
+            return
+        if isinstance(order, SealedInput):
+            self._seal(instance, [instance.input(order.input)], order.sealed)
             return
         try:
             for one in order.enter:
@@ -152,6 +231,8 @@ class Orders:
                 self._seal(instance, opened, order.sealed)
             for closed in order.close:
                 instance.input(closed).close()
+            if self.ledger is not None and (order.sealed >= 0 or order.close):
+                self.ledger.note_sealed(instance)
         except BaseException as error:  # also of a codec
             self._worker.fail(order.dataflow, error)
 
@@ -162,7 +243,7 @@ class Orders:
         except BaseException as error:  # also of a codec
             self._worker.fail(instance.index, error)
 
-    def _tell(self, order: Decided) -> None:
+    def _tell(self, order: Decided | SealedInput) -> None:
         assert self._worker.index == 0, "one worker decides"
         self._worker.send_control(encode_control(order))
 
@@ -175,9 +256,11 @@ def _check_sealable(instance: Instance, epoch: int) -> None:
             raise InputClosedError(
                 f"all inputs of dataflow {instance.index} are closed: there is no epoch {epoch} to seal"
             )
+        epochs = "its epochs are sealed where what it imports comes from"
+        if instance.sources:
+            epochs = "its epochs come from its sources"
         raise MisuseError(
-            f"dataflow {instance.index} ({instance.frozen.name}) has no inputs of its own: its epochs are "
-            "sealed where what it imports comes from"
+            f"dataflow {instance.index} ({instance.frozen.name}) has no inputs of its own: {epochs}"
         )
     if not 0 <= epoch < EPOCH_MAX:
         opened[0].epoch_word(epoch + 1)  # epochs look alike at all inputs
@@ -207,10 +290,11 @@ def _entered(instance: Instance, names: Sequence[Value], epoch: int) -> int:
     return epoch
 
 
-def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_Entering]:
+def _entries(instance: Instance, request: Decide, incarnation: int) -> list[_Entering]:
     """Return the deliveries of a request that shall enter; raise if one of them may not."""
     checked: list[_Entering] = []
-    for one in entries:
+    epoch, is_stale = request.epoch, request.incarnation != incarnation
+    for one in request.enter:
         parts = ALL_PARTS
         match one:
             case [str(name), str(writer), int(sequence)]:
@@ -228,7 +312,9 @@ def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_
             raise RequestError(f"a name has at most {NAME_CHARS_MAX:,} characters: {shown(one)}")
         handle, delivery = instance.input(name), DeliveryName(writer, sequence)
         is_new = (
-            _is_new_insertion(handle, delivery) if batch is None else _is_new_batch(handle, delivery, batch)
+            _is_new_insertion(handle, delivery, is_stale)
+            if batch is None
+            else _is_new_batch(handle, delivery, batch, is_stale)
         )
         entered = max(epoch, handle.epoch) if is_new else handle.epoch
         handle.epoch_word(entered + (batch is not None))
@@ -238,14 +324,15 @@ def _entries(instance: Instance, epoch: int, entries: Sequence[Value]) -> list[_
     return checked
 
 
-def _is_new_insertion(handle: InputHandle, name: DeliveryName) -> bool:
+def _is_new_insertion(handle: InputHandle, name: DeliveryName, is_stale: bool) -> bool:
     if not handle.is_new(name):
         return False
+    _check_current(name, is_stale)
     handle.deliveries.check_staged(name)
     return True
 
 
-def _is_new_batch(handle: InputHandle, name: DeliveryName, batch: _Batch) -> bool:
+def _is_new_batch(handle: InputHandle, name: DeliveryName, batch: _Batch, is_stale: bool) -> bool:
     deliveries = handle.deliveries
     if not deliveries.is_new_batch(name, None if batch.may_skip else batch.stream):
         return False
@@ -254,8 +341,20 @@ def _is_new_batch(handle: InputHandle, name: DeliveryName, batch: _Batch) -> boo
     if not batch.may_skip:
         deliveries.check_follows(name)
     if batch.attempts:
+        _check_current(name, is_stale)
         deliveries.check_looked(name, batch.looked)
     return True
+
+
+def _check_current(name: DeliveryName, is_stale: bool) -> None:
+    """Raise `RestartedError` if rows were staged in another incarnation of the cluster: then only those that
+    came after the restart are here, and to let these enter would lose the others.
+    """
+    if is_stale:
+        raise RestartedError(
+            f"the rows of delivery {name.sequence} of {name.writer!r} were staged before the cluster started "
+            "again, and are gone: send all of them again"
+        )
 
 
 def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
@@ -270,13 +369,11 @@ def _closing(instance: Instance, names: Sequence[Value]) -> tuple[str, ...]:
 
 
 def _entering(entry: _Entering) -> Entering:
-    """Return the order to all workers about a delivery. A new insertion counts as taken from now on."""
+    """Return the order to all workers about a delivery."""
     name, batch, handle = entry.name, entry.batch, entry.handle
     attempts = None if batch is None else batch.attempts
     if not entry.is_new:
         # An insertion may have been staged again since; of a batch nothing is staged any more.
         return Entering(entry.input, name.writer, name.sequence, -1, 0, attempts)
-    if batch is None:
-        handle.deliveries.take(name, entry.epoch)
     order = handle.next_call(1 if batch is None else len(batch.attempts))
     return Entering(entry.input, name.writer, name.sequence, entry.epoch, order, attempts, entry.parts)

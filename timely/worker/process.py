@@ -12,8 +12,10 @@ ends it.
 If the settings name no peers, the system chooses the ports: then the worker first says where it listens
 ({"bound": address}), and the next line of standard input lists the addresses of all workers.
 
-After that standard input brings at most one line more: why the launcher ends this worker. The worker tells
-its clients so.
+A worker that follows reports {"following": index} once it is abreast of the cluster that is at work. Then
+standard input of worker 0 may bring the line `take over`.
+
+The last line of standard input, without an end of line, says why the launcher ends this worker.
 """
 
 from __future__ import annotations
@@ -28,30 +30,34 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from gc import get_count
 from typing import IO, NoReturn
 from uuid import uuid4
 
 from ..cores import keep_to
-from ..errors import InternalError, MisuseError, PeerError, RefusedError, TimelyError
+from ..errors import FencedError, InternalError, MisuseError, PeerError, RefusedError, TimelyError
 from ..failure import as_refused, as_reported, bear_interrupts, full_text_of
 from ..giving_back import GivingBack
 from ..limits import (
     ANSWER_SECONDS_MAX,
     CALLERS_MAX,
     IDLE_SECONDS_MAX,
-    POSTED_COUNT_MAX,
     REST_SECONDS_MIN,
     STOP_SECONDS_MAX,
     WAITING_COUNT_MAX,
     WAITING_OF_ONE_COUNT_MAX,
 )
+from ..running.collecting import Collecting
 from ..running.core import Worker
+from ..running.sending.telling import telling_of
+from ..running.stages.ends import close_vertices
 from ..user_code.call_site import site_of
 from ..user_code.trust import trust
-from ..wire.addresses import is_tcp, tcp_address
+from ..wire.addresses import leave_ports_when_forked, public_address, remove_sockets
 from ..wire.batch import Frame
 from ..wire.frames.messages import (
     FAREWELL,
@@ -67,10 +73,19 @@ from ..wire.requests import IN_OPEN, Deliver, Reply
 from ..wire.transport.server_socket import ServerSocket
 from ..wire.transport.zeromq import WorkerMesh
 from .answers.later import Later
+from .answers.lookout import listen_beside
+from .answers.outbox import Outbox
+from .durability.beginning import begun
+from .durability.durability import Durability
+from .durability.fold_turns import Folds
+from .durability.replies import WaitingReplies, rests_on_log
+from .following.follower import StandbyWorker
 from .server import Server
-from .settings import WorkerSettings
+from .settings import TAKE_OVER, WorkerSettings
+from .tasks.alarm_clock import AlarmClock
 from .tasks.tidying import Tidying
-from .together import begin_turn, end_turn, forget_alone, is_full, join
+from .tasks.unused_words import UnusedWords
+from .together import begin_turn, end_turn, is_full, join
 
 __all__ = ["EXIT_FAILED", "EXIT_PEER_LOST", "WorkerProcess", "main"]
 
@@ -82,59 +97,56 @@ _log = logging.getLogger("timely")
 _PORT_MEND = "end the other program, or choose other ports with --client-port and --base-port"
 _DRAIN_SECONDS = 0.1
 _SERVE_SECONDS = 2e-4
-"""While there is work the worker looks for requests of clients this often, or after each step if that takes
-longer.
-"""
+"""While there is work the worker looks for requests this often, or after each step if that takes longer."""
 
 
 class WorkerProcess:
     """The sockets, the clients and the end of one worker."""
 
     def __init__(self, settings: WorkerSettings, report: Callable[[dict[str, object]], None]) -> None:
-        self._settings = settings
-        self._report = report
+        self._settings, self._report = settings, report
         self._waiting: list[tuple[bytes, int, Later]] = []
-        self._is_ending = False
-        self._stop_reason = ""
-        self._ended_count = 0
-        self._rest_at = float("inf")
-        self._is_resting = False
-        self._is_forgetting = False
-        """True from when this worker begins to forget until it has."""
-        self._serve_at = 0.0
-        self._unsent: dict[bytes, list[list[Frame]]] = {}
-        """By client, the answers that `_send_unsent` sends later, oldest first."""
+        self._is_ending = self._is_to_take_over = self._is_resting = False
+        self._failure: TimelyError | None = None  # what has ended this worker
+        self._stop_reason, self._listens_at = "", list[str]()
+        self._ended_count, self._rest_at, self._serve_at = 0, float("inf"), 0.0
         self._callers: OrderedDict[bytes, None] = OrderedDict()  # the clients of the last requests
         self._wake_recv, self._wake_send = socket.socketpair()
         self._wake_recv.setblocking(False)
         self._wake_send.setblocking(False)
         peers = {index: address for index, address in enumerate(settings.peers) if index != settings.index}
-        keys = ClusterKeys.from_text(settings.keys) if settings.keys else None
+        self._keys = keys = ClusterKeys.from_text(settings.keys) if settings.keys else None
         self._mesh = WorkerMesh(
             settings.index, settings.listen, peers, _PORT_MEND, keys, settings.silence_seconds
         )
-        self._clients = ServerSocket(settings.client_listen, _PORT_MEND, keys, settings.silence_seconds)
-        self._mesh.watch(self._clients)
+        self._clients = self._listen_to_clients(settings.client_listen)
+        self._outbox = Outbox(self._clients)
         self._mesh.watch(self._wake_recv.fileno())
-        self.address = _public_address(self._clients.address, settings.client_host)
+        self.address = public_address(settings.follows or self._clients.address, settings.client_host)
         trust(settings.token)
-        self._worker = Worker(settings.index, settings.workers, self._mesh, settings.check_progress)
-        session = uuid4().hex
+        telling = telling_of(settings.progress, *settings.seat, settings.per_host)
+        self._worker = Worker(*settings.seat, self._mesh, settings.check_progress, telling=telling)
         self._server = Server(
             self._worker,
             self.address,
             installs=settings.installs,
-            session=session,
+            session=uuid4().hex,
             silence_seconds=settings.silence_seconds,
+            keeps_back=True,
         )
+        self._replies: WaitingReplies | None = None
+        self._alarm_clock = AlarmClock(self._worker, self._wake, self._mesh)
+        self._beside = ExitStack()
         self._tidying = Tidying(self._worker)
+        self._unused_words = UnusedWords(self, self._worker)
         self._giving_back = GivingBack()
+        self._collecting = Collecting(self._worker.timings.collector.add)
         join(self)
 
     @property
     def mesh_address(self) -> str:
         """Where peers reach this worker, by the host's name."""
-        return _public_address(self._mesh.addresses[-1], self._settings.client_host)
+        return public_address(self._mesh.addresses[-1], self._settings.client_host)
 
     def meet(self, orders: IO[str]) -> bool:
         """Say where this worker listens, and read the addresses of all workers; return False if standard
@@ -152,10 +164,19 @@ class WorkerProcess:
         self._mesh.join({index: at for index, at in enumerate(peers) if index != self._settings.index})
         return True
 
+    def take_over_soon(self) -> None:
+        """End following, and take over, after the current step; another thread may call it."""
+        self._is_to_take_over = True
+        self._wake()
+
     def stop_soon(self, reason: str = "") -> None:
         """End after the current step; may be called from a signal handler or another thread."""
         self._stop_reason = self._stop_reason or reason
         self._is_ending = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """End the present wait; any thread may call it."""
         try:
             self._wake_send.send(b"!")
         except OSError:
@@ -164,13 +185,25 @@ class WorkerProcess:
     def run(self) -> int:
         """Work until a client or the launcher ends this worker; return the exit status."""
         begin_turn(self)
-        # Not earlier: threads of sockets may run on any core, and `Neighbours` counts all cores.
-        keep_to(self._settings.core)
         try:
+            if self._settings.follows:
+                self._follow()
+            elif self._settings.durable:
+                self._server.make_durable(self._begun())
+            at, reasons = self._clients.address, self._server.reasons
+            self._beside.callback(listen_beside(reasons, self._settings, at, lambda: self._serve_at).close)
+            # Not earlier: threads of sockets may run on any core, and `Neighbours` counts all cores.
+            keep_to(self._settings.core)
             self._gather()
             self._install()
             self._report({"ready": self._settings.index, "address": self.address})
-            self._loop()
+            with self._collecting:
+                self._loop()
+        except FencedError as error:
+            # A later incarnation serves the clients: whatever this one told them would only confuse them.
+            self._failure = error
+            self._report({"failed": f"{type(error).__name__}: {error}", "is_cause": True})
+            return EXIT_FAILED
         except PeerError as error:
             return self._fail(error, EXIT_PEER_LOST)
         except TimelyError as error:
@@ -186,17 +219,62 @@ class WorkerProcess:
     def at_rest(self) -> None:
         """Return None: this worker is always at work, so other workers of this process forget no words."""
 
+    def _follow(self) -> None:
+        """Follow the cluster that is at work until worker 0 has the order to take over, and the others hear
+        of that from it; then become what a worker that starts becomes, and listen where clients look.
+        """
+        self._gather()
+        follower = StandbyWorker(
+            self._settings.durable, self._worker, self._server, self._unused_words, self._giving_back
+        )
+        while not (self._must_stop() or self._is_to_take_over or self._server.first_incarnation):
+            looked = follower.look()
+            if self._worker.step() or looked:
+                follower.tidy()
+            else:
+                if follower.is_newly_abreast:
+                    self._report({"following": self._settings.index})
+                self._wait(follower.rest())
+        if not self._must_stop():
+            follower.finish(self._begun())
+            self._mesh.unwatch(*self._clients.sources)
+            self._clients.close()
+            self._clients = self._outbox.clients = self._listen_to_clients(self._settings.follows)
+
+    def _listen_to_clients(self, address: str) -> ServerSocket:
+        self._listens_at.append(address)
+        clients = ServerSocket(address, _PORT_MEND, self._keys, self._settings.silence_seconds)
+        self._mesh.watch(*clients.sources)
+        return clients
+
+    def _begun(self) -> Durability:
+        """Begin a log of this incarnation before anybody hears of this worker. Worker 0 makes the
+        incarnation, and names it to the others as it greets them.
+        """
+        if self._settings.index:
+            self._await(lambda: self._server.first_incarnation > 0, [0])
+            if not self._server.first_incarnation:
+                raise PeerError(self._stop_reason or "the cluster was ended before worker 0 had begun")
+        durability = begun(self._settings, self._worker, self._server.first_incarnation, self._wake)
+        self._server.folds = Folds(self._worker, durability, self._settings.durable)
+        self._replies = WaitingReplies(durability.log)
+        return durability
+
     def _loop(self) -> None:
         while not self._must_stop():
             worked = self._worker.step()
+            if get_count()[0] >= self._collecting.young_max:
+                self._collecting.look()
+            if self._replies is not None:
+                worked = self._look_at_log(self._replies) or worked
             if len(self._worker.ended) > self._ended_count:
                 self._log_ended()
             # A worker that has work looks for clients now and then: a change of one row takes several steps.
             served = (not worked or time.monotonic() >= self._serve_at) and self._serve()
             if self._waiting:
                 self._answer_waiting()
-            if worked or served or self._is_forgetting:
-                self._forget()
+            if self._unused_words.is_under_way or ((worked or served) and is_full()):
+                self._unused_words.go_on()
             if worked:
                 self._rest_at = time.monotonic() + REST_SECONDS_MIN
                 self._is_resting = False
@@ -205,6 +283,9 @@ class WorkerProcess:
                 if not self._is_resting:
                     self._is_resting = True
                     self._worker.rest()
+                    if self._server.durability is not None:
+                        self._server.durability.mark_durable()
+                self._collecting.rest(tuple(self._worker.instances))
                 self._giving_back.rest()
             if not (worked or served):
                 self._giving_back.look_behind(self._is_expected)
@@ -224,20 +305,15 @@ class WorkerProcess:
         who = f"worker {self._settings.index} of {self._settings.workers}"
         self._tell_clients(PeerError(f"{who} had to end, and the cluster with it"))
 
+    def _look_at_log(self, replies: WaitingReplies) -> bool:
+        """Let answers leave, and tell other workers, what rests on what the log has told by now."""
+        folds = self._server.folds
+        looked = folds is not None and folds.look(self._is_resting)
+        return replies.look() or looked
+
     def _is_expected(self) -> bool:
         """Return True if a client waits for an answer or the rest of one, or rows wait to enter."""
         return bool(self._waiting) or self._worker.has_rows_waiting() or self._clients.is_sending
-
-    def _forget(self) -> None:
-        """Begin to forget words that nothing refers to, if there are many; forget them once all peers have
-        withdrawn what they believe of this worker.
-        """
-        if self._is_forgetting:
-            if self._worker.forgetting.is_ready:
-                self._is_forgetting = not forget_alone(self, self._worker.forget)
-        elif is_full():
-            self._worker.begin_forgetting()
-            self._is_forgetting = True
 
     def _log_ended(self) -> None:
         """Log what has ended dataflows, on the worker on which the error arose."""
@@ -251,26 +327,32 @@ class WorkerProcess:
         within a moment. A client that asks later finds it, though no worker answers any more.
         """
         for client, number, _ in self._waiting:
-            self._send(client, encode_error(number, error))
+            self._outbox.send(client, encode_error(number, error))
         for client in self._callers:
-            self._send(client, encode_error(FAREWELL, error))
+            self._outbox.send(client, encode_error(FAREWELL, error))
         self._waiting = []
         until = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < until:
             for client, frames in self._clients.recv_nowait():
-                self._send(client, encode_error(number_of(frames), error))
+                self._outbox.send(client, encode_error(number_of(frames), error))
             self._mesh.wait(_DRAIN_SECONDS / 5)
 
     def _gather(self) -> None:
         """Wait until all peers have introduced themselves and agree on what must be the same everywhere."""
         self._server.greet()
+        self._await(lambda: not self._server.not_greeted)
+
+    def _await(self, is_so: Callable[[], bool], peers: Sequence[int] = ()) -> None:
+        """Step until something is so; raise `PeerError` if it is not in time, because of these peers, or of
+        those that have not introduced themselves.
+        """
         deadline = time.monotonic() + self._settings.gather_seconds
-        while self._server.not_greeted and not self._must_stop():
+        while not is_so() and not self._must_stop():
             if not self._worker.step():
                 self._wait(IDLE_SECONDS_MAX)
             if time.monotonic() > deadline:
                 absent = ", ".join(
-                    f"{peer} at {self._settings.peers[peer]}" for peer in self._server.not_greeted
+                    f"{peer} at {self._settings.peers[peer]}" for peer in peers or self._server.not_greeted
                 )
                 raise PeerError(
                     f"worker {self._settings.index} waited {self._settings.gather_seconds:.0f} s for "
@@ -278,8 +360,8 @@ class WorkerProcess:
                 )
 
     def _install(self) -> None:
-        for dataflow, spec in enumerate(self._settings.installs):
-            answer = self._server.install_at_start(dataflow, spec)
+        for first in self._server.begin_dataflows(self._settings.installs):
+            answer = first
             while isinstance(answer, Later) and not self._must_stop():
                 answer = answer.ready() or answer
                 if isinstance(answer, Later):
@@ -296,7 +378,7 @@ class WorkerProcess:
             seconds = min(
                 seconds, max(0.0, min(later.deadline for _, _, later in self._waiting) - time.monotonic())
             )
-        self._mesh.wait(seconds)
+        self._mesh.wait(self._alarm_clock.within(seconds) if self._worker.acting.has_alarms else seconds)
         try:
             while self._wake_recv.recv(64):
                 pass
@@ -308,8 +390,8 @@ class WorkerProcess:
         if refused := self._clients.taken_away():
             self._tell_refused(refused)
         requests = self._clients.recv_nowait()
-        if self._unsent:
-            self._send_unsent({client for client, _ in requests})
+        if self._outbox.has_unsent:
+            self._outbox.send_unsent({client for client, _ in requests})
         for client, frames in requests:
             number, head = head_of(frames)
             self._callers[client] = None
@@ -319,13 +401,15 @@ class WorkerProcess:
                 if refusal := self._clients.refusal(client):
                     raise RefusedError(refusal)
                 self._answer(client, number, frames, head)
+            except FencedError:
+                raise  # see `run`
             except BaseException as error:  # nothing that a client sends or a codec raises ends the worker
                 answer = (
                     error if isinstance(error, TimelyError) else self._unexpected(error, "read a request")
                 )
                 self._send_error(client, number, answer)
-        if self._unsent and self._worker.has_work():
-            self._send_unsent()
+        if self._outbox.has_unsent and self._worker.has_work():
+            self._outbox.send_unsent()
         return bool(requests)
 
     def _unexpected(self, error: BaseException, what: str) -> TimelyError:
@@ -338,14 +422,10 @@ class WorkerProcess:
         _log.error("worker %d: %s", self._settings.index, answer)
         return answer
 
-    def _send(self, client: bytes, frames: list[Frame]) -> None:
-        """Send an answer, after those that wait for this client."""
-        self._clients.send(client, *self._unsent.pop(client, ()), frames)
-
     def _send_error(self, client: bytes, number: int, error: TimelyError) -> None:
         """Answer with `error`; if that has ended a dataflow, once all workers have ended it."""
         if not (error.ends_dataflow and self._server.is_telling_an_end):
-            self._send(client, encode_error(number, error))
+            self._outbox.send(client, encode_error(number, error))
             return
 
         def ready() -> None:
@@ -355,23 +435,6 @@ class WorkerProcess:
         deadline = time.monotonic() + ANSWER_SECONDS_MAX
         self._waiting.append((client, number, Later(ready, lambda: error, deadline)))
 
-    def _send_later(self, client: bytes, frames: list[Frame]) -> None:
-        """Send an answer later (`_send_unsent`). A well-behaved client never has more than `POSTED_COUNT_MAX`
-        unanswered posts. Flush at that number, so that a misbehaving one fills its socket and not our memory.
-        """
-        unsent = self._unsent.setdefault(client, [])
-        unsent.append(frames)
-        if len(unsent) >= POSTED_COUNT_MAX:
-            self._clients.send(client, *self._unsent.pop(client))
-
-    def _send_unsent(self, but: Collection[bytes] = ()) -> None:
-        """Send the answers to posted insertions, except to the clients `but`. As far as the worker knows, a
-        client does not wait for these: it inserts more, or seals, next. So they go with the next answer to
-        the client; or when it asks nothing more at once, or this worker has other work.
-        """
-        for client in [client for client in self._unsent if client not in but]:
-            self._clients.send(client, *self._unsent.pop(client))
-
     def _tell_refused(self, refused: list[bytes]) -> None:
         """Tell clients that their key was taken away, before `ServerSocket` closes their connections."""
         for client in refused:
@@ -379,21 +442,23 @@ class WorkerProcess:
             _log.warning("worker %d: %s", self._settings.index, error)
             for waiting, number, _ in self._waiting:
                 if waiting == client:
-                    self._send(client, encode_error(number, error))
-            self._send(client, encode_error(FAREWELL, error))
+                    self._outbox.send(client, encode_error(number, error))
+            self._outbox.send(client, encode_error(FAREWELL, error))
         self._waiting = [entry for entry in self._waiting if entry[0] not in refused]
 
     def _answer(self, client: bytes, number: int, frames: list[memoryview], head: Head | None) -> None:
-        request, table = decode_request(frames, head)
+        request, table = decode_request(frames, head, self._server.life)
         if table is not None:
             self._giving_back.add(table.num_rows)
         answer = self._server.handle(request, table)
         if isinstance(answer, Reply):
             reply = self._encoded(number, answer)
-            if isinstance(request, Deliver) and request.counts == IN_OPEN:  # perhaps it was posted
-                self._send_later(client, reply)
+            is_posted = isinstance(request, Deliver) and request.counts == IN_OPEN  # perhaps
+            send = self._outbox.send_later if is_posted else self._outbox.send
+            if self._replies is not None and rests_on_log(request):
+                self._replies.send(partial(send, client, reply), partial(self._refuse, client, number))
             else:
-                self._send(client, reply)
+                send(client, reply)
         elif len(self._waiting) >= WAITING_COUNT_MAX:
             raise MisuseError(f"{WAITING_COUNT_MAX:,} requests wait for an answer already: ask again later")
         elif sum(client == other for other, _, _ in self._waiting) >= WAITING_OF_ONE_COUNT_MAX:
@@ -403,6 +468,9 @@ class WorkerProcess:
             )
         else:
             self._waiting.append((client, number, answer))
+
+    def _refuse(self, client: bytes, number: int, error: TimelyError) -> None:
+        self._outbox.send(client, encode_error(number, error))
 
     def _encoded(self, number: int, reply: Reply) -> list[Frame]:
         """Return the frames of an answer."""
@@ -427,18 +495,23 @@ class WorkerProcess:
                     deadline = min(later.deadline, now + ANSWER_SECONDS_MAX)
                     still.append((client, number, replace(later, deadline=deadline)))
                 else:
-                    self._send(client, encode_error(number, error))
+                    self._outbox.send(client, encode_error(number, error))
                 continue
             if frames is None:
                 still.append((client, number, later))
+            elif self._replies is not None and not later.is_of_outputs:
+                self._replies.send(
+                    partial(self._outbox.send, client, frames), partial(self._refuse, client, number)
+                )
             else:
-                self._send(client, frames)
+                self._outbox.send(client, frames)
         self._waiting = still
 
     def _fail(self, error: TimelyError, status: int) -> int:
         """Tell the launcher, the other workers and clients why this worker ends; return the exit status."""
+        self._failure = error if self._stop_reason or not self._must_stop() else None  # a peer ended sooner
         message = full_text_of(error)
-        # One worker logs the cause as an error; the others have only lost a peer, and would repeat it.
+        # One worker logs the cause; the others have only lost a peer.
         level = logging.INFO if status == EXIT_PEER_LOST else logging.ERROR
         _log.log(level, "worker %d of %d: %s", self._settings.index, self._settings.workers, message)
         self._report({"failed": f"{type(error).__name__}: {message}", "is_cause": status != EXIT_PEER_LOST})
@@ -450,29 +523,18 @@ class WorkerProcess:
         return status
 
     def _close(self) -> None:
+        self._beside.close()
+        close_vertices([self._worker], self._failure, self._server.installations.prepared.values())
+        if self._server.folds is not None:
+            self._server.folds.close()
+        if self._server.durability is not None:
+            self._server.durability.log.close()
         self._mesh.close()
         self._clients.close()
+        self._alarm_clock.close()
         self._wake_recv.close()
         self._wake_send.close()
-        self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        """Remove the ipc sockets of this worker, and their folder if it is empty: the launcher may have been
-        killed.
-        """
-        for address in (*self._settings.listen, self._settings.client_listen):
-            if address.startswith("ipc://"):
-                path = Path(address.removeprefix("ipc://"))
-                try:
-                    path.unlink(missing_ok=True)
-                    path.parent.rmdir()
-                except OSError:
-                    pass  # not empty yet, or the launcher has removed it
-
-
-def _public_address(address: str, host: str) -> str:
-    """Return the address that clients use: with the name of the host instead of the interface."""
-    return tcp_address(host, int(address.rpartition(":")[2])) if host and is_tcp(address) else address
+        remove_sockets([*self._settings.listen, *self._listens_at])
 
 
 def main() -> int:
@@ -482,21 +544,21 @@ def main() -> int:
     # Ctrl-C reaches the whole group; the launcher decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     bear_interrupts()
-    line = sys.stdin.readline()
-    if not line:
+    leave_ports_when_forked()
+    if not (line := sys.stdin.readline()):
         return EXIT_PEER_LOST
 
     def report(values: dict[str, object]) -> None:
-        try:
+        with suppress(OSError):  # the launcher is gone; the watch on standard input ends this process
             print(json.dumps(values), file=reports, flush=True)
-        except OSError:
-            pass  # the launcher is gone; the watch on standard input ends this process
 
     settings = WorkerSettings.from_json(line)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(name)s %(levelname)s %(message)s"
     )
     sys.path[:0] = [path for path in settings.paths if path not in sys.path]
+    with suppress(OSError):  # the directory may be gone, and few functions need it
+        os.chdir(settings.directory or ".")
     try:
         process = WorkerProcess(settings, report)
         if not settings.peers and not process.meet(sys.stdin):
@@ -512,21 +574,19 @@ def main() -> int:
 def _watch_launcher(stream: IO[str], process: WorkerProcess) -> None:
     """End with the launcher, even if a vertex never returns."""
     reason = b""
-    try:
+    with suppress(OSError):
         while piece := os.read(stream.fileno(), 65_536):
             reason += piece
-    except OSError:
-        pass
+            if reason == TAKE_OVER.encode():
+                process.take_over_soon()
+                reason = b""
     process.stop_soon(reason.decode(errors="replace").strip())
     time.sleep(STOP_SECONDS_MAX)
     os._exit(EXIT_PEER_LOST)
 
 
 def _end(status: int) -> NoReturn:
-    """End the process without taking the interpreter apart, which takes a third of a second for nothing: the
-    sockets are closed, and the memory goes back to the system anyhow. Functions that user code has registered
-    with `atexit` run.
-    """
+    """End without taking the interpreter apart, which takes 0.3 s. What user code gave to `atexit` runs."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

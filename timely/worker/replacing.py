@@ -13,6 +13,14 @@
                  two (`TakenOver`)
     gone         all workers have done so: the old version ends
 
+In a durable cluster there are two steps more between `standby` and `switched`. Before that nothing of the new
+version counts, and after a restart the old one goes on; after it, the new one does.
+
+    held         worker 0 sees that the new version has caught up, and says with which epoch e it is to go on
+                 (`HoldInputs`). Requests about inputs wait on all workers. Once all epochs before e are
+                 complete, each writes what the new version takes over, and says so (`InputsHeld`)
+    decided      all have done so: worker 0 writes that the new version has taken the place of the old one
+
 An order of worker 0 reaches all workers between the same seals, so on every worker e is the open epoch when
 the worker carries out `Switched`. Requests that name the old version go to the new one: those about inputs
 once it is switched, those about outputs once it is taken over.
@@ -20,19 +28,21 @@ once it is switched, those about outputs once it is taken over.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..building.freeze import FrozenDataflow
-from ..errors import GraphError, MisuseError, ReplacedError, class_names, revive
+from ..errors import GraphError, MisuseError, ReplacedError, TimelyError, class_names, revive
 from ..failure import full_text_of
 from ..operators.imported import Exported
 from ..running.core import Worker
 from ..running.importing import importers_of
 from ..running.instance import Instance
-from ..wire.handshake import Ended, Switched, TakenOver, encode_control
+from ..wire.handshake import Ended, HoldInputs, InputsHeld, Switched, TakenOver, encode_control
 from .orders import open_epoch
 
-__all__ = ["Replacements", "feeds_of"]
+__all__ = ["Replacements", "SwitchLog", "feeds_of"]
 
 
 def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str, Exported]:
@@ -41,6 +51,8 @@ def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str,
     """
     feeds: dict[str, Exported] = {}
     who = f"dataflow {old.index} ({old.frozen.name})"
+    _check_no_source(f"{who} cannot be replaced", "it", old.frozen)
+    _check_no_source(f"{who} cannot be replaced", "the new version", frozen)
     for name, declared in frozen.inputs.items():
         before = old.frozen.inputs.get(name)
         if before is None:
@@ -61,6 +73,50 @@ def feeds_of(worker: Worker, old: Instance, frozen: FrozenDataflow) -> dict[str,
     return feeds
 
 
+def _check_no_source(cannot: str, which: str, frozen: FrozenDataflow) -> None:
+    """Raise `MisuseError` if a version of a dataflow has a source: nobody keeps what that has brought."""
+    for stage in frozen.sources:
+        declared = frozen.stages[stage]
+        raise MisuseError(
+            f"{cannot}: {which} has the source {declared.name!r} ({declared.site}), and what a source has "
+            "brought is not kept for a new version. Install the new version beside it, and uninstall it"
+        )
+
+
+class SwitchLog(Protocol):
+    """Where a durable worker writes about new versions: see `durability/switching.py`."""
+
+    def begin(self, new: Instance) -> None:
+        """Write what the old version feeds the inputs of a new one with."""
+        ...
+
+    def write(self, old: Instance, new: Instance) -> Iterator[None]:
+        """Write what a new version takes over, in pieces."""
+        ...
+
+    def mark(self) -> int:
+        """Return the position of the log behind all that was written, for which somebody waits."""
+        ...
+
+    def has_told(self, position: int) -> bool:
+        """Return True if all up to a position of the log counts, whatever happens."""
+        ...
+
+    def decide(self, old: Instance, new: Instance, epoch: int, lost: Mapping[str, str]) -> int:
+        """Write that the new version takes the place of the old one, `lost`: with which of its outputs it
+        does not go on. Return the position of the log.
+        """
+        ...
+
+    def switched(self, old: Instance, new: Instance, epoch: int, lost: Mapping[str, str]) -> None:
+        """Note that it has done so."""
+        ...
+
+    def give_up(self, new: int, error: TimelyError) -> None:
+        """Write that a new version has ended before anything was decided about it."""
+        ...
+
+
 @dataclass
 class _Replacement:
     """A replacement under way, of `old` by `new`; `epoch` is -1 until it is switched."""
@@ -68,6 +124,15 @@ class _Replacement:
     old: int
     new: int
     epoch: int = -1
+    held_at: int = -1
+    """In a durable cluster: the epoch with which the new version is to go on; -1: nothing is held yet."""
+    steps: Iterator[None] | None = None
+    """Writes what the new version takes over."""
+    written: int = -1
+    """The position of the log behind that, until it is told; on worker 0 then behind the decision."""
+    is_decided: bool = False
+    held: set[int] = field(default_factory=set)
+    """On worker 0: the workers that have written all."""
     is_taken_over: bool = False
     done: set[int] = field(default_factory=set)
     """On worker 0: the workers that have taken over."""
@@ -87,6 +152,14 @@ class Replacements:
         self._outputs_of: dict[int, int] = {}
         self._lost: dict[tuple[int, str], str] = {}
         """Outputs that do not go on as they were, by number of the old version and name, and the reason."""
+        self.log: SwitchLog | None = None
+        """Where a durable worker writes; None: nowhere."""
+
+    def restore(self, old: int, new: int, lost: Mapping[str, str]) -> None:
+        """Note that a new version has taken the place of a dataflow in an earlier incarnation."""
+        self.were_any = True
+        self._inputs_of[old] = self._outputs_of[old] = new
+        self._lost.update({(old, name): why for name, why in lost.items()})
 
     # For clients.
 
@@ -145,7 +218,13 @@ class Replacements:
 
     def is_switched(self, new: int) -> bool:
         """Return True if a new version has the inputs already, so that there is no way back."""
-        return new in self._inputs_of.values()
+        return new in self._inputs_of.values() or any(
+            one.new == new and one.is_decided for one in self._under_way.values()
+        )
+
+    def is_held(self, dataflow: int) -> bool:
+        """Return True if requests about inputs of a dataflow wait: a new version is about to have them."""
+        return any(one.old == dataflow and one.epoch < 0 <= one.held_at for one in self._under_way.values())
 
     def check_replaceable(self, old: Instance) -> None:
         """On worker 0: raise `MisuseError` if this dataflow cannot be replaced."""
@@ -154,10 +233,17 @@ class Replacements:
         if others:
             listed = ", ".join(f"{one.index} ({one.frozen.name})" for one in others)
             raise MisuseError(f"{who}: it is read by dataflow {listed}. Uninstall what reads it first")
+        _check_no_source(who, "it", old.frozen)
         if old.imports:
             raise MisuseError(
                 f"{who}: it imports, and its outputs may be ahead of its inputs. Install the new version "
                 "beside it, and uninstall it"
+            )
+        ahead = max(old.inputs.values(), key=lambda handle: handle.epoch, default=None)
+        if ahead is not None and ahead.epoch > (epoch := open_epoch(old)):
+            raise MisuseError(
+                f"{who}: its input {ahead.name!r} is at epoch {ahead.epoch}, and another one at {epoch}. "
+                f"Seal all of them up to there, flow.seal(through={ahead.epoch - 1}), and replace it again"
             )
         closed = [name for name, handle in old.inputs.items() if handle.is_closed]
         if closed:
@@ -170,10 +256,12 @@ class Replacements:
 
     def begin(self, old: int, new: Instance) -> None:
         """Note that the new version has begun to run."""
-        new.is_standby = True
+        new.is_standby = new.is_taking_over = True
         self.were_any = True
         self._under_way[new.index] = _Replacement(old, new.index)
         self._worker.on_step = self.look
+        if self.log is not None:
+            self.log.begin(new)
 
     def look(self) -> bool:
         """Take the steps for which the dataflows have come far enough; return True if there was any."""
@@ -200,6 +288,8 @@ class Replacements:
             self._worker.fail(one.new, revive(class_names(ended), who))
         elif one.epoch < 0:
             happened = _seal_what_is_not_fed(old, new)
+            if self.log is not None and one.held_at >= 0:
+                return self._go_on_holding(self.log, one, old, new) or happened
             return (self._worker.index == 0 and self._switch_if_caught_up(one, old, new)) or happened
         elif not one.is_taken_over:
             return self._take_over_if_done(one, old, new)
@@ -216,8 +306,59 @@ class Replacements:
         if self._worker.on_failure is not None:
             # It may have ended here because of the old one, which had already ended elsewhere.
             self._worker.on_failure(one.new, error)
-        if one.epoch >= 0 and old is not None:
+        if one.is_decided and one.epoch < 0:
+            order = Switched(one.old, one.new, one.held_at)
+            self._worker.send_control(encode_control(order))
+            self.switch(order)
+        elif one.epoch >= 0 and old is not None:
             self._worker.end(one.old, error)
+        elif one.epoch < 0 and self.log is not None and self._worker.index == 0:
+            self.log.give_up(one.new, error)
+
+    def hold(self, order: HoldInputs) -> None:
+        """Let requests about the inputs of a dataflow wait."""
+        one = self._under_way.get(order.new)
+        if one is not None:  # else it has failed here before worker 0 knew
+            one.held_at = order.epoch
+
+    def _go_on_holding(self, log: SwitchLog, one: _Replacement, old: Instance, new: Instance) -> bool:
+        """Write what the new version takes over, and once that counts, tell worker 0; there, write the
+        decision, and let it be carried out once that counts. Return True if there was anything to do.
+        """
+        if one.steps is None:
+            outputs = [old.output(name).complete_before for name in old.frozen.outputs]
+            is_through = all(feed.is_through(one.held_at) for feed in new.feeds.values())
+            if not is_through or min([old.epochs_done(), *outputs]) < one.held_at:
+                return False
+            one.steps = log.write(old, new)
+        for _ in one.steps:
+            return True
+        if one.written < 0:
+            one.written = log.mark()
+        if not log.has_told(one.written):
+            return False
+        index = self._worker.index
+        if index not in one.held:
+            one.held.add(index)
+            if index:
+                self._worker.send_control(encode_control(InputsHeld(one.new)), to=0)
+            return True
+        if index or len(one.held) < self._worker.workers:
+            return False
+        if not one.is_decided:
+            one.written = log.decide(old, new, one.held_at, _lost_outputs(old, new, one.held_at))
+            one.is_decided = True  # if that raises, the old version goes on
+            return True
+        order = Switched(one.old, one.new, one.held_at)
+        self._worker.send_control(encode_control(order))
+        self.switch(order)
+        return True
+
+    def held(self, worker: int, news: InputsHeld) -> None:
+        """On worker 0: note that a worker has written all that a new version takes over."""
+        one = self._under_way.get(news.dataflow)
+        if one is not None:
+            one.held.add(worker)
 
     def switch(self, order: Switched) -> None:
         """Let clients feed the new version."""
@@ -242,6 +383,9 @@ class Replacements:
                     handle.seal(order.epoch - 1)
         except BaseException as error:
             self._worker.fail(one.new, error)
+            return
+        if self.log is not None:
+            self.log.switched(old, new, order.epoch, _lost_outputs(old, new, order.epoch))
 
     def _take_over_if_done(self, one: _Replacement, old: Instance, new: Instance) -> bool:
         happened = new.let_go_of_feeds(one.epoch)
@@ -251,19 +395,12 @@ class Replacements:
         captures = [(name, old.output(name), new.output(name)) for name in names]
         if any(min(a.complete_before, b.complete_before) < one.epoch for _, a, b in captures):
             return happened
-        who = f"dataflow {one.new} ({new.frozen.name})"
-        why = f"dataflow {one.old} was replaced at epoch {one.epoch} by {who}, "
-        for name in old.frozen.outputs:
-            self._lost[one.old, name] = f"the output {name!r} is gone: {why}which has no such output"
+        lost = _lost_outputs(old, new, one.epoch)
         for name, before, now in captures:
-            if now.take_over(before, one.epoch):
-                del self._lost[one.old, name]
-            else:
-                self._lost[one.old, name] = (
-                    f"the output {name!r} is another one: {why}where its rows are of another form. Ask for "
-                    f"that dataflow, cluster.flow({one.new}), and begin with a snapshot"
-                )
-        one.is_taken_over = True
+            if name not in lost:
+                now.take_over(before, one.epoch)
+        self._lost.update({(one.old, name): why for name, why in lost.items()})
+        one.is_taken_over, new.is_taking_over = True, False
         self._outputs_of[one.old] = one.new
         if self._worker.index == 0:
             self.taken_over(0, TakenOver(one.new))
@@ -301,9 +438,14 @@ class Replacements:
             ]
             if any(output.complete_before < epoch_done for output in outputs):
                 return False
-        order = Switched(old.index, new.index, epoch)
-        self._worker.send_control(encode_control(order))
-        self.switch(order)
+        if self.log is None:
+            order = Switched(old.index, new.index, epoch)
+            self._worker.send_control(encode_control(order))
+            self.switch(order)
+        else:
+            holding = HoldInputs(old.index, new.index, epoch)
+            self._worker.send_control(encode_control(holding))
+            self.hold(holding)
         return True
 
     def taken_over(self, worker: int, news: TakenOver) -> None:
@@ -328,6 +470,22 @@ def _seal_what_is_not_fed(old: Instance, new: Instance) -> bool:
     for handle in behind:
         handle.seal(epoch - 1)
     return bool(behind)
+
+
+def _lost_outputs(old: Instance, new: Instance, epoch: int) -> dict[str, str]:
+    """Return the outputs of the old version that do not go on, and why, for clients."""
+    who = f"dataflow {new.index} ({new.frozen.name})"
+    why = f"dataflow {old.index} was replaced at epoch {epoch} by {who}, "
+    lost: dict[str, str] = {}
+    for name in old.frozen.outputs:
+        if name not in new.frozen.outputs:
+            lost[name] = f"the output {name!r} is gone: {why}which has no such output"
+        elif not new.output(name).log.can_take_over(old.output(name).log):
+            lost[name] = (
+                f"the output {name!r} is another one: {why}where its rows are of another form. Ask for "
+                f"that dataflow, cluster.flow({new.index}), and begin with a snapshot"
+            )
+    return lost
 
 
 def _last(way: dict[int, int], dataflow: int) -> int:

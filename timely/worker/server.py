@@ -14,12 +14,13 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from ..building.builders import Builder
+from ..building.builders import Builder, build_dataflow, load_builder
+from ..durable.past import PastFlow
 from ..errors import (
     InternalError,
     MisuseError,
@@ -30,20 +31,33 @@ from ..errors import (
     WaitTimeoutError,
     class_names,
 )
-from ..failure import as_refused, full_text_of, is_interrupt
+from ..failure import add_note, as_refused, full_text_of, is_interrupt
 from ..limits import INSTALL_SECONDS_MAX, SILENCE_SECONDS_DEFAULT
 from ..running.core import Worker
+from ..running.gate import Gate
+from ..running.instance import Instance
 from ..user_code.call_site import site_of
+from ..wire.frames.messages import life_of
 from ..wire.handshake import (
     PROTOCOL_VERSION,
+    Agreed,
     Build,
+    CutLog,
     Decided,
+    Digested,
+    Durable,
     Ended,
     EndHeard,
     Farewell,
     Greeting,
+    HoldInputs,
+    InputsHeld,
+    LogCut,
+    Logged,
     Offer,
+    SealedInput,
     Switched,
+    Synced,
     TakenOver,
     Verdict,
     check_greeting,
@@ -68,20 +82,25 @@ from ..wire.requests import (
     Stats,
     Uninstall,
     Value,
+    Why,
 )
+from .answers.held_requests import HeldRequests
 from .answers.inputs import Inputs, inputs_named
 from .answers.later import Later, now_or_later
+from .answers.new_versions import NewVersions
 from .answers.outputs import Outputs
+from .answers.why import Reasons
 from .counters import statistics
-from .installation import Installations, describe
+from .durability.durability import Durability, check_same_query
+from .durability.fold_turns import Folds
+from .durability.news import take_news
+from .installation import Installations, describe, key_of
 from .orders import Orders
 
 __all__ = ["Server"]
 
 _OF_INPUTS = (Deliver, Decide, Missing, Drop, Describe, Uninstall)
-"""Requests that go to the version of a dataflow that has its inputs; others go to the one that has its
-outputs.
-"""
+"""Requests to the version of a dataflow that has its inputs; others go to the one that has its outputs."""
 _DECIDED = (Decide, Install, Replace, Uninstall)
 """Requests that worker 0 decides for all."""
 
@@ -96,6 +115,8 @@ class Server:
         installs: the builders that this worker installs at its start; all workers must have the same.
         session: a name that no other worker has, or had before.
         silence_seconds: how long a worker of the cluster may be silent; all workers must have the same limit.
+        keeps_back: whether rows and seals of clients wait while the gate of the worker is closed
+            (`running/credits.py`). A client in this process would wait for itself.
     """
 
     def __init__(
@@ -106,15 +127,27 @@ class Server:
         installs: Sequence[str] = (),
         session: str = "",
         silence_seconds: float = SILENCE_SECONDS_DEFAULT,
+        keeps_back: bool = False,
     ) -> None:
         self._worker = worker
         self._clock = clock
+        self.durability: Durability | None = None
+        self.folds: Folds | None = None
+        self.life = 0
+        """By which number requests name this incarnation of a durable cluster."""
+        self.first_incarnation = 0
+        """The incarnation that worker 0 has named; 0: it has named none."""
         self.installations = Installations(worker)
         self._prepared = self.installations.prepared
         self.replacements = self.installations.replacements
         self._orders = Orders(worker)
+        self.new_versions = NewVersions(worker, self.installations, clock, describe)
+        self._gate = worker.acting.gate if keeps_back else Gate()
+        self._held = HeldRequests(self._is_held, self._handle_held, clock, worker)
         self._inputs = Inputs(worker, self._orders)
         self._outputs = Outputs(worker, self.replacements, clock, session)
+        awaited, entries = self.installations.is_awaited, (Server.handle.__code__,)
+        self.reasons = Reasons(worker, address, self.replacements, self._outputs, awaited, entries)
         self._greeting = Greeting(
             PROTOCOL_VERSION,
             worker.workers,
@@ -124,13 +157,30 @@ class Server:
             tuple(installs),
             round(1_000 * silence_seconds),
             own_hashing(),
+            progress=worker.progress_mode,
         )
-        self._addresses = {worker.index: address}
+        self._addresses = self.reasons.addresses = {worker.index: address}
+        self._greeted: dict[int, int] = {}  # the incarnation that each other worker has named last
         self._ends_unheard: dict[int, set[int]] = {}
         """The dataflows that failed here, each with the workers that have not confirmed that they know."""
         self.is_stopping = False
         worker.on_control = self._on_control
         worker.on_failure = self._on_failure
+
+    def make_durable(self, durability: Durability) -> None:
+        """Be durable from now on. Call it before any request."""
+        self.durability = durability
+        self.installations.make_durable(durability)
+        self._orders.ledger = durability
+        self._outputs.durability = durability
+        self._orders.incarnation = durability.number
+        self.life = life_of(durability.number, durability.cluster)
+        self._greeting = replace(self._greeting, incarnation=durability.number)
+
+    @property
+    def incarnation(self) -> int:
+        """The incarnation of the cluster; 0 if it is not durable."""
+        return self._orders.incarnation
 
     # Between workers.
 
@@ -140,8 +190,10 @@ class Server:
 
     @property
     def not_greeted(self) -> list[int]:
-        """The workers that have not introduced themselves yet."""
-        return [worker for worker in range(self._worker.workers) if worker not in self._addresses]
+        """The workers that have not introduced themselves as of this incarnation yet."""
+        own = self._greeting.incarnation
+        others = (worker for worker in range(self._worker.workers) if worker != self._worker.index)
+        return [worker for worker in others if self._greeted.get(worker) != own]
 
     def say_farewell(self, reason: str) -> None:
         """Tell the other workers why this one ends; "": on a request."""
@@ -152,6 +204,9 @@ class Server:
             case Greeting() as greeting:
                 check_greeting(self._greeting, greeting, peer)
                 self._addresses[peer] = greeting.client_address
+                self._greeted[peer] = greeting.incarnation
+                if peer == 0:
+                    self.first_incarnation = greeting.incarnation
             case Farewell(reason):
                 if reason:
                     raise PeerError(f"worker {peer} failed: {reason}")
@@ -161,11 +216,19 @@ class Server:
                 self._worker.send_control(encode_control(EndHeard(ended.dataflow)), to=peer)
             case EndHeard(dataflow):
                 self._note_end_heard(dataflow, peer)
+            case (Agreed() | CutLog() | Digested() | Durable() | LogCut() | Logged() | Synced()) as news if (
+                self.durability is not None and 0 in (peer, self._worker.index)
+            ):
+                take_news(self.durability, self.folds, peer, news)
             case Offer() as offer if self._worker.index == 0:
                 self.installations.receive(peer, offer)
+            case InputsHeld() as news if self._worker.index == 0:
+                self.replacements.held(peer, news)
             case TakenOver() as news if self._worker.index == 0:
                 self.replacements.taken_over(peer, news)
-            case (Build() | Verdict() | Decided() | Switched()) as order if peer == 0:
+            case (Build() | Verdict() | Decided() | SealedInput() | HoldInputs() | Switched()) as order if (
+                peer == 0
+            ):
                 self._obey(order)
             case control:
                 raise PeerError(
@@ -173,11 +236,13 @@ class Server:
                     f"{type(control).__name__.lower()}, which only worker 0 may send or receive"
                 )
 
-    def _obey(self, order: Build | Verdict | Decided | Switched) -> None:
+    def _obey(self, order: Build | Verdict | Decided | SealedInput | HoldInputs | Switched) -> None:
         if isinstance(order, Build):
             self.installations.on_build(order)
         elif isinstance(order, Verdict):
             self.installations.follow(order)
+        elif isinstance(order, HoldInputs):
+            self.replacements.hold(order)
         elif isinstance(order, Switched):
             self.replacements.switch(order)
         else:
@@ -211,9 +276,16 @@ class Server:
     def handle(self, request: Request, table: pa.Table | None = None) -> Reply | Later:
         """Carry out a request. Raise a `TimelyError` for the client; then nothing has changed."""
         try:
-            if self._prepared or self.replacements.were_any:
+            if self._prepared or self.replacements.were_any or self._held.waiting or not self._gate.is_open:
+                if self.durability is not None and self.durability.waits:
+                    self.durability.feed_all()
+                self._held.look()
+                if isinstance(request, Why):
+                    return self.reasons.answer(request)
                 if self.installations.is_awaited(getattr(request, "dataflow", None)):
                     return self._once_started(request, table)
+                if self._is_held(request):
+                    return self._held.hold(request, table)
                 request = self._redirected(request)
             return self._handle(request, table)
         except BaseException as error:
@@ -253,6 +325,11 @@ class Server:
             _check_expected(Decide, error)
             raise
 
+    def holds_inputs_of(self, dataflow: int) -> bool:
+        """Return True if requests about inputs of a dataflow wait: a new version is about to have them."""
+        replacements = self.replacements
+        return replacements.were_any and replacements.is_held(replacements.inputs_of(dataflow))
+
     def has_done(self, dataflow: int, epoch: int) -> bool:
         """Return True if `Progress` beyond an epoch of the whole dataflow would be answered at once."""
         if self._prepared or self.replacements.were_any:
@@ -286,31 +363,51 @@ class Server:
         """Build and start a dataflow, together with all other workers, perhaps to replace another."""
         self.installations.begin(dataflow, spec, builder, arguments, replaces)
         if replaces >= 0 and self._worker.index == 0:
-            return self._replaced(dataflow, spec, seconds)
+            return self.new_versions.answer(dataflow, spec, seconds)
         return self._installed(dataflow, spec)
 
-    def check_replaceable(self, dataflow: int) -> int:
-        """Return the number of the version that has the inputs of `dataflow` now; raise `MisuseError` if it
-        cannot be replaced.
+    def begin_dataflows(self, specs: Sequence[str]) -> Iterator[Reply | Later]:
+        """Let the dataflows of the logs begin, and those that are to be installed at the start, if they are
+        not among them; yield the answer about each. All workers do so in the same order.
         """
-        current = self.replacements.inputs_of(dataflow)
-        instance = self._worker.instance(current)
-        if self.installations.is_replaced(current):
-            raise MisuseError(f"dataflow {current} ({instance.frozen.name}) is being replaced: wait for that")
-        self.replacements.check_replaceable(instance)
-        coming = [
-            one for one in self.installations.importers(current) if one.index not in self._worker.instances
-        ]
-        if coming:
-            listed = ", ".join(f"{one.index} ({one.frozen.name})" for one in coming)
+        durability = self.durability
+        for flow in durability.past.flows.values() if durability is not None else ():
+            if durability is not None and flow.number not in durability.begun:
+                yield self.begin_again(flow, durability.begun)
+        for spec in specs:
+            if durability is None or not durability.has_key(spec):
+                number = self.installations.reserve()
+                self.installations.note_key(number, spec, spec)
+                yield self.install_at_start(number, spec)
+
+    def begin_again(self, flow: PastFlow, begun: Container[int]) -> Reply | Later:
+        """Let a dataflow of the logs begin, unless it is about to. Answer when it is in `begun`: it may fail
+        right behind that, as it has before; the cluster goes on then."""
+        number, key = flow.number, flow.key
+        if not flow.spec:
             raise MisuseError(
-                f"dataflow {current} ({instance.frozen.name}) cannot be replaced: it is about to be read by "
-                f"dataflow {listed}"
+                f"the store has a dataflow {number} ({key}) that a program has installed in embedded "
+                "workers, and only that program has its functions. Start the program with embedded workers, "
+                "as before (connect(…, embedded=True, durable=FOLDER)); or give worker processes a folder of "
+                "their own, and feed them"
             )
-        return current
+        if number not in self._prepared:
+            self.installations.build_again(flow)
+
+        def ready() -> Reply | None:
+            if number not in begun:
+                try:
+                    self.installations.outcome(number)
+                except TimelyError as error:
+                    add_note(error, f"the store has this dataflow under the name {key!r}, number {number}")
+                    raise
+            return Reply() if number in begun else None
+
+        late = WaitTimeoutError(f"dataflow {number} ({key}) of the store has not begun in time")
+        return now_or_later(ready, lambda: late, self._clock(), 2 * INSTALL_SECONDS_MAX)
 
     def install_at_start(self, dataflow: int, spec: str) -> Reply | Later:
-        """Build `spec`, one of `installs`, as dataflow `dataflow`."""
+        """Build `spec` as dataflow `dataflow`, as all workers do."""
         self.installations.build(dataflow, spec, {})
         return self._installed(dataflow, spec)
 
@@ -319,24 +416,62 @@ class Server:
             case Uninstall(dataflow, cascade):
                 return self._uninstall(dataflow, cascade)
             case Install(spec, arguments):
+                if self.durability is not None and (known := self._known(spec, arguments)) is not None:
+                    return known
                 return self._installed(self.installations.order(spec, arguments), spec)
             case Replace(dataflow, spec, arguments, seconds):
-                current = self.check_replaceable(dataflow)
+                if self.durability is not None:
+                    asked = self.new_versions.asked_before(dataflow, spec, arguments, seconds)
+                    if asked is not None:
+                        return asked
+                current = self.new_versions.check_replaceable(dataflow)
                 new = self.installations.order(spec, arguments, current)
-                return self._replaced(new, spec, seconds)
+                return self.new_versions.answer(new, spec, seconds)
             case Describe(dataflow):
-                return describe(
-                    self.replacements.instance(dataflow), self.installations.specs.get(dataflow, "")
-                )
+                instance = self.replacements.instance(dataflow)
+                described = self.describe(instance, self.installations.specs.get(dataflow, ""))
+                durable = -1 if self.durability is None else self.durability.epochs.before(instance)
+                described.values["durable"] = durable
+                return described
             case Hello():
                 return self._hello()
+            case Why():
+                return self.reasons.answer(request)
             case Stats():
-                return Reply(statistics(self._worker, self.installations.specs))
+                return Reply(statistics(self._worker, self.installations.specs, self.durability))
             case Shutdown():
                 self.is_stopping = True
                 return Reply()
             case _:
                 raise RequestError(f"no worker serves {type(request).__name__}")
+
+    def describe(self, instance: Instance, spec: str) -> Reply:
+        """Return the description of a dataflow, with the epoch that is open once it has its rows."""
+        described = describe(instance, spec)
+        if self.durability is not None:
+            described.values["epoch"] = max(described.integer("epoch"), self.durability.open_epoch(instance))
+        return described
+
+    def _known(self, spec: str, arguments: dict[str, Value]) -> Reply | Later | None:
+        """Return the answer about the dataflow that is installed under the same key; None if there is none.
+        Raise `MisuseError` if it is another query.
+        """
+        assert self.durability is not None
+        key = key_of(spec, arguments)
+        number = self.durability.number_of(key)
+        if number is None:
+            return None
+        frozen = build_dataflow(load_builder(spec), spec, arguments).freeze()
+        answer = self._installed(number, spec)
+
+        def ready() -> Reply | None:
+            reply = answer if isinstance(answer, Reply) else answer.ready()
+            if reply is not None:
+                check_same_query(key, self._worker.instance(number).frozen, frozen)
+            return reply
+
+        late = WaitTimeoutError(f"dataflow {number} ({key}) has not begun yet")
+        return now_or_later(ready, lambda: late, self._clock(), INSTALL_SECONDS_MAX)
 
     def _uninstall(self, dataflow: int, cascade: bool) -> Reply:
         """End a dataflow on all workers, as an error would. They hear of it after all earlier orders, and end
@@ -351,13 +486,14 @@ class Server:
                 "or all at once with uninstall(cascade=True)"
             )
         error = UninstalledError(f"dataflow {dataflow} ({name}) was uninstalled by a client")
+        if self.durability is not None:
+            self.durability.note_gone(self.installations.with_importers(dataflow), error)
         self._worker.end(dataflow, error, self._worker.index)
         self._on_failure(dataflow, error)
         return Reply()
 
     def _hello(self) -> Reply:
         addresses = [self._addresses.get(index, "") for index in range(self._worker.workers)]
-        specs = self.installations.specs
         return Reply(
             {
                 "version": PROTOCOL_VERSION,
@@ -365,8 +501,10 @@ class Server:
                 "workers": self._worker.workers,
                 "addresses": addresses,
                 "silence_ms": self._greeting.silence_ms,
+                "incarnation": self.incarnation,
+                "cluster": "" if self.durability is None else self.durability.cluster,
                 "dataflows": [
-                    [index, specs.get(index, "")]
+                    [index, self.installations.specs.get(index, "")]
                     for index in self._worker.instances
                     if not self.replacements.is_standby(index)
                 ],
@@ -379,6 +517,16 @@ class Server:
                 f"{type(request).__name__.lower()} goes to worker 0, which decides for all; this is worker "
                 f"{self._worker.index}"
             )
+
+    def _handle_held(self, request: Request, table: pa.Table | None) -> Reply | Later:
+        return self._handle(self._redirected(request), table)
+
+    def _is_held(self, request: Request) -> bool:
+        """Return True if a request has to wait until a new version has the inputs, or has ended."""
+        if not isinstance(request, _OF_INPUTS) or isinstance(request, Describe):
+            return False
+        is_new_work = isinstance(request, (Deliver, Decide)) and not self._gate.is_open
+        return is_new_work or self.holds_inputs_of(request.dataflow)
 
     def _once_started(self, request: Request, table: pa.Table | None) -> Reply | Later:
         """Answer once the dataflow has begun: worker 0 tells its verdict to the client and to this worker,
@@ -408,7 +556,7 @@ class Server:
     def _installed(self, dataflow: int, spec: str) -> Reply | Later:
         def ready() -> Reply | None:
             instance = self.installations.outcome(dataflow)
-            return None if instance is None else describe(instance, spec)
+            return None if instance is None else self.describe(instance, spec)
 
         def late() -> TimelyError:
             if self._worker.index == 0:
@@ -422,33 +570,6 @@ class Server:
         # Worker 0 gives up first: the others wait for its verdict.
         patience = INSTALL_SECONDS_MAX if self._worker.index == 0 else 2 * INSTALL_SECONDS_MAX
         return now_or_later(ready, late, self._clock(), patience)
-
-    def _replaced(self, new: int, spec: str, seconds: float) -> Reply | Later:
-        """Answer once the new version has taken the place of the old one on all workers."""
-        built_by = self._clock() + INSTALL_SECONDS_MAX
-
-        def ready() -> Reply | None:
-            instance = self.installations.outcome(new)
-            if instance is None and self._clock() > built_by:
-                self.installations.give_up(new)
-            if instance is None or self.replacements.is_under_way(new):
-                return None
-            return describe(instance, spec)
-
-        def late() -> TimelyError:
-            if self.replacements.is_switched(new):
-                return WaitTimeoutError(f"dataflow {new} has the inputs by now, and will have the outputs")
-            error = WaitTimeoutError(
-                f"dataflow {new} ({spec}) has not caught up in time with the one that it was to replace: "
-                "that goes on as before"
-            )
-            if self.installations.is_awaited(new) and new in self._worker.instances:
-                self._worker.fail(new, error)
-            else:
-                self.installations.give_up(new)
-            return error
-
-        return now_or_later(ready, late, self._clock(), seconds)
 
     def _redirected(self, request: Request) -> Request:
         """Return the request addressed to the version of its dataflow that has the inputs now; as it is, if

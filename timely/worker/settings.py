@@ -9,11 +9,14 @@ The launcher writes `WorkerSettings` as one line of JSON to the standard input o
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
+from typing import Final
 
 from ..cores import ANY_CORE
 from ..errors import InternalError, MisuseError
@@ -24,17 +27,29 @@ from ..limits import (
     START_SECONDS_MAX,
     WORKERS_MAX,
 )
+from ..running.sending.modes import PROGRESS_MODES
 from ..wire.addresses import is_loopback, tcp_address
 from ..wire.claims import shown
 
 __all__ = [
+    "SYNCS",
+    "TAKE_OVER",
     "HostAddress",
     "WorkerSettings",
+    "check_durable",
+    "check_progress_mode",
     "check_silence",
     "check_workers",
     "cluster_settings",
     "local_settings",
+    "resized",
 ]
+
+SYNCS = ("disk", "system")
+"""When a record of the log is safe: once the disk has it, or once the operating system has it."""
+
+TAKE_OVER: Final = "take over\n"
+"""The order of its launcher to worker 0 of workers that follow."""
 
 _TYPES: dict[str, type] = {
     "int": int, "bool": bool, "str": str, "float": float, "tuple[str, ...]": tuple
@@ -52,14 +67,21 @@ class WorkerSettings:
     client_listen     where it listens for clients
     client_host       the host by which clients know it, for tcp
     paths             prepended to `sys.path`: for workers started by their client, where that imports from
+    directory         its working directory: that of its client when this began; empty: that of its launcher
     installs          builders to install at the start, "module:function"
     gather_seconds    how long it waits for all peers
     check_progress    True: it checks its progress tracking after each step
+    progress          when it tells others of progress, one of `PROGRESS_MODES`
+    per_host          how many workers each host has; 0: all are on one
     silence_seconds   how long another worker may be silent before it counts as lost
     token             it runs code of clients that show this token; empty: of none
     keys              keys of the cluster, as text (`ClusterKeys.to_text`); empty: tcp is not encrypted, and
                       open to everybody
     core              the core that it has to itself (`cores.py`)
+    durable           the absolute folder of the store of a durable cluster; empty: the cluster has no store
+    sync              when the log counts as safe: one of `SYNCS`
+    follows           where it listens for clients once it has taken over: until its launcher orders that, it
+                      follows the cluster that is at work on this store. Empty: it does not follow
     """
 
     index: int
@@ -69,14 +91,25 @@ class WorkerSettings:
     client_listen: str
     client_host: str = ""
     paths: tuple[str, ...] = ()
+    directory: str = ""
     installs: tuple[str, ...] = ()
     log_level: str = "warning"
     gather_seconds: float = START_SECONDS_MAX
     check_progress: bool = False
+    progress: str = "eager"
+    per_host: int = 0
     silence_seconds: float = SILENCE_SECONDS_DEFAULT
     token: str = field(default="", repr=False)
     keys: str = field(default="", repr=False)
     core: int = ANY_CORE
+    durable: str = ""
+    sync: str = "disk"
+    follows: str = ""
+
+    @property
+    def seat(self) -> tuple[int, int]:
+        """Which worker of how many."""
+        return self.index, self.workers
 
     def to_json(self) -> str:
         """Return the settings as one line of text."""
@@ -123,9 +156,13 @@ def local_settings(
     workers: int, folder: Path, *, paths: Sequence[str] = (), log_level: str = "warning"
 ) -> list[WorkerSettings]:
     """Return the settings of a cluster on this machine for one client: all sockets are ipc in `folder`, which
-    should have a short name.
+    should have a short name. `paths` are meant from the present working directory; workers that start later
+    take the same, wherever the client is by then.
     """
     check_workers(workers)
+    directory = ""
+    with suppress(OSError):  # it is gone
+        directory = str(Path.cwd())
     mesh = tuple(f"ipc://{folder}/m{index}" for index in range(workers))
     token = secrets.token_hex(16)
     return [
@@ -135,9 +172,38 @@ def local_settings(
             (mesh[index],),
             mesh,
             f"ipc://{folder}/c{index}",
-            paths=tuple(paths),
+            paths=tuple(_from(directory, path) for path in paths if path or directory),
+            directory=directory,
             log_level=log_level,
             token=token,
+        )
+        for index in range(workers)
+    ]
+
+
+def _from(directory: str, path: str) -> str:
+    return path if Path(path).is_absolute() else str(Path(directory, path))
+
+
+def resized(settings: Sequence[WorkerSettings], workers: int) -> list[WorkerSettings]:
+    """Return the settings of as many workers, on the same store, in place of those of `local_settings`. All
+    else stays: worker i has the address that worker i has had.
+    """
+    check_workers(workers)
+    first = settings[0]
+    folder = first.listen[0].removeprefix("ipc://").rpartition("/")[0]
+    mesh = tuple(f"ipc://{folder}/m{index}" for index in range(workers))
+    here = (first.listen, first.client_listen) == (mesh[:1], f"ipc://{folder}/c0")
+    if not here or len(settings) != first.workers:
+        raise InternalError("these settings are not of a cluster on this machine for one client")
+    return [
+        replace(
+            first,
+            index=index,
+            workers=workers,
+            listen=(mesh[index],),
+            peers=mesh,
+            client_listen=f"ipc://{folder}/c{index}",
         )
         for index in range(workers)
     ]
@@ -196,6 +262,10 @@ def cluster_settings(
 _make: Callable[..., WorkerSettings] = WorkerSettings  # type: ignore[explicit-any]
 
 
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""How the address of an object store or a file begins, also once `Path` has made one "/" of two."""
+
+
 def check_silence(seconds: object, what: str) -> float:
     """Return a time limit for silent workers; raise `MisuseError`, beginning with `what`, if it is out of
     range.
@@ -208,7 +278,46 @@ def check_silence(seconds: object, what: str) -> float:
     )
 
 
+def check_progress_mode(mode: object) -> str:
+    """Return a progress mode, "eager" for None; raise `MisuseError` if there is none of this name."""
+    if mode is None:
+        return "eager"
+    if isinstance(mode, str) and mode in PROGRESS_MODES:
+        return mode
+    raise MisuseError(
+        f"progress={shown(mode)}: workers tell one another of progress after each step ('eager'), when "
+        "somebody can depend on it ('demand'), or then, and through one worker of each host ('host')"
+    )
+
+
+def check_durable(folder: object, sync: object) -> tuple[str, str]:
+    """Return the folder of a store, absolute, and when its log counts as safe; ("", "disk") without a folder.
+    Raise `MisuseError` if these are not what `timely.connect` takes.
+    """
+    if folder is None:
+        if sync is not None:
+            raise MisuseError(
+                f"sync={shown(sync)} says when the log of a durable cluster is safe: give the folder of its "
+                "store, too, durable=FOLDER"
+            )
+        return "", "disk"
+    if not isinstance(folder, str | Path) or not str(folder) or "\0" in str(folder):
+        raise MisuseError(f"durable takes the folder of a store, as a text or a Path, not {shown(folder)}")
+    if _ADDRESS.match(str(folder)):
+        raise MisuseError(
+            f"durable={shown(str(folder))} is an address, and a store is a folder: workers need files that "
+            "they can append to, sync and lock. Give a path in a file system that is mounted here, without a "
+            "scheme"
+        )
+    if sync not in (None, *SYNCS):
+        raise MisuseError(
+            f"sync={shown(sync)}: sync takes 'disk', which survives the failure of the machine, or 'system', "
+            "which survives that of any process, and waits for no disk"
+        )
+    return str(Path(folder).expanduser().absolute()), "disk" if sync is None else str(sync)
+
+
 def check_workers(workers: object) -> None:
     """Raise `MisuseError` if a cluster cannot have this number of workers."""
-    if not isinstance(workers, Integral) or not 1 <= int(workers) <= WORKERS_MAX:
+    if isinstance(workers, bool) or not isinstance(workers, Integral) or not 1 <= int(workers) <= WORKERS_MAX:
         raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {workers!r:.80}")

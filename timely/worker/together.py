@@ -23,7 +23,16 @@ from ..dictionaries import dictionaries
 from ..running.core import Worker
 from ..running.forgetting import forget_the_rest
 
-__all__ = ["Group", "begin_turn", "end_turn", "forget_alone", "forget_together", "is_full", "join"]
+__all__ = [
+    "Group",
+    "begin_turn",
+    "end_turn",
+    "forget_alone",
+    "forget_together",
+    "hides_words",
+    "is_full",
+    "join",
+]
 
 
 class Group(Protocol):
@@ -97,9 +106,17 @@ def is_full() -> bool:
     return False
 
 
+def hides_words(worker: Worker) -> bool:
+    """Return True while a worker has symbols that no part of it can show: it is to forget words later. Cost:
+    that of a look at each stage.
+    """
+    return any(runner.hides_words() for instance in worker.instances.values() for runner in instance.runners)
+
+
 def forget_together(group: Group) -> bool:
     """Forget what no worker of any group refers to; return False if another group is at work, or has messages
-    under way. Requires: `group` is in its turn, and all its workers rest.
+    under way, or if some worker has words that nobody can show now. Requires: `group` is in its turn, and all
+    its workers rest.
     """
 
     def look() -> bool:
@@ -107,7 +124,7 @@ def forget_together(group: Group) -> bool:
             return False
         resting = [other.at_rest() for other in _process.groups]
         workers = [worker for members in resting for worker in members or ()]
-        if any(members is None for members in resting):
+        if any(members is None for members in resting) or any(map(hides_words, workers)):
             return False
         _, not_known = forget_the_rest(workers)
         for worker in workers:

@@ -11,6 +11,7 @@ from ...columns.column_types import ColumnType, integer
 from ...columns.schema import Column, Schema
 from ...errors import SchemaError
 from ...expressions.expression import Expr, ExprLike, as_expr, col, lit
+from ...expressions.functions.times import DAY_MICROS
 from ...linear.shapes import (
     Clock,
     Length,
@@ -74,7 +75,9 @@ class TimeOperators(GroupOperators):
         rows, at = self, as_expr(col(time))
         if type_.nullable:
             rows, at = self.filter(at.is_not_null()), at.fill_null(lit(0).cast(type_.not_null()))
-        if type_.kind == "date":
+        if shape.zone is not None:
+            first, last = _local_days(at, type_, (size, origin), shape.zone)
+        elif type_.kind == "date":
             day = at.cast("int") - (at.cast("int") - origin) % size
             first, last = day.cast("date"), (day + size).cast("date")
         else:
@@ -327,6 +330,23 @@ def _sides(left: H, right: H, pairs: tuple[tuple[str, str], ...], times: tuple[s
                     columns[f"({('left', 'right')[index]}) {column.name}"] = value
         parts.append(side.with_node(Select(side.node, tuple(columns.items()))))
     return parts[0].with_node(Concat((parts[0].node, parts[1].node)))
+
+
+def _local_days(at: Expr, type_: ColumnType, lengths: tuple[int, int], zone: str) -> tuple[Expr, Expr]:
+    """Return the instants at which the window of local days around `at` begins and ends."""
+    size, origin = lengths
+    if type_.kind != "timestamp" or size % DAY_MICROS:
+        raise SchemaError(
+            f"window ({call_site()}): windows in a zone are of whole days, and of a column of timestamps; "
+            f"this one is {type_}. For hours and months write x.dt.date_trunc('month', {zone!r})"
+        )
+    day, days = at.dt.date(zone).cast("int"), size // DAY_MICROS
+    first = day - (day - origin // DAY_MICROS) % days
+
+    def midnight(number: Expr) -> Expr:
+        return number.cast("date").cast("timestamp").dt.from_zone(zone).dt.date_trunc("day", zone)
+
+    return at.dt.date_trunc("day", zone) if days == 1 else midnight(first), midnight(first + days)
 
 
 def _check_new(schema: Schema, time: str, new_names: Mapping[str, object]) -> None:

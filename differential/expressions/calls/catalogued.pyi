@@ -8,12 +8,30 @@ Functions that are written in terms of others are in `composed.py`.
 from differential.expressions.expression import Expr, ExprLike
 
 __all__ = [
+    "acos",
     "add_months",
     "array_contains",
     "array_join",
+    "ascii",
+    "asin",
+    "atan",
+    "atan2",
+    "base64",
+    "bin",
+    "bit_count",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "bround",
+    "cbrt",
     "ceil",
+    "chr",
     "concat",
     "contains",
+    "cos",
+    "cosh",
+    "crc32",
     "date_add",
     "date_diff",
     "date_format",
@@ -21,42 +39,81 @@ __all__ = [
     "day_of_week",
     "dayofmonth",
     "dayofyear",
+    "degrees",
+    "element_at",
     "endswith",
     "exp",
+    "expm1",
     "floor",
+    "format_number",
+    "from_utc_timestamp",
     "get",
+    "get_json_object",
     "hash",
+    "hex",
     "hour",
+    "hypot",
     "initcap",
+    "instr",
+    "last_day",
+    "left",
     "length",
     "like",
     "log",
+    "log1p",
     "log2",
     "log10",
     "lower",
     "lpad",
+    "make_date",
+    "map_keys",
+    "map_values",
+    "md5",
     "microsecond",
     "minute",
     "month",
+    "months_between",
+    "next_day",
+    "octet_length",
     "power",
     "quarter",
+    "radians",
     "regexp_extract",
     "regexp_replace",
+    "repeat",
     "replace",
     "reverse",
+    "right",
     "rlike",
     "round",
     "rpad",
     "second",
+    "sha1",
+    "sha2",
+    "shiftleft",
+    "shiftright",
+    "shiftrightunsigned",
     "signum",
+    "sin",
+    "sinh",
     "size",
+    "sort_array",
     "split",
+    "split_part",
     "sqrt",
     "startswith",
+    "substring_index",
+    "tan",
+    "tanh",
     "to_date",
     "to_timestamp",
+    "to_utc_timestamp",
+    "translate",
     "try_to_date",
     "try_to_timestamp",
+    "unbase64",
+    "unhex",
+    "unix_seconds",
     "upper",
     "weekofyear",
     "year",
@@ -113,6 +170,70 @@ def rpad(text: ExprLike, width: int, fill: str | None = None) -> Expr:
 def concat(*values: ExprLike) -> Expr:
     """The texts one after another; null if one of them is."""
 
+def left(text: ExprLike, count: int) -> Expr:
+    """The first `count` characters."""
+
+def right(text: ExprLike, count: int) -> Expr:
+    """The last `count` characters."""
+
+def instr(text: ExprLike, part: str, start: int | None = None) -> Expr:
+    """Where `part` begins, at `start` or later, counted from 1; 0: nowhere."""
+
+def split_part(text: ExprLike, separator: str, index: int) -> Expr:
+    """The part between separators at `index`, counted from 1, or from the end if negative; '' if there is
+    none.
+    """
+
+def substring_index(text: ExprLike, separator: str, count: int) -> Expr:
+    """All before separator `count`, or behind the one from the end, if negative."""
+
+def repeat(text: ExprLike, count: int) -> Expr:
+    """`count` times one after another."""
+
+def translate(text: ExprLike, old: str, new: str) -> Expr:
+    """Each character of `old` replaced by the one of `new` at its place, or left out if there is none."""
+
+def format_number(x: ExprLike, digits: int) -> Expr:
+    """As text with `digits` digits behind the point and commas between thousands; halves go to the even
+    digit.
+    """
+
+def md5(text: ExprLike) -> Expr:
+    """The MD5 digest, in hexadecimal digits."""
+
+def sha1(text: ExprLike) -> Expr:
+    """The SHA-1 digest, in hexadecimal digits."""
+
+def sha2(text: ExprLike, bits: int) -> Expr:
+    """The SHA-2 digest of 224, 256, 384 or 512 bits, in hexadecimal digits; 0: 256."""
+
+def crc32(text: ExprLike) -> Expr:
+    """The checksum CRC-32."""
+
+def base64(text: ExprLike) -> Expr:
+    """The bytes as text of base64, in one line."""
+
+def unbase64(text: ExprLike) -> Expr:
+    """The bytes that a text of base64 stands for."""
+
+def unhex(text: ExprLike) -> Expr:
+    """The bytes that hexadecimal digits stand for; null if there are others."""
+
+def ascii(text: ExprLike) -> Expr:
+    """The number of the first character in Unicode; 0 of an empty text."""
+
+def octet_length(text: ExprLike) -> Expr:
+    """The number of bytes."""
+
+def hex(x: ExprLike) -> Expr:
+    """In hexadecimal digits, which are capitals: the bytes of a text, the 64 bits of a number."""
+
+def bin(x: ExprLike) -> Expr:
+    """The 64 bits of a number, from the first that is 1."""
+
+def chr(x: ExprLike) -> Expr:
+    """The character whose number the last 8 bits are; '' of a negative number."""
+
 def round(x: ExprLike, digits: int | None = None) -> Expr:
     """Rounded to `digits` digits behind the point (0; negative: before it), halves away from zero, as
     printed.
@@ -148,41 +269,122 @@ def power(x: ExprLike, exponent: ExprLike) -> Expr:
 def hash(*values: ExprLike) -> Expr:
     """64 bits of the values, the same in every process; null if one is null."""
 
-def year(t: ExprLike) -> Expr:
+def sin(x: ExprLike) -> Expr:
+    """The sine of an angle in radians."""
+
+def cos(x: ExprLike) -> Expr:
+    """The cosine of an angle in radians."""
+
+def tan(x: ExprLike) -> Expr:
+    """The tangent of an angle in radians."""
+
+def asin(x: ExprLike) -> Expr:
+    """The angle, in radians, with this sine."""
+
+def acos(x: ExprLike) -> Expr:
+    """The angle, in radians, with this cosine."""
+
+def atan(x: ExprLike) -> Expr:
+    """The angle, in radians, with this tangent."""
+
+def sinh(x: ExprLike) -> Expr:
+    """The hyperbolic sine."""
+
+def cosh(x: ExprLike) -> Expr:
+    """The hyperbolic cosine."""
+
+def tanh(x: ExprLike) -> Expr:
+    """The hyperbolic tangent."""
+
+def degrees(x: ExprLike) -> Expr:
+    """An angle of radians in degrees."""
+
+def radians(x: ExprLike) -> Expr:
+    """An angle of degrees in radians."""
+
+def cbrt(x: ExprLike) -> Expr:
+    """The cube root."""
+
+def expm1(x: ExprLike) -> Expr:
+    """e to this power, less 1: exact for small numbers, too."""
+
+def log1p(x: ExprLike) -> Expr:
+    """The logarithm of 1 more: exact for small numbers, too."""
+
+def atan2(y: ExprLike, x: ExprLike) -> Expr:
+    """The angle, in radians, of the point (x, y), seen from (0, 0)."""
+
+def hypot(y: ExprLike, x: ExprLike) -> Expr:
+    """The distance of the point (x, y) from (0, 0)."""
+
+def bround(x: ExprLike, digits: int | None = None) -> Expr:
+    """Rounded as by `round`, but halves go to the even digit."""
+
+def bit_count(x: ExprLike) -> Expr:
+    """The number of bits that are 1, of 64."""
+
+def bitwise_not(x: ExprLike) -> Expr:
+    """Each bit the other one."""
+
+def bitwise_and(x: ExprLike, other: ExprLike) -> Expr:
+    """The bits that are 1 in both."""
+
+def bitwise_or(x: ExprLike, other: ExprLike) -> Expr:
+    """The bits that are 1 in one or both."""
+
+def bitwise_xor(x: ExprLike, other: ExprLike) -> Expr:
+    """The bits that are 1 in one of both."""
+
+def shiftleft(x: ExprLike, count: ExprLike) -> Expr:
+    """The bits moved left by `count`."""
+
+def shiftright(x: ExprLike, count: ExprLike) -> Expr:
+    """The bits moved right by `count`; a negative number stays negative."""
+
+def shiftrightunsigned(x: ExprLike, count: ExprLike) -> Expr:
+    """The bits moved right by `count`, with zeros before them."""
+
+def year(t: ExprLike, zone: str | None = None) -> Expr:
     """The year."""
 
-def quarter(t: ExprLike) -> Expr:
+def quarter(t: ExprLike, zone: str | None = None) -> Expr:
     """1 to 4."""
 
-def month(t: ExprLike) -> Expr:
+def month(t: ExprLike, zone: str | None = None) -> Expr:
     """1 to 12."""
 
-def weekofyear(t: ExprLike) -> Expr:
+def weekofyear(t: ExprLike, zone: str | None = None) -> Expr:
     """The week of the year by ISO 8601, 1 to 53."""
 
-def dayofmonth(t: ExprLike) -> Expr:
+def dayofmonth(t: ExprLike, zone: str | None = None) -> Expr:
     """The day of the month."""
 
-def day(t: ExprLike) -> Expr:
+def day(t: ExprLike, zone: str | None = None) -> Expr:
     """The day of the month."""
 
-def dayofyear(t: ExprLike) -> Expr:
+def dayofyear(t: ExprLike, zone: str | None = None) -> Expr:
     """1 to 366."""
 
-def day_of_week(t: ExprLike) -> Expr:
+def day_of_week(t: ExprLike, zone: str | None = None) -> Expr:
     """1 (Monday) to 7 (Sunday)."""
 
-def hour(t: ExprLike) -> Expr:
+def hour(t: ExprLike, zone: str | None = None) -> Expr:
     """0 to 23."""
 
-def minute(t: ExprLike) -> Expr:
+def minute(t: ExprLike, zone: str | None = None) -> Expr:
     """0 to 59."""
 
-def second(t: ExprLike) -> Expr:
+def second(t: ExprLike, zone: str | None = None) -> Expr:
     """0 to 59."""
 
-def microsecond(t: ExprLike) -> Expr:
+def microsecond(t: ExprLike, zone: str | None = None) -> Expr:
     """0 to 999,999: the part beyond the second."""
+
+def from_utc_timestamp(t: ExprLike, zone: str) -> Expr:
+    """What clocks in a zone as 'Europe/Rome' show then, as a timestamp."""
+
+def to_utc_timestamp(t: ExprLike, zone: str) -> Expr:
+    """The instant at which clocks in a zone show this; the first, if they do so twice."""
 
 def date_diff(t: ExprLike, start: ExprLike, unit: str | None = None) -> Expr:
     """The number of days (or other units) that begin after `start` and no later than it."""
@@ -193,7 +395,7 @@ def date_add(t: ExprLike, count: ExprLike) -> Expr:
 def add_months(t: ExprLike, count: ExprLike) -> Expr:
     """`count` months later: the same day, or the last of the month."""
 
-def date_format(t: ExprLike, format: str) -> Expr:
+def date_format(t: ExprLike, format: str, zone: str | None = None) -> Expr:
     """As text, in a form as '%Y-%m-%d %H:%M:%S'."""
 
 def to_date(text: ExprLike, format: str) -> Expr:
@@ -208,6 +410,23 @@ def try_to_date(text: ExprLike, format: str) -> Expr:
 def try_to_timestamp(text: ExprLike, format: str) -> Expr:
     """As `to_timestamp`; null where the form is another."""
 
+def last_day(t: ExprLike) -> Expr:
+    """The last day of its month, a date."""
+
+def next_day(t: ExprLike, weekday: str) -> Expr:
+    """The first day behind it that is this day of the week: 'Monday', 'Mon' or 'mo'."""
+
+def months_between(t: ExprLike, start: ExprLike) -> Expr:
+    """The months since `start`: whole ones from a day to the same or from last to last; else of 31 days, to 8
+    digits.
+    """
+
+def make_date(year: ExprLike, month: ExprLike, day: ExprLike) -> Expr:
+    """The date of this year, month and day."""
+
+def unix_seconds(t: ExprLike) -> Expr:
+    """The whole seconds since 1970 in UTC, rounded down."""
+
 def size(x: ExprLike) -> Expr:
     """The number of values in a list or map."""
 
@@ -219,3 +438,20 @@ def array_contains(x: ExprLike, value: object) -> Expr:
 
 def array_join(x: ExprLike, separator: str) -> Expr:
     """A list of texts as one text."""
+
+def element_at(x: ExprLike, key: str | int) -> Expr:
+    """The value of a list at `key`, counted from 1, or from the end if negative; of a map under `key`; null
+    if there is none.
+    """
+
+def sort_array(x: ExprLike, ascending: bool | None = None) -> Expr:
+    """A list of numbers, or of texts, in order; null is least, NaN greatest."""
+
+def map_keys(x: ExprLike) -> Expr:
+    """The keys of a map, as a list."""
+
+def map_values(x: ExprLike) -> Expr:
+    """The values of a map, as a list."""
+
+def get_json_object(text: ExprLike, path: str) -> Expr:
+    """What is in a text of JSON at a path as '$.name[0]', as text; null if there is nothing."""

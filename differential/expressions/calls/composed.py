@@ -5,6 +5,9 @@ They have PySpark's names. The functions of the catalogue itself are in `catalog
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Final
+
 from differential.errors import ExpressionError
 from differential.expressions.expression import (
     Expr,
@@ -12,6 +15,7 @@ from differential.expressions.expression import (
     as_expr,
     call_function,
     check_columns,
+    lit,
     when,
 )
 from timely.user_code.call_site import call_site
@@ -19,18 +23,60 @@ from timely.user_code.call_site import call_site
 __all__ = [
     "abs",
     "concat_ws",
+    "date_part",
     "date_trunc",
     "datediff",
+    "dayname",
+    "dayofweek",
+    "extract",
+    "from_unixtime",
     "if_else",
     "isnan",
     "isnull",
+    "locate",
     "ltrim",
     "mod",
+    "monthname",
+    "nanvl",
     "nullif",
+    "nvl2",
+    "position",
     "rtrim",
     "substring",
+    "timestamp_micros",
+    "timestamp_millis",
+    "timestamp_seconds",
     "trim",
+    "trunc",
+    "unix_date",
+    "unix_micros",
+    "unix_millis",
+    "unix_timestamp",
+    "weekday",
 ]
+
+_UNITS: Final = {
+    **dict.fromkeys(("yyyy", "yy"), "year"),
+    **dict.fromkeys(("mon", "mm"), "month"),
+    "dd": "day",
+}
+"""Spark's other words for units of time."""
+
+_FIELDS: Final = {
+    **dict.fromkeys(("year", "y", "years", "yr", "yrs"), "year"),
+    "yearofweek": "iso_year",
+    **dict.fromkeys(("quarter", "qtr"), "quarter"),
+    **dict.fromkeys(("month", "mon", "mons", "months"), "month"),
+    **dict.fromkeys(("week", "w", "weeks"), "week"),
+    **dict.fromkeys(("day", "d", "days"), "day"),
+    "doy": "day_of_year",
+    **dict.fromkeys(("dayofweek", "dow"), "dayofweek"),
+    **dict.fromkeys(("dayofweek_iso", "dow_iso"), "day_of_week"),
+    **dict.fromkeys(("hour", "h", "hours", "hr", "hrs"), "hour"),
+    **dict.fromkeys(("minute", "m", "min", "mins", "minutes"), "minute"),
+    **dict.fromkeys(("second", "s", "sec", "secs", "seconds"), "second"),
+}
+"""What `extract` calls, by Spark's names of fields."""
 
 
 def trim(text: ExprLike, characters: str | None = None) -> Expr:
@@ -91,14 +137,119 @@ def if_else(condition: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
     return when(condition).then(value).otherwise(otherwise)
 
 
-def date_trunc(unit: str | Expr, t: ExprLike) -> Expr:
+def date_trunc(unit: str | Expr, t: ExprLike, zone: str | None = None) -> Expr:
     """The beginning of the year, quarter, month, week, day, hour, … that the time is in."""
     if isinstance(unit, Expr) and isinstance(t, str):
         raise ExpressionError(
             f"date_trunc({unit!r}, {t!r}) ({call_site()}): the unit comes first. "
             f"Write date_trunc({t!r}, {unit!r})"
         )
-    return call_function("date_trunc", t, unit)
+    return call_function("date_trunc", t, _unit(unit), zone)
+
+
+def trunc(t: ExprLike, unit: str, zone: str | None = None) -> Expr:
+    """The first day of the year, quarter, month or week that the time is in, a date."""
+    return call_function("date_trunc", call_function("date", t, zone), _unit(unit))
+
+
+def extract(field: str, t: ExprLike, zone: str | None = None) -> Expr:
+    """A part of a time, by its name: 'YEAR', 'DOW' and others; seconds have six digits, as in Spark."""
+    part = _FIELDS.get(field.lower())
+    if part is None:
+        raise ExpressionError(
+            f"extract({field!r}, …) ({call_site()}): there is no such field. There are: {', '.join(_FIELDS)}."
+        )
+    expr = _column("extract", t)
+    if part == "dayofweek":
+        return dayofweek(expr, zone)
+    return _seconds(expr, zone) if part == "second" else call_function(part, expr, zone)
+
+
+def date_part(field: str, t: ExprLike, zone: str | None = None) -> Expr:
+    """The same as `extract`."""
+    return extract(field, t, zone)
+
+
+def dayofweek(t: ExprLike, zone: str | None = None) -> Expr:
+    """1 (Sunday) to 7 (Saturday), as in Spark; `day_of_week` begins with Monday."""
+    return call_function("day_of_week", t, zone) % 7 + 1
+
+
+def weekday(t: ExprLike, zone: str | None = None) -> Expr:
+    """0 (Monday) to 6 (Sunday), as in Spark."""
+    return call_function("day_of_week", t, zone) - 1
+
+
+def dayname(t: ExprLike, zone: str | None = None) -> Expr:
+    """The first three letters of the day of the week: 'Mon'."""
+    return call_function("format", t, "%a", zone)
+
+
+def monthname(t: ExprLike, zone: str | None = None) -> Expr:
+    """The first three letters of the month: 'Jan'."""
+    return call_function("format", t, "%b", zone)
+
+
+def from_unixtime(seconds: ExprLike, format: str = "%Y-%m-%d %H:%M:%S", zone: str | None = None) -> Expr:
+    """The time so many seconds after 1970-01-01 in UTC, as text."""
+    return call_function("format", timestamp_seconds(seconds), format, zone)
+
+
+def timestamp_seconds(seconds: ExprLike) -> Expr:
+    """The time so many seconds after 1970-01-01 in UTC."""
+    return (_column("timestamp_seconds", seconds) * 1_000_000).cast("timestamp")
+
+
+def timestamp_millis(milliseconds: ExprLike) -> Expr:
+    """The time so many milliseconds after 1970-01-01 in UTC."""
+    return (_column("timestamp_millis", milliseconds) * 1_000).cast("timestamp")
+
+
+def timestamp_micros(microseconds: ExprLike) -> Expr:
+    """The time so many microseconds after 1970-01-01 in UTC."""
+    return _column("timestamp_micros", microseconds).cast("timestamp")
+
+
+def unix_millis(t: ExprLike) -> Expr:
+    """The whole milliseconds from 1970-01-01 in UTC to a timestamp."""
+    return _column("unix_millis", t).cast("timestamp").cast("int") // 1_000
+
+
+def unix_micros(t: ExprLike) -> Expr:
+    """The microseconds from 1970-01-01 in UTC to a timestamp."""
+    return _column("unix_micros", t).cast("timestamp").cast("int")
+
+
+def unix_timestamp(t: ExprLike) -> Expr:
+    """The whole seconds from 1970-01-01 in UTC, towards zero, as in Spark; `unix_seconds` rounds down."""
+    micros = unix_micros(t)
+    return when(micros < 0).then(-(-micros // 1_000_000)).otherwise(micros // 1_000_000)
+
+
+def unix_date(day: ExprLike) -> Expr:
+    """The days from 1970-01-01 to a date."""
+    return _column("unix_date", day).cast("date").cast("int")
+
+
+def locate(part: str, text: ExprLike, start: int = 1) -> Expr:
+    """Where `part` begins in `text`, at `start` or later, counted from 1; 0: nowhere."""
+    return call_function("instr", _column("locate", text), part, None if start == 1 else start)
+
+
+def position(part: str, text: ExprLike, start: int = 1) -> Expr:
+    """The same as `locate`."""
+    return locate(part, text, start)
+
+
+def nanvl(x: ExprLike, otherwise: ExprLike) -> Expr:
+    """`x`, but `otherwise` where `x` is not a number."""
+    expr = _column("nanvl", x)
+    return when(expr.is_nan()).then(otherwise).otherwise(expr)
+
+
+def nvl2(x: ExprLike, value: ExprLike, otherwise: ExprLike) -> Expr:
+    """`value` where `x` is not null, else `otherwise`."""
+    return when(_column("nvl2", x).is_not_null()).then(value).otherwise(otherwise)
 
 
 def datediff(end: ExprLike, start: ExprLike) -> Expr:
@@ -110,3 +261,13 @@ def _column(name: str, operand: ExprLike) -> Expr:
     """Return the operand of the function `name`; raises ExpressionError for a bare text."""
     check_columns(name, [operand])
     return as_expr(operand)
+
+
+def _unit(unit: object) -> object:
+    """Return a unit of time by our name for it; Spark writes 'MONTH', 'mon' and 'mm'."""
+    return _UNITS.get(unit.lower(), unit.lower()) if isinstance(unit, str) else unit
+
+
+def _seconds(t: Expr, zone: str | None) -> Expr:
+    micros = call_function("second", t, zone) * 1_000_000 + call_function("microsecond", t, zone)
+    return (micros.cast("decimal(8, 0)") * lit(Decimal("0.000001"))).cast("decimal(8, 6)")

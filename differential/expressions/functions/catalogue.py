@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from differential.expressions.functions.families.bits import BITS
+from differential.expressions.functions.families.codes import CODES
+from differential.expressions.functions.families.days import DAYS
+from differential.expressions.functions.families.nested import PARTS
+from differential.expressions.functions.families.texts import TEXTS
 from differential.expressions.functions.function import Function
 from differential.expressions.functions.lists import NESTED
 from differential.expressions.functions.numbers import NUMERIC
@@ -12,9 +17,9 @@ from differential.expressions.functions.times import CALENDAR
 
 __all__ = ["FUNCTIONS"]
 
-FUNCTIONS: Final[dict[str, Function]] = {
-    function.name: function for function in (*STRINGS, *NUMERIC, *CALENDAR, *NESTED)
-}
+_ALL: Final = (*STRINGS, *TEXTS, *CODES, *NUMERIC, *BITS, *CALENDAR, *DAYS, *NESTED, *PARTS)
+
+FUNCTIONS: Final[dict[str, Function]] = {function.name: function for function in _ALL}
 """All functions by name; operators and conditions are in `tree.py`."""
 
-assert len(FUNCTIONS) == len(STRINGS) + len(NUMERIC) + len(CALENDAR) + len(NESTED), "a name is there twice"
+assert len(FUNCTIONS) == len(_ALL), "a name is there twice"

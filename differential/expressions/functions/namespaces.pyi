@@ -12,6 +12,20 @@ __all__ = ["ListMethods", "NumberMethods", "StringMethods", "TimeMethods"]
 class NumberMethods:
     """Functions of numbers, and others that are methods of the expression itself: base of expressions."""
 
+    def format_number(self, digits: int) -> Expr:
+        """As text with `digits` digits behind the point and commas between thousands; halves go to the even
+        digit.
+        """
+
+    def hex(self) -> Expr:
+        """In hexadecimal digits, which are capitals: the bytes of a text, the 64 bits of a number."""
+
+    def bin(self) -> Expr:
+        """The 64 bits of a number, from the first that is 1."""
+
+    def chr(self) -> Expr:
+        """The character whose number the last 8 bits are; '' of a negative number."""
+
     def round(self, digits: int | None = None) -> Expr:
         """Rounded to `digits` digits behind the point (0; negative: before it), halves away from zero, as
         printed.
@@ -47,45 +61,126 @@ class NumberMethods:
     def is_nan(self) -> Expr:
         """True where it is not a number."""
 
+    def sin(self) -> Expr:
+        """The sine of an angle in radians."""
+
+    def cos(self) -> Expr:
+        """The cosine of an angle in radians."""
+
+    def tan(self) -> Expr:
+        """The tangent of an angle in radians."""
+
+    def asin(self) -> Expr:
+        """The angle, in radians, with this sine."""
+
+    def acos(self) -> Expr:
+        """The angle, in radians, with this cosine."""
+
+    def atan(self) -> Expr:
+        """The angle, in radians, with this tangent."""
+
+    def sinh(self) -> Expr:
+        """The hyperbolic sine."""
+
+    def cosh(self) -> Expr:
+        """The hyperbolic cosine."""
+
+    def tanh(self) -> Expr:
+        """The hyperbolic tangent."""
+
+    def degrees(self) -> Expr:
+        """An angle of radians in degrees."""
+
+    def radians(self) -> Expr:
+        """An angle of degrees in radians."""
+
+    def cbrt(self) -> Expr:
+        """The cube root."""
+
+    def expm1(self) -> Expr:
+        """e to this power, less 1: exact for small numbers, too."""
+
+    def log1p(self) -> Expr:
+        """The logarithm of 1 more: exact for small numbers, too."""
+
+    def bround(self, digits: int | None = None) -> Expr:
+        """Rounded as by `round`, but halves go to the even digit."""
+
+    def bit_count(self) -> Expr:
+        """The number of bits that are 1, of 64."""
+
+    def bitwise_not(self) -> Expr:
+        """Each bit the other one."""
+
+    def bitwise_and(self, other: ExprLike) -> Expr:
+        """The bits that are 1 in both."""
+
+    def bitwise_or(self, other: ExprLike) -> Expr:
+        """The bits that are 1 in one or both."""
+
+    def bitwise_xor(self, other: ExprLike) -> Expr:
+        """The bits that are 1 in one of both."""
+
+    def shiftleft(self, count: ExprLike) -> Expr:
+        """The bits moved left by `count`."""
+
+    def shiftright(self, count: ExprLike) -> Expr:
+        """The bits moved right by `count`; a negative number stays negative."""
+
+    def shiftrightunsigned(self, count: ExprLike) -> Expr:
+        """The bits moved right by `count`, with zeros before them."""
+
 class TimeMethods:
     """Functions of dates and timestamps: the methods of `x.dt`."""
 
     def __init__(self, expr: Expr, write: Write) -> None: ...
-    def year(self) -> Expr:
+    def year(self, zone: str | None = None) -> Expr:
         """The year."""
 
-    def quarter(self) -> Expr:
+    def iso_year(self, zone: str | None = None) -> Expr:
+        """The year that its week is in, by ISO 8601."""
+
+    def quarter(self, zone: str | None = None) -> Expr:
         """1 to 4."""
 
-    def month(self) -> Expr:
+    def month(self, zone: str | None = None) -> Expr:
         """1 to 12."""
 
-    def week(self) -> Expr:
+    def week(self, zone: str | None = None) -> Expr:
         """The week of the year by ISO 8601, 1 to 53."""
 
-    def day(self) -> Expr:
+    def day(self, zone: str | None = None) -> Expr:
         """The day of the month."""
 
-    def day_of_year(self) -> Expr:
+    def day_of_year(self, zone: str | None = None) -> Expr:
         """1 to 366."""
 
-    def day_of_week(self) -> Expr:
+    def day_of_week(self, zone: str | None = None) -> Expr:
         """1 (Monday) to 7 (Sunday)."""
 
-    def hour(self) -> Expr:
+    def hour(self, zone: str | None = None) -> Expr:
         """0 to 23."""
 
-    def minute(self) -> Expr:
+    def minute(self, zone: str | None = None) -> Expr:
         """0 to 59."""
 
-    def second(self) -> Expr:
+    def second(self, zone: str | None = None) -> Expr:
         """0 to 59."""
 
-    def microsecond(self) -> Expr:
+    def microsecond(self, zone: str | None = None) -> Expr:
         """0 to 999,999: the part beyond the second."""
 
-    def date_trunc(self, unit: str) -> Expr:
+    def date_trunc(self, unit: str, zone: str | None = None) -> Expr:
         """The beginning of the year, quarter, month, week, day, hour, … that the time is in."""
+
+    def date(self, zone: str | None = None) -> Expr:
+        """The day."""
+
+    def in_zone(self, zone: str) -> Expr:
+        """What clocks in a zone as 'Europe/Rome' show then, as a timestamp."""
+
+    def from_zone(self, zone: str) -> Expr:
+        """The instant at which clocks in a zone show this; the first, if they do so twice."""
 
     def date_diff(self, start: ExprLike, unit: str | None = None) -> Expr:
         """The number of days (or other units) that begin after `start` and no later than it."""
@@ -96,25 +191,39 @@ class TimeMethods:
     def add_months(self, count: ExprLike) -> Expr:
         """`count` months later: the same day, or the last of the month."""
 
-    def format(self, format: str) -> Expr:
+    def format(self, format: str, zone: str | None = None) -> Expr:
         """As text, in a form as '%Y-%m-%d %H:%M:%S'."""
 
-    def strftime(self, format: str) -> Expr:
+    def last_day(self) -> Expr:
+        """The last day of its month, a date."""
+
+    def next_day(self, weekday: str) -> Expr:
+        """The first day behind it that is this day of the week: 'Monday', 'Mon' or 'mo'."""
+
+    def months_between(self, start: ExprLike) -> Expr:
+        """The months since `start`: whole ones from a day to the same or from last to last; else of 31 days,
+        to 8 digits.
+        """
+
+    def unix_seconds(self) -> Expr:
+        """The whole seconds since 1970 in UTC, rounded down."""
+
+    def strftime(self, format: str, zone: str | None = None) -> Expr:
         """The same as `format`."""
 
-    def to_string(self, format: str) -> Expr:
+    def to_string(self, format: str, zone: str | None = None) -> Expr:
         """The same as `format`."""
 
-    def weekday(self) -> Expr:
+    def weekday(self, zone: str | None = None) -> Expr:
         """The same as `day_of_week`."""
 
-    def isoweekday(self) -> Expr:
+    def isoweekday(self, zone: str | None = None) -> Expr:
         """The same as `day_of_week`."""
 
-    def ordinal_day(self) -> Expr:
+    def ordinal_day(self, zone: str | None = None) -> Expr:
         """The same as `day_of_year`."""
 
-    def dayofyear(self) -> Expr:
+    def dayofyear(self, zone: str | None = None) -> Expr:
         """The same as `day_of_year`."""
 
 class ListMethods:
@@ -135,6 +244,20 @@ class ListMethods:
 
     def join(self, separator: str) -> Expr:
         """A list of texts as one text."""
+
+    def element_at(self, key: str | int) -> Expr:
+        """The value of a list at `key`, counted from 1, or from the end if negative; of a map under `key`;
+        null if there is none.
+        """
+
+    def sort_array(self, ascending: bool | None = None) -> Expr:
+        """A list of numbers, or of texts, in order; null is least, NaN greatest."""
+
+    def map_keys(self) -> Expr:
+        """The keys of a map, as a list."""
+
+    def map_values(self) -> Expr:
+        """The values of a map, as a list."""
 
     def len(self) -> Expr:
         """The same as `size`."""
@@ -215,6 +338,56 @@ class StringMethods:
     def rpad(self, width: int, fill: str | None = None) -> Expr:
         """Filled up to `width` characters at the end; never shortened."""
 
+    def left(self, count: int) -> Expr:
+        """The first `count` characters."""
+
+    def right(self, count: int) -> Expr:
+        """The last `count` characters."""
+
+    def instr(self, part: str, start: int | None = None) -> Expr:
+        """Where `part` begins, at `start` or later, counted from 1; 0: nowhere."""
+
+    def split_part(self, separator: str, index: int) -> Expr:
+        """The part between separators at `index`, counted from 1, or from the end if negative; '' if there is
+        none.
+        """
+
+    def substring_index(self, separator: str, count: int) -> Expr:
+        """All before separator `count`, or behind the one from the end, if negative."""
+
+    def repeat(self, count: int) -> Expr:
+        """`count` times one after another."""
+
+    def translate(self, old: str, new: str) -> Expr:
+        """Each character of `old` replaced by the one of `new` at its place, or left out if there is none."""
+
+    def md5(self) -> Expr:
+        """The MD5 digest, in hexadecimal digits."""
+
+    def sha1(self) -> Expr:
+        """The SHA-1 digest, in hexadecimal digits."""
+
+    def sha2(self, bits: int) -> Expr:
+        """The SHA-2 digest of 224, 256, 384 or 512 bits, in hexadecimal digits; 0: 256."""
+
+    def crc32(self) -> Expr:
+        """The checksum CRC-32."""
+
+    def base64(self) -> Expr:
+        """The bytes as text of base64, in one line."""
+
+    def unbase64(self) -> Expr:
+        """The bytes that a text of base64 stands for."""
+
+    def unhex(self) -> Expr:
+        """The bytes that hexadecimal digits stand for; null if there are others."""
+
+    def ascii(self) -> Expr:
+        """The number of the first character in Unicode; 0 of an empty text."""
+
+    def octet_length(self) -> Expr:
+        """The number of bytes."""
+
     def to_date(self, format: str) -> Expr:
         """The date that is written in the form `format`, as '%Y-%m-%d'."""
 
@@ -226,6 +399,9 @@ class StringMethods:
 
     def try_to_timestamp(self, format: str) -> Expr:
         """As `to_timestamp`; null where the form is another."""
+
+    def get_json_object(self, path: str) -> Expr:
+        """What is in a text of JSON at a path as '$.name[0]', as text; null if there is nothing."""
 
     def to_uppercase(self) -> Expr:
         """The same as `upper`."""

@@ -33,7 +33,7 @@ from differential.expressions.functions.function import (
     always,
 )
 
-__all__ = ["NUMERIC", "power_of_ten", "rounded"]
+__all__ = ["NUMERIC", "float_function", "power_of_ten", "rounded"]
 
 _X: Final = Param("x", NUMBERS)
 _FLOAT: Final = Param("x", ("int", "float"))
@@ -148,10 +148,13 @@ def _hash(
     return mixed.view(np.int64), None
 
 
-def _float_function(name: str, function: Callable[[Floats], Floats], says: str) -> Function:
+def float_function(
+    name: str, function: Callable[[Floats], Floats], says: str, polars: str | None = None
+) -> Function:
+    """Return the function of one float; `polars`: its name there, if that is another (or "", if none)."""
     return Function(
         name=name, family="numbers", accessor="", params=(_FLOAT,), gives=always(floating), says=says,
-        spark=name, polars=name, numpy=_by_ieee(function),
+        spark=name, polars=name if polars is None else polars, numpy=_by_ieee(function),
     )  # fmt: skip
 
 
@@ -169,14 +172,14 @@ NUMERIC: Final = (
              says="The next whole number above; an int for a decimal.", spark="ceil", polars="ceil"),
     Function(name="sign", family="numbers", accessor="", params=(_X,), gives=_whole_type, numpy=_sign,
              says="-1, 0 or 1.", spark="signum", polars="sign", calls=("signum",)),
-    _float_function("sqrt", np.sqrt, "The square root."),
-    _float_function("exp", np.exp, "e to this power."),
+    float_function("sqrt", np.sqrt, "The square root."),
+    float_function("exp", np.exp, "e to this power."),
     Function(name="log", family="numbers", accessor="",
              params=(_FLOAT, Param("base", ("int", "float"), is_constant=True, is_optional=True)),
              gives=always(floating), numpy=_log, says="The logarithm, to base e or another.", spark="log",
              polars="log"),
-    _float_function("log2", np.log2, "The logarithm to base 2."),
-    _float_function("log10", np.log10, "The logarithm to base 10."),
+    float_function("log2", np.log2, "The logarithm to base 2."),
+    float_function("log10", np.log10, "The logarithm to base 10."),
     Function(name="power", family="numbers", accessor="", params=(_FLOAT, Param("exponent", ("int",
     "float"))),
              gives=always(floating), numpy=_power, says="To this power, as a float.", spark="pow",

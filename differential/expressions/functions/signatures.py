@@ -38,6 +38,7 @@ SELF: Final = Parameter("self", "")
 _CONSTANTS: Final[dict[tuple[Kind, ...], str]] = {
     ("string",): "str",
     ("int",): "int",
+    ("bool",): "bool",
     ("int", "float"): "float",
     ("string", "int"): "str | int",
     ANY_KIND: "object",

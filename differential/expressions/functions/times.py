@@ -1,4 +1,8 @@
-"""Functions of dates and timestamps, in UTC and by the Gregorian calendar; weeks begin on Monday."""
+"""Functions of dates and timestamps by the Gregorian calendar; weeks begin on Monday.
+
+They are in UTC, unless a `zone` is given: then clocks and calendar are those of the zone, as in Spark with
+`spark.sql.session.timeZone`. A date is no instant, and is the same in every zone.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from differential.columns.column_types import Bools, ColumnType, Int64s, date, integer, string, timestamp
+from differential.expressions.arithmetic.local_times import check_zone, local_of, starts_of, utc_of
 from differential.expressions.functions.function import (
     TIMES,
-    Argument,
     Function,
+    Numpy,
     Param,
     Python,
     Values,
     always,
 )
-from timely.wire.arrow import pc
+from timely.wire.arrow import int64_array, pc
 
 __all__ = ["CALENDAR", "DAY_MICROS"]
 
@@ -48,11 +53,40 @@ _TEXT: Final = Param("text", ("string",))
 _UNIT: Final = Param("unit", ("string",), is_constant=True, choices=_UNITS)
 _FORMAT: Final = Param("format", ("string",), is_constant=True)
 _NUMBER: Final = Param("count", ("int",))
+_ZONE: Final = Param("zone", ("string",), is_constant=True)
+_IF_ZONE: Final = Param("zone", ("string",), is_constant=True, is_optional=True)
+_BY_THE_CLOCK: Final = frozenset(("hour", "minute", "second", "millisecond"))
 
 
-def _local(array: pa.Array) -> pa.Array:
-    """Return the array without its zone, which is UTC: so kernels need not look zones up."""
-    return array.cast(pa.timestamp("us")) if pa.types.is_timestamp(array.type) else array
+def _local(array: pa.Array, zone: object = None) -> pa.Array:
+    """Return the clock times of the array in a zone, by default UTC: so kernels need not look zones up."""
+    if not pa.types.is_timestamp(array.type):
+        return array
+    return array.cast(pa.timestamp("us")) if zone is None else _moved(array, local_of, zone)
+
+
+def _moved(array: pa.Array, move: Callable[[Int64s, str], Int64s], zone: object) -> pa.Array:
+    """Return timestamps without zone; below a null stands any instant, which the move must bear."""
+    moved = int64_array(move(_micros(array), cast("str", zone))).cast(pa.timestamp("us"))
+    return pc.if_else(array.is_valid(), moved, None) if array.null_count else moved
+
+
+def _micros(array: pa.Array) -> Int64s:
+    whole = array.cast(pa.timestamp("us")).cast(pa.int64())
+    values: Int64s = pc.fill_null(whole, 0).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _zone_of(constants: Sequence[object], place: int) -> object:
+    return constants[place] if len(constants) > place else None
+
+
+def _checked_zone(place: int) -> Callable[[Sequence[object]], None]:
+    def check(constants: Sequence[object]) -> None:
+        if len(constants) > place:
+            check_zone(cast("str", constants[place]))
+
+    return check
 
 
 def _part(
@@ -63,20 +97,21 @@ def _part(
     polars: str,
     calls: tuple[str, ...] | None = None,
 ) -> Function:
-    def run(columns: Sequence[pa.Array], constants: Sequence[Argument]) -> pa.Array:
-        return kernel(_local(columns[0]))
+    def run(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+        return kernel(_local(columns[0], _zone_of(constants, 0)))
 
     return Function(
         name=name,
         family="dates and times",
         accessor="dt",
-        params=(_T,),
+        params=(_T, _IF_ZONE),
         gives=always(integer),
         says=says,
         spark=spark,
         polars=polars,
         calls=calls,
         arrow=run,
+        check=_checked_zone(0),
     )
 
 
@@ -89,7 +124,13 @@ def _truncated(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.A
     array, unit = columns[0], cast("str", constants[0])
     if pa.types.is_date(array.type):
         return pc.floor_temporal(array.cast(pa.timestamp("s")), unit=unit).cast(pa.date32())
-    return pc.floor_temporal(_local(array), unit=unit).cast(array.type)
+    zone = _zone_of(constants, 1)
+    if zone is None:
+        return pc.floor_temporal(_local(array), unit=unit).cast(array.type)
+    local = _micros(pc.floor_temporal(_local(array, zone), unit=unit))
+    return _moved(
+        array, lambda micros, zone: starts_of(local, micros, zone, unit in _BY_THE_CLOCK), zone
+    ).cast(array.type)
 
 
 def _difference(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
@@ -106,6 +147,20 @@ def _difference(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.
         "millisecond": pc.milliseconds_between,
     }  # fmt: skip
     return kernels[unit](start, end)
+
+
+def _day(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.Array:
+    return pc.floor_temporal(_local(columns[0], _zone_of(constants, 0)), unit="day").cast(pa.date32())
+
+
+def _between_zones(move: Callable[[Int64s, str], Int64s]) -> Numpy:
+    def run(
+        columns: Sequence[Values], constants: Sequence[object], types: Sequence[ColumnType]
+    ) -> tuple[Values, Bools | None]:
+        moved = move(cast("Int64s", columns[0]), cast("str", constants[0]))
+        return moved, _within(moved, (_DAYS[0] * DAY_MICROS, (_DAYS[1] + 1) * DAY_MICROS - 1))
+
+    return run
 
 
 def _add_days(
@@ -152,6 +207,14 @@ def _check_format(constants: Sequence[object]) -> None:
             raise ValueError(f"{form!r} has the code {code!r}; there are {_CODES_SHOWN}")
 
 
+def _check_printed(constants: Sequence[object]) -> None:
+    """Raise ValueError like `_check_format`, and for the codes of a zone where one is given."""
+    _check_format(constants)
+    _checked_zone(1)(constants)
+    if len(constants) > 1 and {"%z", "%Z"} & set(_CODE.findall(cast("str", constants[0]))):
+        raise ValueError("%z and %Z are those of UTC, and are not printed in a zone")
+
+
 def _check_parsed(constants: Sequence[object]) -> None:
     """Raise ValueError like `_check_format`, and for a format in which no text can be read."""
     _check_format(constants)
@@ -180,7 +243,7 @@ def _formatted(columns: Sequence[pa.Array], constants: Sequence[object]) -> pa.A
     is_date = pa.types.is_date(columns[0].type)
     zone = {"%z": "" if is_date else "+0000", "%Z": "" if is_date else "UTC"}
     form = _CODE.sub(lambda match: zone.get(match[0], match[0]), form)
-    micros = columns[0].cast(pa.timestamp("us"))
+    micros = _local(columns[0], _zone_of(constants, 1)).cast(pa.timestamp("us"))
     # With microseconds, Arrow would print them behind every %S; it has no code for %f.
     seconds = pc.floor_temporal(micros, unit="second").cast(pa.timestamp("s"))
     parts = [pc.strftime(seconds, format=part) if part else part for part in _around_fractions(form)]
@@ -230,6 +293,8 @@ _UNREAD: Final = "does not have the given form"
 
 CALENDAR: Final = (
     _part("year", pc.year, "The year.", "year", "dt.year"),
+    _part("iso_year", pc.iso_year, "The year that its week is in, by ISO 8601.", "extract(YEAROFWEEK)",
+          "dt.iso_year", ()),
     _part("quarter", pc.quarter, "1 to 4.", "quarter", "dt.quarter"),
     _part("month", pc.month, "1 to 12.", "month", "dt.month"),
     _part("week", pc.iso_week, "The week of the year by ISO 8601, 1 to 53.", "weekofyear", "dt.week",
@@ -245,10 +310,23 @@ CALENDAR: Final = (
     _part("second", _clock(pc.second), "0 to 59.", "second", "dt.second"),
     _part("microsecond", _clock(_microseconds),
           "0 to 999,999: the part beyond the second.", "", "dt.microsecond"),
-    Function(name="date_trunc", family="dates and times", accessor="dt", params=(_T, _UNIT),
-             gives=lambda types: types[0], arrow=_truncated,
+    Function(name="date_trunc", family="dates and times", accessor="dt", params=(_T, _UNIT, _IF_ZONE),
+             gives=lambda types: types[0], arrow=_truncated, check=_checked_zone(1),
              says="The beginning of the year, quarter, month, week, day, hour, … that the time is in.",
              spark="date_trunc('month', t)", polars="dt.truncate('1mo')", calls=()),
+    Function(name="date", family="dates and times", accessor="dt", params=(_T, _IF_ZONE), gives=always(date),
+             arrow=_day, check=_checked_zone(0), says="The day.", spark="to_date, cast('date')",
+             polars="dt.date", calls=()),
+    Function(name="in_zone", family="dates and times", accessor="dt", numpy=_between_zones(local_of),
+             params=(Param("t", ("timestamp",)), _ZONE), gives=always(timestamp), may_lack=True,
+             failure=_BEYOND, check=_checked_zone(0), calls=("from_utc_timestamp",),
+             says="What clocks in a zone as 'Europe/Rome' show then, as a timestamp.",
+             spark="from_utc_timestamp", polars="dt.convert_time_zone(…).dt.replace_time_zone(None)"),
+    Function(name="from_zone", family="dates and times", accessor="dt", numpy=_between_zones(utc_of),
+             params=(Param("t", ("timestamp",)), _ZONE), gives=always(timestamp), may_lack=True,
+             failure=_BEYOND, check=_checked_zone(0), calls=("to_utc_timestamp",),
+             says="The instant at which clocks in a zone show this; the first, if they do so twice.",
+             spark="to_utc_timestamp", polars="dt.replace_time_zone(…)"),
     Function(name="date_diff", family="dates and times", accessor="dt",
              params=(_T, Param("start", TIMES),
                      Param("unit", ("string",), is_constant=True, choices=_UNITS, is_optional=True)),
@@ -262,8 +340,8 @@ CALENDAR: Final = (
              gives=lambda types: types[0], numpy=_add_months, may_lack=True, failure=_BEYOND,
              says="`count` months later: the same day, or the last of the month.", spark="add_months",
              polars="dt.offset_by('1mo')"),
-    Function(name="format", family="dates and times", accessor="dt", params=(_T, _FORMAT),
-             gives=always(string), arrow=_formatted, of_different=True, check=_check_format,
+    Function(name="format", family="dates and times", accessor="dt", params=(_T, _FORMAT, _IF_ZONE),
+             gives=always(string), arrow=_formatted, of_different=True, check=_check_printed,
              says="As text, in a form as '%Y-%m-%d %H:%M:%S'.",
              spark="date_format (other codes)", polars="dt.strftime", calls=("date_format",)),
     _parser("to_date", date, "The date that is written in the form `format`, as '%Y-%m-%d'.", "to_date",

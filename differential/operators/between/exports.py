@@ -81,7 +81,7 @@ class ExportVertex(ArrangeVertex):
     @property
     def upper(self) -> int | None:
         """The first epoch for which rows may still come in here; None if no rows will ever come."""
-        frontier = self.frontier(0)
+        frontier = self.frontier_words(0)
         return self._epoch(int(frontier[0])) if len(frontier) else None
 
     @property

@@ -36,9 +36,10 @@ _PIECE_ROWS: Final = 65_536
 
 @dataclass(frozen=True)
 class TableImport:
-    """Reads a collection that has the columns of `schema`, in whatever order."""
+    """Reads a collection that has the columns of `schema`, in whatever order; of these it keeps `columns`."""
 
     schema: Schema
+    columns: Schema | None = None
 
     def describe(self) -> str:
         """Return the columns, as text."""
@@ -46,7 +47,8 @@ class TableImport:
 
     def open(self, exported: Exported, reader: str) -> CopiedImport:
         """Begin to read; raise SchemaError if the columns differ."""
-        return CopiedImport(self.schema, self.checked(exported, reader), reader)
+        columns = self.schema if self.columns is None else self.columns
+        return CopiedImport(columns, self.checked(exported, reader), reader)
 
     def checked(self, exported: Exported, reader: str) -> ExportVertex:
         """Return the vertex that keeps the collection; raise SchemaError if its columns differ."""
@@ -67,7 +69,7 @@ class CopiedImport:
     def __init__(self, schema: Schema, vertex: ExportVertex, reader: str) -> None:
         self._schema = schema
         self._vertex = vertex
-        width = schema.width
+        width = vertex.schema.width
         self._order = [
             *(word for column in schema for word in vertex.schema.words_of(column.name)),
             width,
@@ -83,6 +85,11 @@ class CopiedImport:
         self._waiting: list[tuple[Int64s, int]] = []
         """Rows that were not taken yet, and the epoch from which their words count: the owner's anchor
         may move."""
+        self._divides = False
+
+    def divide_epochs(self) -> None:
+        """Let each batch have rows of one epoch only."""
+        self._divides = True
 
     @property
     def since(self) -> int:
@@ -156,8 +163,10 @@ class CopiedImport:
         """Return the rows of epochs before `before`; the others wait."""
         batches: list[tuple[int, Batch]] = []
         latest = self._epoch
-        for rows, first in parts:
-            epochs = np.maximum((rows[-2] >> self._vertex.code.layout.shifts[0]) + first, self._epoch)
+        for part, first in parts:
+            rows = part
+            own = (rows[-2] >> self._vertex.code.layout.shifts[0]) + first
+            epochs = np.maximum(own, self._epoch)
             last = int(epochs.max())
             if last >= before:
                 later = epochs >= before
@@ -166,13 +175,21 @@ class CopiedImport:
                 upper = least if upper is None else min(upper, least)
                 if later.all():
                     continue
-                last, epochs = before - 1, epochs[~later]
-                batch = self._batch(rows[:, ~later], epochs)
-            else:
-                batch = self._batch(rows, epochs)
+                last, rows, own, epochs = before - 1, rows[:, ~later], own[~later], epochs[~later]
             latest = max(latest, last)
-            batches.append((int(epochs.min()), batch))
+            if not self._divides:
+                batches.append((int(epochs.min()), self._batch(rows, epochs)))
+                continue
+            for epoch in np.unique(epochs).tolist():
+                which = epochs == epoch
+                batch = self._batch(rows[:, which], epochs[which])
+                batches.append((epoch, self._logged(batch, own[which] if is_all else own[which] * 0 - 1)))
         return Taken(batches, upper, is_all, latest)
+
+    def _logged(self, batch: UpdateBatch, order: Int64s) -> UpdateBatch:
+        """Return a batch as an input has it. `order`: of each row among those of its epoch."""
+        del order
+        return batch
 
     def _batch(self, rows: Int64s, epochs: Int64s) -> UpdateBatch:
         """Return rows of these epochs with the columns and words of the importing dataflow."""

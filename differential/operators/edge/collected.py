@@ -149,6 +149,11 @@ class Collected:
             self._waiting, self._rows_waiting = [words] if words.shape[1] else [], words.shape[1]
         return self._trace.accumulated([*self._waiting, *besides])
 
+    def parts(self) -> tuple[Sequence[Run], list[Int64s]]:
+        """Return all rows as they are, in runs and in arrays, which nobody writes to."""
+        runs, head = self._trace.parts()
+        return runs, [head, *self._waiting]
+
     def rebase(self, by: Rebase) -> None:
         """Count words from a later epoch."""
         self._since = by.early(self._since)

@@ -11,6 +11,7 @@ until that epoch is forgotten.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -25,8 +26,11 @@ from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.time_words import TimeCode
 from timely.counted import counted
 from timely.dictionaries import Mark
+from timely.durable.versions import ToldFailure
 from timely.errors import InternalError, TimelyError, revive
 from timely.operators.failures import FailureLog, Without
+from timely.operators.outputs.output_digests import hash_of
+from timely.operators.outputs.told_failures import ToldFailures
 from timely.wire.batch import Batch
 
 from ...columns.update_batch import words_of
@@ -38,6 +42,8 @@ _KEY: Final = [FAILURES.offset(name) for name in ("place", "iteration", "row", "
 number of attempts, and differ when the row is removed.
 """
 _ROW: Final = [FAILURES.offset(name) for name in ("row", "kind", "expression")]
+_KIND: Final = slice(8, 16)
+"""The kind of a failure, among the bytes of these words."""
 
 _MEND: Final = {
     "RowError": "  Filter such rows out before, choose with when(...).then(...).otherwise(...), or take them "
@@ -53,13 +59,16 @@ _COMING_MAX: Final = 256
 
 class _Standing(NamedTuple):
     """The state from `epoch` on: how many rows fail, the words of one failure, and the output whose places
-    these words name.
+    these words name; and the words of the kinds of failures.
     """
 
     epoch: int
     rows: int
     sample: bytes
     out: FailuresOut
+    kinds: bytes = b""
+    told: ToldFailure | None = None
+    """How the error was told, if its words are gone."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,8 @@ class TableFailures:
         """All words of each failure, by the words that identify it."""
         self._rows: dict[bytes, int] = {}
         """The number of failures with the same row, kind and expression, by these words."""
+        self._kinds: Counter[bytes] = Counter()
+        """The number of these of each kind."""
         self._standing: list[_Standing] = []
         """The state from each epoch on at which it changed, epochs ascending."""
         self._complete = 0
@@ -166,16 +177,18 @@ class TableFailures:
         if last is not None and last.epoch == epoch:
             self._standing.pop()
             last = self._standing[-1] if self._standing else None
-        now = _Standing(epoch, len(self._rows), sample, self._out)
+        now = _Standing(epoch, len(self._rows), sample, self._out, b"".join(sorted(self._kinds)))
         if last is None or last[1:] != now[1:]:
             self._standing.append(now)
 
     def _note(self, key: bytes, change: int) -> None:
-        count = self._rows.get(key, 0) + change
-        if count:
-            self._rows[key] = count
-        else:
-            self._rows.pop(key, None)
+        before = self._rows.pop(key, 0)
+        if before + change:
+            self._rows[key] = before + change
+        if is_other := bool(before + change) - bool(before):
+            self._kinds[key[_KIND]] += is_other
+            if not self._kinds[key[_KIND]]:
+                del self._kinds[key[_KIND]]
 
     def _at(self, epoch: int) -> int:
         """Return the index of the state at an epoch; -1: it is before the first failure."""
@@ -211,7 +224,9 @@ class TableFailures:
         for each, end in zip(self._standing, ends, strict=False):
             first, last = max(each.epoch, start), min(end, stop)
             if each.rows and first < last:
-                spans.append(Without(first, last, self._error(each, first), each.epoch))
+                error = self._error(each, first)
+                kinds = hash_of(each.kinds) if each.told is None else each.told.kinds
+                spans.append(Without(first, last, error, each.epoch, kinds))
         return spans
 
     def changed_before(self) -> int:
@@ -235,19 +250,25 @@ class TableFailures:
 
     def take_over(self, other: FailureLog | None, epoch: int) -> None:
         """Go on at `epoch` where `other` stops. It is None if all epochs had an answer there."""
-        assert other is None or isinstance(other, TableFailures)
         self.settle()
-        if other is not None:
+        before: list[_Standing] = []
+        if isinstance(other, TableFailures):
             other.settle()
+            before = other._standing
+        elif isinstance(other, ToldFailures):
+            before = [_Standing(e.epoch, int(bool(e.classes)), b"", self._out, b"", e) for e in other.told]
+        else:
+            assert other is None
         at = self._at(epoch)
         here = self._standing[at]._replace(epoch=epoch) if at >= 0 else _Standing(epoch, 0, b"", self._out)
-        before = [] if other is None else [each for each in other._standing if each.epoch < epoch]
+        before = [each for each in before if each.epoch < epoch]
         self._standing = [*before, here, *self._standing[at + 1 :]]
 
     def end(self, epoch: int) -> None:
         """Note that nothing fails from `epoch` on, since a new version of the dataflow has taken over."""
         self.settle()
         self._coming, self._there, self._samples, self._rows = [], {}, {}, {}
+        self._kinds.clear()
         self._standing = [each for each in self._standing if each.epoch < epoch]
         self._standing.append(_Standing(epoch, 0, b"", self._out))
 
@@ -268,16 +289,18 @@ class TableFailures:
 
     def _error(self, standing: _Standing, epoch: int) -> TimelyError:
         """Return the error that a reader of `epoch` gets while `standing` is the state."""
+        if standing.told is not None and (error := standing.told.error()) is not None:
+            return error
         out = standing.out
         words = np.zeros((FAILURES.width + 2, 1), np.int64)
         words[:-2, 0] = np.frombuffer(standing.sample, np.int64)
         (row,) = decode_rows(FAILURES, words, SYMBOLS)
-        place, _, _, kind, expression, record, error, line = row
+        place, _, _, kind, expression, record, message, line = row
         assert isinstance(place, int) and isinstance(expression, str)
         if not 0 <= place < len(out.sites):
             raise InternalError(f"{out.title} has no place {place} where something can fail")
         site = out.sites[place].get(expression, "")
-        text = _text(str(kind), expression, site, str(record), str(error), str(line))
+        text = _text(str(kind), expression, site, str(record), str(message), str(line))
         more = f" ({counted(standing.rows - 1, 'more row')} failed, too)" if standing.rows > 1 else ""
         when = f"at epoch {epoch}" + (f" since epoch {standing.epoch}" if epoch > standing.epoch else "")
         if epoch > EPOCH_MAX:  # no rows can come any more

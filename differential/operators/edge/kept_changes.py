@@ -5,16 +5,24 @@ They are kept until readers forget them. Those of a first load are the whole col
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from differential.columns.packed.block import BLOCK_ROWS, Block
+from differential.columns.schema import Schema
+from differential.columns.update_batch import PackedBatch, UpdateBatch
 from differential.kernels.rows.room import room_for
-from differential.thresholds import PACKED_ROWS_MIN
+from differential.thresholds import PACKED_ROWS_MIN, SET_TIMES_MAX
 from differential.trace.run import Run
 from progress.compiled.arrays import Int64s
 from timely.dictionaries import Mark
+from timely.wire.batch import Batch
 
-__all__ = ["KeptChanges"]
+__all__ = ["TEXT_ROWS", "KeptChanges", "by_time"]
+
+TEXT_ROWS = 256
+"""A batch of rows with texts has so many: each text that a log does not have yet takes 6 µs."""
 
 
 class KeptChanges:
@@ -61,6 +69,19 @@ class KeptChanges:
             out[:, start + begin - first : start + end - first] = block.words()[:, begin:end]
         return out
 
+    def batches(self, schema: Schema) -> Iterator[Batch]:
+        """Yield the rows as batches, whose times say nothing; many are packed, one block at a time, and fewer
+        if they have texts.
+        """
+        if self.rows < PACKED_ROWS_MIN:
+            yield UpdateBatch(np.ascontiguousarray(self.words()), schema.symbol_words)
+            return
+        rows = TEXT_ROWS if schema.symbol_words else BLOCK_ROWS
+        for start in range(0, self.rows, rows):
+            words = self.between(start, min(start + rows, self.rows))
+            block = Block(np.ascontiguousarray(np.concatenate([words[:-2], words[-1:]])))
+            yield PackedBatch((block,), self._columns - 2, 0, None, schema.symbol_words)
+
     def symbols(self, mark: Mark) -> None:
         """Show all words of the rows."""
         if self._words is not None:
@@ -69,3 +90,20 @@ class KeptChanges:
             self._run.symbols(mark)
         for block in self._blocks:
             block.symbols(mark, range(self._columns - 2))
+
+
+def by_time(words: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """Yield the rows of each time, times ascending, rows in their order. Cost: one sort, however many times
+    there are.
+    """
+    times = words[-2]
+    # Fast path: for few rows Python is done before numpy begins.
+    different = len(set(times.tolist())) if times.shape[0] <= SET_TIMES_MAX else 0
+    if different == 1 or (different == 0 and (times == times[0]).all()):
+        yield int(times[0]), words
+        return
+    order = np.argsort(times, kind="stable")
+    ordered = np.ascontiguousarray(words[:, order])
+    starts = np.flatnonzero(np.diff(ordered[-2], prepend=ordered[-2, 0] - 1)).tolist()
+    for start, stop in zip(starts, [*starts[1:], ordered.shape[1]], strict=True):
+        yield int(ordered[-2, start]), np.ascontiguousarray(ordered[:, start:stop])

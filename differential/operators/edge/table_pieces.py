@@ -27,7 +27,7 @@ from differential.operators.edge.kept_changes import KeptChanges
 from differential.trace.accumulated import Accumulated
 from timely.dictionaries import Mark
 from timely.limits import PIECE_BYTES_MAX, READING_SECONDS_MAX
-from timely.operators.pieces import Cut, PieceRequest, rows_of_a_piece
+from timely.operators.outputs.pieces import Cut, PieceRequest, rows_of_a_piece
 from timely.wire.arrow import int64_array
 
 __all__ = ["DIFF", "EPOCH", "TablePieces", "share_of"]

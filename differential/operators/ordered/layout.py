@@ -28,8 +28,9 @@ from differential.columns.worker_symbols import SYMBOLS
 from differential.kernels.rows.sort import sort_consolidate
 from differential.operators.ordered.symbol_order import BEGINNING_WORDS, beginnings, ranks
 from differential.operators.reduce import FirstRows, RankKind
+from differential.operators.reducing.frames import WindowFunctions
 
-__all__ = ["InOrder", "SortDirection"]
+__all__ = ["InOrder", "LayoutWord", "SortDirection", "rank_of"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class SortDirection:
 
 
 @dataclass(frozen=True)
-class _Word:
+class LayoutWord:
     """A word of the layout: the word `source` of the row, or (`begins` ≥ 0) a word of its beginning.
 
     inverted   every bit is flipped: for a descending order, or in the flag of a column with nulls last
@@ -73,25 +74,38 @@ class InOrder:
     @property
     def words(self) -> int:
         """The number of value words of an answer."""
-        return self.schema.width - self.key_words + (self.rank is not None)
+        return self.schema.width - self.key_words + self.added
+
+    @property
+    def added(self) -> int:
+        """The number of words that an answer has behind those of its row."""
+        return int(self.rank is not None)
 
     @cached_property
     def key_words(self) -> int:
         """The number of words of the keys."""
         return sum(column.words for column in self.schema.columns[: self.keys])
 
-    def first_rows(self) -> FirstRows:
+    def aggregate(self) -> FirstRows | WindowFunctions:
         """Return what the machine does with rows in this layout."""
-        layout = self._layout
-        ordered = len(layout) - (self.schema.width - self._order_end)
-        symbols = tuple((at, word.symbol) for at, word in enumerate(layout) if word.symbol)
-        return FirstRows(len(layout), self.limit, self.offset, self.rank, ordered, symbols, _ranks)
+        ordered, symbols = self.ordered, self.order_symbols
+        return FirstRows(len(self.layout), self.limit, self.offset, self.rank, ordered, symbols, rank_of)
+
+    @property
+    def ordered(self) -> int:
+        """The number of words of the layout that make the order."""
+        return len(self.layout) - (self.schema.width - self._order_end)
+
+    @property
+    def order_symbols(self) -> tuple[tuple[int, int], ...]:
+        """The words that are symbols of the order: see `FirstRows`."""
+        return tuple((at, word.symbol) for at, word in enumerate(self.layout) if word.symbol)
 
     def encode(self, words: Int64s, table: SymbolTable = SYMBOLS) -> Int64s:
         """Return rows in this layout: a new array, unless they are in this layout already."""
         if self._is_plain:
             return words
-        kw, layout = self.key_words, self._layout
+        kw, layout = self.key_words, self.layout
         out = np.empty((kw + len(layout) + 2, words.shape[1]), np.int64)
         out[:kw] = words[:kw]
         for number, word in enumerate(layout):
@@ -107,23 +121,23 @@ class InOrder:
         return out
 
     def decode(self, words: Int64s) -> Int64s:
-        """Return rows as they were, perhaps with a rank behind their words, sorted and consolidated."""
+        """Return rows as they were, perhaps with words that were added, sorted and consolidated."""
         if self._is_plain:
             return words
         kw = self.key_words
         out = np.empty((kw + self.words + 2, words.shape[1]), np.int64)
         out[:kw] = words[:kw]
-        for number, word in enumerate(self._layout):
+        for number, word in enumerate(self.layout):
             if word.begins < 0:
                 out[word.source] = ~words[kw + number] if word.inverted else words[kw + number]
-        rest = 2 + (self.rank is not None)
+        rest = 2 + self.added
         out[-rest:] = words[-rest:]
         return sort_consolidate(out)
 
     def plain_row(self, words: Sequence[int]) -> list[int]:
         """Return the words of one row as it was."""
         row = [*words[: self.key_words], *[0] * (self.schema.width - self.key_words)]
-        for value, word in zip(words[self.key_words :], self._layout, strict=True):
+        for value, word in zip(words[self.key_words :], self.layout, strict=True):
             if word.begins < 0:
                 row[word.source] = ~value if word.inverted else value
         return row
@@ -140,30 +154,32 @@ class InOrder:
         return sum(column.words for column in columns)
 
     @cached_property
-    def _layout(self) -> tuple[_Word, ...]:
-        layout: list[_Word] = []
+    def layout(self) -> tuple[LayoutWord, ...]:
+        """The words of a row behind its key, in this layout."""
+        layout: list[LayoutWord] = []
         ordered = self.schema.columns[self.keys : self.keys + len(self.directions)]
         for column, direction in zip(ordered, self.directions, strict=True):
             where = self.schema.words_of(column.name)
             if column.type.nullable:
-                layout.append(_Word(where[0], direction.nulls_last))
+                layout.append(LayoutWord(where[0], direction.nulls_last))
             if column.type.is_symbol:
                 layout += [
-                    _Word(where[-1], direction.descending, begins) for begins in range(BEGINNING_WORDS)
+                    LayoutWord(where[-1], direction.descending, begins) for begins in range(BEGINNING_WORDS)
                 ]
-                layout.append(_Word(where[-1], symbol=-1 if direction.descending else 1))
+                layout.append(LayoutWord(where[-1], symbol=-1 if direction.descending else 1))
             else:
-                layout.append(_Word(where[-1], direction.descending))
-        layout += [_Word(source) for source in range(self._order_end, self.schema.width)]
+                layout.append(LayoutWord(where[-1], direction.descending))
+        layout += [LayoutWord(source) for source in range(self._order_end, self.schema.width)]
         return tuple(layout)
 
     @cached_property
     def _is_plain(self) -> bool:
         """True if the layout is that of the row."""
         kw = self.key_words
-        plain = tuple(_Word(source) for source in range(kw, self.schema.width))
-        return self._layout == plain
+        plain = tuple(LayoutWord(source) for source in range(kw, self.schema.width))
+        return self.layout == plain
 
 
-def _ranks(symbols: Int64s) -> Int64s:
+def rank_of(symbols: Int64s) -> Int64s:
+    """Return the ranks of symbols, ascending, in the order of the values that they stand for."""
     return ranks(symbols, SYMBOLS)

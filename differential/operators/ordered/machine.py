@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from differential.columns.overflow import ShowRow
 from differential.columns.packed.parts import Part, each_in
 from differential.operators.machine import Machine
 from differential.operators.ordered.layout import InOrder
 from differential.operators.reduce import ReduceMachine
+from differential.operators.reducing.frames import NO_SUM, WindowFunctions
+from differential.operators.reducing.overflowing import FailedGroup
 from differential.operators.vertices import show_schema
 from differential.trace.trace import Trace
 from progress.compiled.arrays import Int64s
@@ -26,13 +30,15 @@ class FirstMachine(Machine):
     """Returns the changes of the first rows of each group."""
 
     def __init__(self, order: InOrder, guards: int) -> None:
-        first = order.first_rows()
+        aggregate = order.aggregate()
         self.order = order
         self.columns = order.schema.width + 2
         """The columns of rows that come in, time and difference included."""
         self.words = order.key_words + order.words
         """The words of an answer."""
-        self.rows_in_order = ReduceMachine(order.key_words, first.width, guards, first)
+        self._sums = aggregate.sums if isinstance(aggregate, WindowFunctions) else []
+        """Of a window: its sums that may not fit, each with the value word that says so."""
+        self.rows_in_order = ReduceMachine(order.key_words, aggregate.width, guards, aggregate)
         self.rows_in_order.show_rows(show_schema(None), _shown_in(order), show_schema(None))
 
     def recv(self, port: int, parts: list[Part]) -> None:
@@ -46,7 +52,25 @@ class FirstMachine(Machine):
     def work(self) -> Int64s | None:
         """Return corrections as rows, sorted and consolidated; those of very many epochs in portions."""
         corrections = self.rows_in_order.work()
-        return None if corrections is None else self.order.decode(corrections)
+        return None if corrections is None else self.order.decode(self._with_sums(corrections))
+
+    def _with_sums(self, corrections: Int64s) -> Int64s:
+        """Return the rows all of whose sums fit; the others are failures."""
+        kw = self.order.key_words
+        fits = np.ones(corrections.shape[1], np.bool_)
+        for part, word in self._sums:
+            failing = fits & (corrections[kw + word] == NO_SUM)
+            if failing.any():
+                rows = corrections[:, failing].T.tolist()
+                self.rows_in_order.add_failed(
+                    [FailedGroup(tuple(row[:kw]), part, row[-2], row[-1]) for row in rows]
+                )
+                fits &= ~failing
+        return corrections if fits.all() else np.ascontiguousarray(corrections[:, fits])
+
+    def take_failed(self) -> list[FailedGroup]:
+        """Return the changes of rows of a window whose sums do not fit, since the last call."""
+        return self.rows_in_order.take_failed()
 
     def needs(self) -> Int64s:
         """Return the minimal times of rows and keys that wait, ascending."""

@@ -19,15 +19,16 @@ import msgpack
 import numpy as np
 import pyarrow as pa
 
-from differential.columns.column_types import Bools, Int64s
-from differential.columns.rows import PlainWords
+from differential.columns.column_types import Bools, Int64s, boolean
+from differential.columns.rows import PlainWords, Row
 from differential.columns.schema import Column, Schema
 from differential.columns.update_batch import UpdateBatch, words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError
 from differential.expressions.projection import TRAILING_WORDS
+from differential.operators.between.exports import ExportVertex
 from differential.operators.between.imports import CopiedImport, TableImport
-from differential.operators.table_io import by_epochs, checked
+from differential.operators.edge.table_in import by_epochs, checked, is_of_base
 from differential.operators.timed.latest import ENTRY_WORDS, INHERITED
 from timely.errors import MisuseError
 from timely.operators.imported import Exported, ImportCodec
@@ -39,6 +40,7 @@ from timely.wire.batch import Batch
 
 __all__ = ["KeyedTableIn", "ValuesImport", "entry_schema"]
 
+_IS_THERE = boolean.or_null(True)
 _ENTRY_COLUMNS = ("(has value)", "(order)", "(place)")
 
 
@@ -56,8 +58,7 @@ class KeyedTableIn:
         self.schema = schema
         self.name = name
         self.keys = keys
-        self._values = [column for column in schema if column.name not in keys]
-        self._null_deletes = any(not column.type.nullable for column in self._values)
+        self._null_deletes = any(not c.type.nullable for c in schema if c.name not in keys)
         """True if a row whose columns beside the keys are all null deletes its key."""
         self._wire = Schema(
             tuple(
@@ -68,7 +69,24 @@ class KeyedTableIn:
         """The columns as clients may send them."""
         self._keys = schema.picked(keys)
         self._plain, self._plain_keys = PlainRows(self._wire.to_arrow()), PlainRows(self._keys.to_arrow())
-        self._words, self._key_words = PlainWords(self._wire, SYMBOLS), PlainWords(self._keys, SYMBOLS)
+        self._key_words = PlainWords(self._keys, SYMBOLS)
+        self.keep_only(schema.names)
+
+    def keep_only(self, names: Sequence[str]) -> None:
+        """Keep only these columns, the keys among them, of rows that come in from now on: nobody reads the
+        others. Of a value in those the input reads whether it is null, since a row of nulls deletes its key.
+        """
+        self.columns = self.schema.picked([name for name in self.schema.names if name in names])
+        is_kept = [name in self.columns.names for name in self.schema.names]
+        self._unread = [at for at, is_read in enumerate(is_kept) if not is_read]
+        self._read = Schema(
+            tuple(
+                column if is_read else Column(column.name, _IS_THERE)
+                for column, is_read in zip(self._wire, is_kept, strict=True)
+            )
+        )
+        """The columns as they become words; in place of each that nobody reads, whether there is a value."""
+        self._words = PlainWords(self._read, SYMBOLS)
 
     def describe(self) -> str:
         """Return the columns and keys, as text."""
@@ -80,7 +98,13 @@ class KeyedTableIn:
 
     def as_import(self) -> ImportCodec:
         """Return what reads the current values from a dataflow that exports them."""
-        return ValuesImport(self.schema, self.keys)
+        return ValuesImport(self.schema, self.keys, self.columns)
+
+    def raw_form(self) -> tuple[str, list[object]]:
+        """Return the function that makes batches from a log whole, and its second argument: see
+        `timely.durable.bases.raw_rows`.
+        """
+        return "differential.columns.update_batch:with_symbols", list(self.columns.symbol_words)
 
     def encode(self, table: pa.Table, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """Return the entries of `table`, in the order of its rows; the order among calls is not known yet."""
@@ -105,11 +129,11 @@ class KeyedTableIn:
         return by_epochs(self.encode(table, diff, 0), epochs, words)
 
     def _words_of(self, table: pa.Table, diff: int | Int64s) -> Int64s:
-        """Return the words of all columns. The values beside a key that is deleted do not count, as where all
-        rows delete: if some do not fit their columns, rows that delete are read by their keys alone.
+        """Return the words of the columns as they are read. The values beside a key that is deleted do not
+        count, as where all rows delete: if some do not fit, rows that delete are read by their keys alone.
         """
         try:
-            return self._wire.encode(table, SYMBOLS, self.name)
+            return self._read.encode(self._as_read(table), SYMBOLS, self.name)
         except SchemaError as error:
             if isinstance(diff, int):
                 raise
@@ -117,13 +141,32 @@ class KeyedTableIn:
                 values = table.filter(number_array(diff > 0))
             except pa.ArrowException:  # not every form of column can be filtered by every release
                 raise error from None
-        words = np.zeros((self._wire.width, table.num_rows), dtype=np.int64)
+        words = np.zeros((self._read.width, table.num_rows), dtype=np.int64)
         with counted("among those whose diff is 1"):
-            words[:, diff > 0] = self._wire.encode(values, SYMBOLS, self.name)
+            words[:, diff > 0] = self._read.encode(self._as_read(values), SYMBOLS, self.name)
         keys = self._keys.encode(table.select(self.keys), SYMBOLS, self.name)
         for name in self.keys:
-            words[_span(self._wire, name)] = keys[_span(self._keys, name)]
+            words[_span(self._read, name)] = keys[_span(self._keys, name)]
         return words
+
+    def _as_read(self, table: pa.Table) -> pa.Table:
+        """Return the table with the columns as they are read. One of a base has only those which are kept:
+        its rows have values.
+        """
+        if not self._unread:
+            return table
+        if is_of_base(table):
+            there = pa.repeat(pa.scalar(True), table.num_rows)
+            for at in self._unread:
+                table = table.add_column(at, self.schema.names[at], there)
+            return table
+        import pyarrow.compute as pc  # few inputs leave columns out; to load it takes 0.05 s
+
+        conformed = self._wire.conform(table, self.name)
+        for at in self._unread:
+            there = pc.if_else(pc.is_valid(conformed.column(at)), True, None)
+            conformed = conformed.set_column(at, self.schema.names[at], there)
+        return conformed
 
     def checked_rows(self, rows: object, diff: int) -> list[PlainRow]:
         """Return the plain rows that a client has sent: of the keys alone, if they are deleted."""
@@ -131,24 +174,34 @@ class KeyedTableIn:
 
     def encode_rows(self, rows: list[PlainRow], diffs: list[int], epoch_word: int) -> UpdateBatch:
         """Return what `encode` returns for a table of these checked rows; all set values, or all delete."""
-        words = self._key_words if diffs[0] < 0 else self._words
-        return self._entries(words.of(rows), diffs[0], epoch_word)
+        if diffs[0] < 0:
+            return self._entries(self._key_words.of(rows), diffs[0], epoch_word)
+        read: Sequence[Row] = rows
+        if self._unread:
+            read = [
+                tuple(
+                    value if at not in self._unread else (None if value is None else True)
+                    for at, value in enumerate(row)
+                )
+                for row in rows
+            ]
+        return self._entries(self._words.of(read), diffs[0], epoch_word)
 
     def _entries(self, columns: Int64s, diff: int | Int64s, epoch_word: int) -> UpdateBatch:
         """Return the batch of entries with the words `columns`: those of the keys alone if `diff` is -1, else
-        those of all columns.
+        those of the columns as they are read.
         """
-        width, rows = self.schema.width, columns.shape[1]
+        width, rows = self.columns.width, columns.shape[1]
         words = np.zeros((width + ENTRY_WORDS + TRAILING_WORDS, rows), dtype=np.int64)
         if isinstance(diff, int) and diff < 0:
             for name in self.keys:
-                words[_span(self.schema, name)] = columns[_span(self._keys, name)]
+                words[_span(self.columns, name)] = columns[_span(self._keys, name)]
         else:
             has_value = np.ones(rows, dtype=np.bool_) if isinstance(diff, int) else diff > 0
             self._write_values(columns, has_value, words)
         words[width + ENTRY_WORDS] = epoch_word
         words[width + ENTRY_WORDS + 1] = 1
-        return UpdateBatch(words, self.schema.symbol_words)
+        return UpdateBatch(words, self.columns.symbol_words)
 
     def ordered(self, batch: Batch, order: int, place: int) -> UpdateBatch:
         """Return the batch with its position in the order: that of its call, and its first row's in the
@@ -158,14 +211,22 @@ class KeyedTableIn:
         at = words.shape[0] - TRAILING_WORDS - 2
         words[at] = order
         words[at + 1] = np.arange(place, place + words.shape[1])
-        return UpdateBatch(words, self.schema.symbol_words)
+        return UpdateBatch(words, self.columns.symbol_words)
+
+    def reordered(self, batch: Batch, orders: Int64s, places: Int64s) -> UpdateBatch:
+        """Return the batch with the order of each row."""
+        words = words_of(batch).copy()
+        at = words.shape[0] - TRAILING_WORDS - 2
+        words[at], words[at + 1] = orders, places
+        return UpdateBatch(words, self.columns.symbol_words)
 
     def _write_values(self, columns: Int64s, has_value: Bools, words: Int64s) -> None:
         """Write the columns into `words`. Raise SchemaError for a null that neither fits nor deletes."""
         if self._null_deletes:
-            flags = [columns[self._wire.offset(column.name)] != 0 for column in self._values]
+            values = [column for column in self.schema if column.name not in self.keys]
+            flags = [columns[self._read.offset(column.name)] != 0 for column in values]
             has_value = has_value & np.array(flags).any(axis=0)
-            for column, flag in zip(self._values, flags, strict=True):
+            for column, flag in zip(values, flags, strict=True):
                 missing = has_value & ~flag
                 if not column.type.nullable and missing.any():
                     raise SchemaError(
@@ -174,22 +235,23 @@ class KeyedTableIn:
                         f"columns but "
                         f"the key are null deletes the key; so does delete([…])."
                     )
-        for column in self.schema:
+        for column in self.columns:
             size = column.type.words
-            stop = self._wire.words_of(column.name).stop
-            out = words[_span(self.schema, column.name)]
+            stop = self._read.words_of(column.name).stop
+            out = words[_span(self.columns, column.name)]
             out[:] = columns[stop - size : stop]
             if column.name not in self.keys:
                 out *= has_value
-        words[self.schema.width] = has_value
+        words[self.columns.width] = has_value
 
 
 @dataclass(frozen=True)
 class ValuesImport:
-    """Reads the values of an upsert input of another dataflow, by `keys`."""
+    """Reads the values of an upsert input of another dataflow, by `keys`; it keeps `columns`."""
 
     schema: Schema
     keys: tuple[str, ...]
+    columns: Schema
 
     def describe(self) -> str:
         """Return the columns and keys, as text."""
@@ -197,11 +259,25 @@ class ValuesImport:
 
     def open(self, exported: Exported, reader: str) -> CopiedImport:
         """Begin to read; raise SchemaError if the columns differ."""
-        return _CopiedValues(self.schema, TableImport(self.schema).checked(exported, reader), reader)
+        return _CopiedValues(self, TableImport(self.schema).checked(exported, reader), reader)
 
 
 class _CopiedValues(CopiedImport):
-    """Makes entries of the changes of values: see `latest.py`."""
+    """Makes entries of the changes of values: see `latest.py`. Those for a log are as clients make them."""
+
+    def __init__(self, values: ValuesImport, vertex: ExportVertex, reader: str) -> None:
+        super().__init__(values.columns, vertex, reader)
+        names = [name for name in values.columns.names if name not in values.keys]
+        self._beside_keys = np.array([w for n in names for w in values.columns.words_of(n)], np.int64)
+
+    def _logged(self, batch: UpdateBatch, order: Int64s) -> UpdateBatch:
+        words, width = words_of(batch), self._schema.width
+        is_gone = words[-1] < 0  # there is a value of the same order, which counts, unless the key is gone
+        words[width] = ~is_gone
+        words[np.ix_(self._beside_keys, np.flatnonzero(is_gone))] = 0
+        words[width + 1] = order
+        words[-1] = 1
+        return UpdateBatch(words, self._schema.symbol_words)
 
     def _batch(self, rows: Int64s, epochs: Int64s) -> UpdateBatch:
         batch = super()._batch(rows, epochs)

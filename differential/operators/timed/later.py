@@ -87,9 +87,9 @@ class LaterVertex(OperatorVertex):
         shift, anchor = self.code.layout.shifts[0], self.code.anchor.epoch
         needed = {((epoch - anchor) << shift) | rest for rest, epoch in self._first.items()}
         for word in needed - self._held_far:
-            self.hold(word)
+            self.hold_word(word)
         for word in self._held_far - needed:
-            self.release(word)
+            self.release_word(word)
         self._held_far = needed
 
 

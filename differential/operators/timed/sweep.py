@@ -24,6 +24,7 @@ from differential.kernels.rows.memory import HEADER, LUB, describe_words
 from differential.kernels.rows.sort import sort_consolidate
 from differential.kernels.sweeps.near import NEAREST, SESSIONS, rows_near
 from differential.kernels.sweeps.sweep import nearest_answers, session_answers
+from differential.operators.reducing.frames import WindowFunctions, window_answers
 
 __all__ = ["Rule", "SweepFunction", "swept", "swept_near"]
 
@@ -79,15 +80,22 @@ def _line_of(words: Int64s, guards: int) -> Int64s:
 
 
 def swept(
-    groups: Int64s, rows: Int64s, history: Int64s, function: SweepFunction, layout: tuple[int, int]
+    groups: Int64s,
+    rows: Int64s,
+    history: Int64s,
+    function: SweepFunction | WindowFunctions,
+    layout: tuple[int, int],
 ) -> Int64s:
     """Return corrections, sorted and consolidated, for the groups of `collect_groups`; layout: kw, guards."""
     kw, guards = layout
     words = function.words
     if groups.shape[1] == 0:
         return np.empty((kw + words + 2, 0), np.int64)
-    options = np.array(function.options, np.int64)
-    answers = _KERNELS[function.rule](rows, np.ascontiguousarray(groups[kw + 1 : kw + 3]), options)
+    bounds = np.ascontiguousarray(groups[kw + 1 : kw + 3])
+    if isinstance(function, WindowFunctions):
+        answers = window_answers(rows, bounds, function)
+    else:
+        answers = _KERNELS[function.rule](rows, bounds, np.array(function.options, np.int64))
     # A key's groups are neighbours, times ascending; they have one history.
     firsts = np.flatnonzero(_new_key(groups, kw))
     number = np.zeros(groups.shape[1], np.int64)

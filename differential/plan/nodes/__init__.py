@@ -1,13 +1,13 @@
 """The operators of plans, as data: `node.py` defines a node, the other files the operators."""
 
-from .effects import Export, Inspect, Output
+from .effects import ByHand, Export, Inspect, IntoStream, Output
 from .groups import Accumulate, AddedColumn
 from .guarded import Answered, Guarded, Provided
-from .leaves import FromStream, Import, Input, OneRow, Variable
+from .leaves import CONSTANT_BYTES_MAX, ConstantRows, FromStream, Import, Input, OneRow, Variable
 from .linear import Apply, ApplyKind, Arrange, Concat, Filter, Negate, NotNull, PlaceOnUnits, Select, Weigh
 from .loops import ByPriority, Empty, LeaveLoop, LetRec
 from .node import Node
-from .ordered import ALL_ROWS, OrderBy, TopK, check_order
+from .ordered import ALL_ROWS, OrderBy, OverWindow, TopK, WindowCall, check_order
 from .patterns import JoinAll, Spread, SpreadLoads
 from .stateful import Consolidate, Distinct, HalfJoin, Join, Keys, Pairs, Reduce, ReduceFunction
 from .timed import During, OnTime, Slide, Sweep
@@ -15,6 +15,7 @@ from .times import AssertEmpty, Delay
 
 __all__ = [
     "ALL_ROWS",
+    "CONSTANT_BYTES_MAX",
     "Accumulate",
     "AddedColumn",
     "Answered",
@@ -22,9 +23,11 @@ __all__ = [
     "ApplyKind",
     "Arrange",
     "AssertEmpty",
+    "ByHand",
     "ByPriority",
     "Concat",
     "Consolidate",
+    "ConstantRows",
     "Delay",
     "Distinct",
     "During",
@@ -37,6 +40,7 @@ __all__ = [
     "Import",
     "Input",
     "Inspect",
+    "IntoStream",
     "Join",
     "JoinAll",
     "Keys",
@@ -49,6 +53,7 @@ __all__ = [
     "OneRow",
     "OrderBy",
     "Output",
+    "OverWindow",
     "Pairs",
     "PlaceOnUnits",
     "Provided",
@@ -62,5 +67,6 @@ __all__ = [
     "TopK",
     "Variable",
     "Weigh",
+    "WindowCall",
     "check_order",
 ]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Self, cast, get_args
 
-from ...columns.column_types import integer
+from ...columns.column_types import DECIMAL_DIGITS_MAX, ColumnType, decimal, floating, integer
 from ...columns.schema import Column, Schema
 from ...errors import ExpressionError, SchemaError
 from ...expressions.expression import ColumnRef, Ordering
 from ...operators.ordered.layout import SortDirection
 from ...operators.reduce import RankKind
+from ...operators.reducing.frames import Frame, FrameUnit, WindowKind
 from ..expressions import texts_of
 from ..functions import UserFunctions
 from .node import Node, Unary
 
-__all__ = ["ALL_ROWS", "OrderBy", "TopK", "check_order"]
+__all__ = ["ALL_ROWS", "OrderBy", "OverWindow", "TopK", "WindowCall", "check_order"]
 
 ALL_ROWS: Final = (1 << 62) - 1
 """The limit of an order without limit."""
@@ -64,9 +65,8 @@ class TopK(Unary):
 
     def data(self) -> list[object]:
         """Keys, order, limit, offset, rank."""
-        order = [[each.column, each.direction.descending, each.direction.nulls_last] for each in self.order]
         rank = None if self.rank is None else list(self.rank)
-        return [list(self.keys), order, self.limit, self.offset, rank]
+        return [list(self.keys), _order_data(self.order), self.limit, self.offset, rank]
 
     @classmethod
     def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
@@ -112,8 +112,169 @@ class TopK(Unary):
         return f"top_k({limit}, {', '.join(parts)})"
 
 
+def _order_data(order: tuple[OrderBy, ...]) -> list[object]:
+    return [[each.column, each.direction.descending, each.direction.nulls_last] for each in order]
+
+
 def _order_of(data: object) -> OrderBy:
     match data:
         case [str(column), bool(descending), bool(nulls_last)]:
             return OrderBy(column, SortDirection(descending, nulls_last))
     raise SchemaError(f"{data!r:.200} is no column of an order")
+
+
+_ORDER_KINDS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist")
+_FRACTIONS: Final = ("percent_rank", "cume_dist")
+_PICKED: Final = ("lag", "first_value", "last_value", "nth_value")
+_AMOUNTS: Final = ("lag", "ntile", "nth_value")
+_INT_MAX: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """A function of a window, and the column that it adds."""
+
+    name: str
+    kind: WindowKind
+    column: str | None = None
+    amount: int = 0
+
+    def describe(self) -> str:
+        """Return it as a user would write it."""
+        arguments = [*([] if self.column is None else [self.column]), *([str(self.amount)] * self.has_amount)]
+        return f"{self.name}={self.kind}({', '.join(arguments)})"
+
+    @property
+    def has_amount(self) -> bool:
+        """True if its amount says something."""
+        return self.kind in _AMOUNTS
+
+    def type_in(self, schema: Schema, operator: str) -> ColumnType:
+        """Return the type of its answers; raise ExpressionError if it takes no column of that type."""
+        if self.kind in _FRACTIONS:
+            return floating
+        if self.kind in (*_ORDER_KINDS, "ntile", "count"):
+            return integer
+        assert self.column is not None
+        type_ = schema[self.column].type
+        if self.kind in _PICKED:
+            return type_.or_null()
+        if self.kind in ("min", "max"):
+            if type_.is_symbol or not type_.has_order:
+                raise ExpressionError(
+                    f"{operator}: {self.kind}({self.column}) of a window takes numbers and times, and column "
+                    f"{self.column!r} is {type_}. Order the window by it, and take first_value"
+                )
+            return type_.or_null()
+        if type_.kind not in ("int", "float", "decimal") or (type_.kind == "decimal" and self.kind == "avg"):
+            raise ExpressionError(
+                f"{operator}: {self.kind}({self.column}) of a window takes numbers, and column "
+                f"{self.column!r} is {type_}. Write col.{self.column}.cast('float')"
+            )
+        if type_.kind == "decimal":
+            return decimal(DECIMAL_DIGITS_MAX, type_.scale).or_null()
+        return floating.or_null() if self.kind == "avg" else type_.or_null()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OverWindow(Unary):
+    """All rows, each with answers of functions of the rows around it: of those with equal `keys`, in `order`.
+
+    The functions see the rows of `frame`; see `differential.operators.reducing.frames`. A row of multiplicity
+    3 is three rows, which may get different answers.
+    """
+
+    kind: ClassVar[str] = "window"
+    keys: tuple[str, ...]
+    order: tuple[OrderBy, ...]
+    calls: tuple[WindowCall, ...]
+    frame: Frame = Frame()
+
+    def data(self) -> list[object]:
+        """Keys, order, calls, and the frame."""
+        calls = [[each.name, each.kind, each.column, each.amount] for each in self.calls]
+        frame = [self.frame.unit, self.frame.start, self.frame.stop]
+        return [list(self.keys), _order_data(self.order), calls, frame]
+
+    @classmethod
+    def read(cls, data: list[object], children: tuple[Node, ...], functions: UserFunctions) -> Self | None:
+        """Return the node with this data over `children`; None if there is none."""
+        match data, children:
+            case [[*keys], [*order], [_, *_] as calls, [unit, start, stop]], [source]:
+                by = tuple(_order_of(each) for each in order)
+                window = cls(
+                    source, texts_of(keys), by, tuple(map(_call_of, calls)), _frame_of(unit, start, stop)
+                )
+                window.check()
+                return window
+        return None
+
+    def check(self) -> None:
+        """Raise SchemaError or ExpressionError if the parts do not fit each other."""
+        names = self.source.schema.names
+        named = [*self.keys, *(each.column for each in self.order)]
+        columns = [each.column for each in self.calls if each.column is not None]
+        added = [each.name for each in self.calls]
+        where = self.describe()
+        for name in (*named, *columns):
+            self.source.schema.offset(name)
+        if len(set(named)) != len(named):
+            raise SchemaError(f"{where}: an order names a column twice")
+        if len({*names, *added}) != len(names) + len(added):
+            raise SchemaError(f"{where}: two columns have one name")
+        for call in self.calls:
+            takes = call.kind not in (*_ORDER_KINDS, "ntile", "count")
+            if takes != (call.column is not None) and call.kind != "count":
+                raise SchemaError(f"{where}: {call.kind} takes {'a' if takes else 'no'} column")
+            if call.kind in ("ntile", "nth_value") and call.amount < 1:
+                raise SchemaError(f"{where}: {call.kind} takes a number of at least 1, not {call.amount}")
+            if call.column in self.keys:
+                raise SchemaError(f"{where}: {call.column!r} is a key, the same in all rows of a group")
+        frame = self.frame
+        if frame.unit == "range" and (frame.start or frame.stop):
+            types = [self.source.schema[each.column].type for each in self.order]
+            if len(types) != 1 or types[0].kind not in ("int", "decimal", "timestamp", "date"):
+                raise SchemaError(
+                    f"{where}: a range with bounds needs an order by one column of whole numbers, decimals "
+                    "or times, to which the bounds are added"
+                )
+        self.schema  # noqa: B018  # its types are checked with it
+
+    @cached_property
+    def rows(self) -> Schema:
+        """The columns of `source`: keys, then those of the order, then all others."""
+        for each in self.order:
+            check_order(self.source.schema, each.column, self.describe())
+        return self.source.schema.reordered([*self.keys, *(each.column for each in self.order)])
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Those columns, and the answers."""
+        added = (Column(each.name, each.type_in(self.source.schema, self.describe())) for each in self.calls)
+        return Schema((*self.rows, *added))
+
+    def describe(self) -> str:
+        """Return it as a user would write it."""
+        over = [*self.keys]
+        if self.order:
+            over.append(f"by=[{', '.join(each.describe() for each in self.order)}]")
+        frame = self.frame
+        shown = "" if frame == Frame() else f".{frame.unit}_between({frame.start}, {frame.stop})"
+        calls = ", ".join(each.describe() for each in self.calls)
+        return f"over({', '.join(over)}){shown}: {calls}"
+
+
+def _call_of(data: object) -> WindowCall:
+    match data:
+        case [str(name), str(kind), (str() | None) as column, int(amount)] if kind in get_args(WindowKind):
+            return WindowCall(name, cast("WindowKind", kind), column, amount)
+    raise SchemaError(f"{data!r:.200} is no function of a window")
+
+
+def _frame_of(unit: object, start: object, stop: object) -> Frame:
+    if unit in get_args(FrameUnit):
+        match start, stop:
+            case ((int() | None), (int() | None)):
+                if all(each is None or -_INT_MAX <= each <= _INT_MAX for each in (start, stop)):
+                    return Frame(cast("FrameUnit", unit), start, stop)
+    raise SchemaError(f"{[unit, start, stop]!r:.200} is no frame of a window")

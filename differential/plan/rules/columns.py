@@ -1,7 +1,8 @@
-"""Drop columns that nobody reads before an operator with state stores them.
+"""Drop columns that nobody reads before an operator with state stores them, or an input reads them.
 
 First, from the roots down, the rule finds the columns of each node that its readers need, all readers
-together. Then every join, arrangement and consolidation gets only those. Selecting costs no stage.
+together. Then every join, arrangement and consolidation gets only those. Selecting costs no stage. An input
+takes in only those, and the keys of an upsert input: the texts in other columns do not become symbols.
 
 All columns are needed of outputs and of observed collections; by functions of the user, which see whole rows;
 below distinct, where rows that differ in one column only are two; where rows are placed by all their columns;
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef
 from ..nodes import (
     Accumulate,
@@ -20,6 +22,7 @@ from ..nodes import (
     Concat,
     Consolidate,
     Filter,
+    Input,
     JoinAll,
     Keys,
     Negate,
@@ -32,7 +35,7 @@ from ..nodes import (
 )
 from ..rewriting import beneath
 
-__all__ = ["needed_columns", "with_needed_only"]
+__all__ = ["carrier_of", "needed_columns", "with_needed_only"]
 
 _Needs = dict[bytes, frozenset[str]]
 """By digest: the columns of a node that its readers need."""
@@ -51,11 +54,13 @@ def needed_columns(roots: Sequence[Node]) -> _Needs:
 def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> Node:
     """Return `node` over children that may have lost columns; it stores no more than its readers need."""
     needed = needs[node.digest]
+    if isinstance(node, Input):
+        return _input(node, needed)
     if isinstance(node, Select):
         columns = tuple((name, expr) for name, expr in node.columns if name in needed)
         return Select(children[0], columns or node.columns[:1])
     if isinstance(node, Concat):
-        first = [name for name in node.schema.names if name in needed] or list(node.schema.names[:1])
+        first = [name for name in node.schema.names if name in needed] or carrier_of(node.schema)
         return Concat(tuple(_only(child, first) for child in children))
     if isinstance(node, NotNull):
         left = tuple(name for name in node.names if name in needed)
@@ -75,6 +80,20 @@ def with_needed_only(node: Node, children: tuple[Node, ...], needs: _Needs) -> N
     return node.with_children(children)
 
 
+def carrier_of(schema: Schema) -> list[str]:
+    """Return the one column that stays if nobody reads any: if possible one without symbols."""
+    plain = (column.name for column in schema if not column.type.is_symbol)
+    return [next(plain, schema.names[0])]
+
+
+def _input(node: Input, needed: frozenset[str]) -> Input:
+    """Return the input with the columns that are needed. A checked one compares whole rows, and needs all."""
+    if node.mode == "checked":
+        return node
+    names = [name for name in node.schema.names if name in needed or name in node.keys]
+    return node.only(names or carrier_of(node.schema))
+
+
 def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ...]:
     """Return which columns of each child `node` reads, if its own readers need `needed`."""
     if isinstance(node, Select):
@@ -83,22 +102,22 @@ def _of_children(node: Node, needed: frozenset[str]) -> tuple[frozenset[str], ..
     if isinstance(node, Filter):
         return (needed | node.condition.columns(),)
     if isinstance(node, Negate | NotNull | Consolidate):
-        return (needed or frozenset(node.source.schema.names[:1]),)
+        return (needed or frozenset(carrier_of(node.source.schema)),)
     if isinstance(node, Arrange):
         return (needed | frozenset(node.keys),)
     if isinstance(node, Concat):
-        return tuple(needed or frozenset(node.schema.names[:1]) for _ in node.sources)
+        return tuple(needed or frozenset(carrier_of(node.schema)) for _ in node.sources)
     if isinstance(node, Reduce):
         return (frozenset(node.columns_read),)
     if isinstance(node, Keys):
         return (frozenset(node.keys),)
     if isinstance(node, Weigh):
         # At least one column, so that there is a row to carry the multiplicity.
-        return ((needed or frozenset(node.schema.names[:1])) | {node.by},)
+        return ((needed or frozenset(carrier_of(node.schema))) | {node.by},)
     if isinstance(node, Accumulate):
         # A count of rows reads no column; but every collection has one.
         read = (
-            node.columns_read(index) or source.schema.names[:1] for index, source in enumerate(node.sources)
+            node.columns_read(index) or carrier_of(source.schema) for index, source in enumerate(node.sources)
         )
         return tuple(frozenset(names) for names in read)
     if isinstance(node, Pairs):

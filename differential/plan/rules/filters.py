@@ -3,7 +3,7 @@
     filter(c)(select(x))      select(filter(c with its columns written out)(x))
     filter(c)(concat(x, y))   concat(filter(c)(x), filter(c)(y)); so past negate, distinct, consolidate, place
     filter(c)(join(x, y))     each part of c that reads one side only, to that side; of keys only, to both
-    filter(c)(reduce(x))      parts that read keys only; so past the first rows of groups
+    filter(c)(reduce(x))      parts that read keys only; so past the first rows of groups, and windows
     filter(c)(not null(x))    not null(filter(c)(x))   which stays above the filter that it was written behind
 
 Half joins are treated as joins. The rule moves no part of a condition that can raise: further down it would
@@ -33,6 +33,7 @@ from ..nodes import (
     Negate,
     Node,
     NotNull,
+    OverWindow,
     Pairs,
     PlaceOnUnits,
     Reduce,
@@ -60,7 +61,7 @@ def push_filter(node: Node, readers: Callable[[Node], int]) -> Node | None:
     if isinstance(below, Pairs):
         return _past_join(node, below)
     parts = list(conjuncts(node.condition))
-    if isinstance(below, Accumulate | Reduce | TopK):
+    if isinstance(below, Accumulate | Reduce | TopK | OverWindow):
         moving = [part for part in parts if part.columns() <= set(below.keys)]
     elif isinstance(below, Concat | Negate | Distinct | Consolidate):
         moving = parts

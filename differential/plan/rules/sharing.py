@@ -29,6 +29,7 @@ from functools import cached_property
 
 from ...columns.schema import Schema
 from ...expressions.expression import ColumnRef
+from ..facts import small_side
 from ..nodes import (
     Accumulate,
     Arrange,
@@ -38,6 +39,7 @@ from ..nodes import (
     Keys,
     LetRec,
     Node,
+    OverWindow,
     Pairs,
     Reduce,
     ReduceFunction,
@@ -179,7 +181,11 @@ def share(roots: Sequence[Node]) -> Sharing:
 
 
 def read_of(join: Pairs, side: int) -> Reading | None:
-    """Return what a side of a join stores; None if two of its keys are one column."""
+    """Return what a side of a join stores; None if two of its keys are one column, or if a side goes to all
+    workers: then neither is stored as others store it.
+    """
+    if small_side(join) is not None:
+        return None
     return _reading(join.children[side], join.keys[side], join.children[side].schema.names)
 
 
@@ -236,7 +242,7 @@ def answers_of(node: Node) -> SharedArrangement | None:
     """Return how an operator stores its answers; None for one that stores none."""
     if isinstance(node, Distinct | Keys):
         return SharedArrangement(node, node.schema.names, ())
-    if isinstance(node, Accumulate | Reduce | ReduceFunction | Sweep | TopK):
+    if isinstance(node, Accumulate | Reduce | ReduceFunction | Sweep | TopK | OverWindow):
         return SharedArrangement(
             node, node.keys, tuple(name for name in node.schema.names if name not in node.keys)
         )

@@ -61,7 +61,12 @@ def accumulation_of(node: Accumulate, layouts: list[Schema]) -> Plans:
         words = planner.words_of(source, aggregate)
         answer_words += words
         names += [aggregate.describe()] * len(words)
-    return Plans(planner.makers, Accumulation(tuple(answer_words), planner.size, node.needed), tuple(names))
+    symbols = any(
+        aggregate.kind == "only" and aggregate.column and layouts[source][aggregate.column].type.is_symbol
+        for _, source, aggregate in node.added
+    )
+    answers = Accumulation(tuple(answer_words), planner.size, node.needed, symbols)
+    return Plans(planner.makers, answers, tuple(names))
 
 
 class _Planner:

@@ -13,18 +13,31 @@ from ...columns.column_types import integer
 from ...columns.schema import Column, Schema
 from ...linear.chain import COMPONENT
 from ...operators.ordered.layout import InOrder
+from ...operators.ordered.windows import WindowOrder
 from ...operators.reduce import Accumulation, Aggregates, GroupFunction, Kind
 from ...operators.reduce_stage import DisplaySchemas
+from ...operators.reducing.frames import WindowPart
 from ...operators.reducing.group_functions import UserGroupFunction, on_words
 from ...operators.timed.sweep import SweepFunction
-from ..nodes import Accumulate, Distinct, Keys, Reduce, ReduceFunction, Sweep, TopK
+from ..nodes import (
+    ALL_ROWS,
+    Accumulate,
+    Distinct,
+    Keys,
+    OverWindow,
+    Reduce,
+    ReduceFunction,
+    Sweep,
+    TopK,
+    WindowCall,
+)
 from ..rules.sharing import SharedArrangement
 from .accumulation import accumulation_of
 from .terms import Lowered, Sites, Term, columns_as_read, narrowed
 
 __all__ = ["GroupStage", "Grouping", "stage_of"]
 
-Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | Sweep | TopK
+Grouping: TypeAlias = Accumulate | Reduce | ReduceFunction | Distinct | Keys | Sweep | TopK | OverWindow
 """Nodes that keep rows by key, and answers for each key."""
 
 
@@ -61,6 +74,8 @@ def stage_of(
         return _top_k(node, source)
     if isinstance(node, Sweep):
         return _sweep(node, source)
+    if isinstance(node, OverWindow):
+        return _window(node, source)
     assert isinstance(node, Distinct), f"`stage_of` does not know {node}"
     return _distinct(source)
 
@@ -138,6 +153,28 @@ def _top_k(node: TopK, source: Lowered) -> GroupStage:
     widths = (in_order.key_words, columns.width - in_order.key_words)
     shown = DisplaySchemas(columns.picked(node.keys), columns, node.schema)
     return GroupStage(source, widths, in_order, shown, in_order.describe())
+
+
+def _window(node: OverWindow, source: Lowered) -> GroupStage:
+    """Return the stage of a window; it stores all columns, as first rows do."""
+    columns = node.rows
+    source = narrowed(source, columns)
+    directions = tuple(each.direction for each in node.order)
+    functions = tuple(
+        (_part_of(call, columns), None if call.column is None else call.column) for call in node.calls
+    )
+    in_order = WindowOrder(
+        columns, len(node.keys), directions, ALL_ROWS, functions=functions, frame=node.frame
+    )
+    widths = (in_order.key_words, columns.width - in_order.key_words)
+    names = tuple(call.describe() for call in node.calls)
+    shown = DisplaySchemas(columns.picked(node.keys), columns, node.schema, names)
+    return GroupStage(source, widths, in_order, shown, in_order.describe())
+
+
+def _part_of(call: WindowCall, columns: Schema) -> WindowPart:
+    kind = None if call.column is None else columns[call.column].type.kind
+    return WindowPart(call.kind, is_float=kind == "float", is_decimal=kind == "decimal", amount=call.amount)
 
 
 def _sweep(node: Sweep, source: Lowered) -> GroupStage:

@@ -63,6 +63,8 @@ class LoopLowering:
         """Failures that operators find themselves; and, by text of what fails, where it was written."""
         self.claims: list[int] = []
         """The stages of claims that no output rests on: they are claims of the whole dataflow."""
+        self.into_streams: list[tuple[Stream, Loops]] = []
+        """By number of an `IntoStream`: the stage that gets its rows, and the loops that it is in."""
         self._spread: dict[bytes, SpreadStreams] = {}
         """By digest of a join that is spread over units: the streams of its stages."""
         self._arranged: dict[tuple[object, Loops], tuple[Arranged, Loops]] = {}

@@ -18,23 +18,26 @@ from timely.building.stream import Feed, Stream
 from timely.errors import InternalError
 from timely.user_code.call_site import UNKNOWN_SITE, at_site
 
+from ...columns.routes import EveryWorkerRoute
 from ...linear.chain import LinearChain
 from ...linear.failures.guarding import record_text
 from ...linear.user_functions import MapFunction
-from ...operators.arrange import Arranged, arrange, join_stage
+from ...operators.arrange import Arranged, Rows, arrange, join_stage
 from ...operators.between.exports import ExportVertex
 from ...operators.passing import DelayVertex, InspectVertex, Look
 from ...operators.reduce_stage import reduce_stage
 from ...operators.table_io import TableConstant, TableOut
-from ..facts import group_keys
+from ..facts import group_keys, small_side
 from ..nodes import (
     Answered,
     Apply,
     Arrange,
     AssertEmpty,
+    ByHand,
     ByPriority,
     Concat,
     Consolidate,
+    ConstantRows,
     Delay,
     Empty,
     Export,
@@ -43,6 +46,7 @@ from ..nodes import (
     HalfJoin,
     Input,
     Inspect,
+    IntoStream,
     Join,
     JoinAll,
     LeaveLoop,
@@ -60,7 +64,9 @@ from ..nodes import (
     Variable,
     Weigh,
 )
+from ..rewriting import beneath
 from ..rules.sharing import SharedArrangement, answers_of, read_of, reads_answers, returned_answers
+from ..sketching import Sketch
 from .groups import Grouping, stage_of
 from .meeting import meeting_keys
 from .patterns import PatternLowering
@@ -88,6 +94,8 @@ class Lowering(PatternLowering):
     def __init__(self, dataflow: Dataflow, leaves: Leaves, sites: Sites) -> None:
         super().__init__(dataflow, leaves, sites)
         self._lowered: dict[tuple[bytes, Loops], Lowered] = {}
+        self._sketched: dict[tuple[int, int, tuple[bytes, ...], Loops], list[Stream]] = {}
+        """By sketch, stage, digests of the collections that it reads, and loops: the outputs of the stage."""
 
     def feeds(self, node: Node, port: int = 0, keys: Sequence[str] | None = None) -> list[Feed]:
         """Return feeds of a stage that was written by hand; see `feeds_of`."""
@@ -148,12 +156,18 @@ class Lowering(PatternLowering):
         if isinstance(node, OneRow):
             stream = self._dataflow.constant(node.describe(), TableConstant(node.schema, [(1,)]))
             return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
+        if isinstance(node, ConstantRows):
+            codec = TableConstant(node.schema, node.table, node.digest.hex())
+            stream = self._dataflow.constant(node.describe(), codec)
+            return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), ())
         if not node.children:
             stream, loops = self._leaves[node.digest]
             special = input_stage(node) if isinstance(node, Input) else None
             if special is not None:
                 return self._input(node, stream, special)
             return Lowered(node.schema, (Term(stream, LinearChain.over(node.schema)),), loops)
+        if isinstance(node, ByHand):
+            return self._by_hand(node)
         if isinstance(node, LeaveLoop):
             return self._loop(node.loop)[node.index]
         if isinstance(node, Concat):
@@ -263,10 +277,20 @@ class Lowering(PatternLowering):
             return self._delay(node, source)
         if isinstance(node, Export):
             return self._export(node, source)
+        if isinstance(node, IntoStream):
+            return self._into_stream(node, source)
         assert isinstance(node, Output), node
         feeds = feeds_of(source, 0, meeting_keys(node.source))
+        # Loads count what was done, and a restart does less.
+        is_repeatable = not any(isinstance(each, SpreadLoads) for each in beneath([node]))
+        codec = TableOut(schema, is_repeatable)
         self._dataflow.output(
-            node.name, source.terms[0].stream, TableOut(schema), feeds, strict=node.is_strict
+            node.name,
+            source.terms[0].stream,
+            codec,
+            feeds,
+            strict=node.is_strict,
+            stored=node.is_stored,
         )
         return source
 
@@ -282,6 +306,53 @@ class Lowering(PatternLowering):
         detail = f"{by}" if node.function is None else node.function.digest
         feeds = feeds_of(source, 0, None)
         return self._add("delay", lambda: DelayVertex(function, name), feeds, source, source.schema, detail)
+
+    def _by_hand(self, node: ByHand) -> Lowered:
+        """Make the stages of a sketch that `node` rests on, those of them that are not there yet."""
+        sketch = node.sketch
+        assert isinstance(sketch, Sketch), sketch
+        sources = self._together([self._lower(child) for child in node.children])
+        loops = sources[0].loops
+        by_place = dict(zip(sketch.sources_of(node.stage), sources, strict=True))
+        digests = dict(zip(by_place, [child.digest for child in node.children], strict=True))
+
+        def stage_of(at: int) -> list[Stream]:
+            beneath_it = tuple(digests[source] for source in sketch.sources_of(at))
+            key = (sketch.serial, at, beneath_it, loops)
+            if key not in self._sketched:
+                stage = sketch.stages[at]
+                feeds = (
+                    self._feeds_or_none(by_place[at], loops)
+                    if stage.source is not None
+                    else [
+                        replace(feed, stream=stage_of(feed.stream.stage_index)[feed.stream.output])
+                        for feed in stage.feeds
+                    ]
+                )
+                with at_site((stage.site,)):
+                    self._sketched[key] = self._dataflow.stage(
+                        stage.name, stage.vertex, feeds, outputs=stage.outputs, detail=stage.detail
+                    )
+            return self._sketched[key]
+
+        streams = stage_of(node.stage)
+        chain = LinearChain.over(node.schema)
+        return Lowered(node.schema, (Term(streams[node.output], chain),) if node.output >= 0 else (), loops)
+
+    def _feeds_or_none(self, source: Lowered, loops: Loops) -> list[Feed]:
+        """Return feeds of a stage by hand; of a constant without rows, if the collection has no streams."""
+        feeds = feeds_of(self._within(source, loops), 0, None)
+        if feeds:
+            return feeds
+        nothing = self._dataflow.constant("no rows", TableConstant(source.schema, []))
+        empty = Lowered(source.schema, (Term(nothing, LinearChain.over(source.schema)),), ())
+        return feeds_of(self._within(empty, loops), 0, None)
+
+    def _into_stream(self, node: IntoStream, source: Lowered) -> Lowered:
+        stage, loops = self.into_streams[node.serial]
+        for feed in self._feeds_or_none(source, loops):
+            self._dataflow.add_feed(stage.stage_index, feed)
+        return source
 
     def _export(self, node: Export, source: Lowered) -> Lowered:
         schema, keys = source.schema.reordered(node.keys), node.keys
@@ -307,7 +378,7 @@ class Lowering(PatternLowering):
 
     def _join(self, node: Join) -> Lowered:
         """Make a stage that reads an arrangement, or stores rows itself, on either side."""
-        sides = (self._side(node, 0), self._side(node, 1))
+        sides = self._sent_sides(node) or (self._side(node, 0), self._side(node, 1))
         loops = max((side.loops for side in sides), key=len)
         left, right = (side.parts(loops) for side in sides)
         projection = pairs_of(node, sides)
@@ -347,6 +418,28 @@ class Lowering(PatternLowering):
             {name: name for name in schema.names},
             lambda loops: [self._own_rows(self._within(own, loops), schema, keys)],
         )
+
+    def _sent_sides(self, join: Join) -> tuple[Side, Side] | None:
+        """Return the sides of a join without keys, if one of them has few rows. Those rows go to all workers;
+        the rows of the other side are divided among the workers. None for any other join.
+        """
+        small = small_side(join)
+        if small is None:
+            return None
+        lowered = [self._lower(child) for child in join.children]
+        if any(own.loops for own in lowered):
+            return None
+        stays = group_keys(join.children[1 - small]) is not None
+        left, right = (self._sent(own, side == small, stays=stays) for side, own in enumerate(lowered))
+        return left, right
+
+    def _sent(self, own: Lowered, is_small: bool, *, stays: bool) -> Side:
+        """Return a side whose rows go to all workers, or are divided among these, if they are not already."""
+        schema, feeds = own.schema, feeds_of(own, 0, None if is_small or stays else own.schema.names)
+        if is_small:
+            feeds = [replace(feed, route=EveryWorkerRoute(schema.width)) for feed in feeds]
+        rows = Rows(tuple(feeds), 0, schema.width, schema)
+        return Side((), schema, {name: name for name in schema.names}, lambda loops: [rows])
 
     def _arrangement(self, shared: SharedArrangement) -> tuple[Arranged, Loops] | None:
         """Return a shared arrangement, and the loops that it is in.

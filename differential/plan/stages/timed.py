@@ -9,7 +9,7 @@ from timely.operators.vertex import Vertex
 
 from ...columns.schema import Schema
 from ...expressions.expression import col
-from ...operators.table_io import TableIn
+from ...operators.edge.table_in import TableIn
 from ...operators.timed.during import DuringVertex, OnTimeVertex
 from ...operators.timed.keyed_io import KeyedTableIn, entry_schema
 from ...operators.timed.latest import CheckedMachine, LatestMachine

@@ -97,7 +97,7 @@ class UnitRouterVertex(OperatorVertex):
         return {"epochs_waiting": len(self._waiting), "versions": len(self._schedule.versions.tables)}
 
     def _first_epoch(self, port: int) -> int:
-        frontier = self.frontier(port)
+        frontier = self.frontier_words(port)
         return int(frontier[0]) >> self._shift if len(frontier) else FOREVER
 
     def _place(self, words: Int64s) -> None:

@@ -76,8 +76,8 @@ __all__ = [
     "Moved",
     "Shape",
     "SideFrontiers",
-    "Store",
     "ToTheFirst",
+    "UnitStore",
     "Units",
 ]
 
@@ -124,7 +124,7 @@ class Moved(NamedTuple):
     words: Int64s
 
 
-class Store:
+class UnitStore:
     """The rows of a side, by spot and key; lookups see a table."""
 
     def __init__(self, trace: Trace) -> None:
@@ -158,7 +158,7 @@ class Units:
         self._schedule = schedule
         self._pending: deque[Change] = deque()
         kw = shape.keys + 1
-        self.stores = [Store(Trace(kw, values, self.guards)) for values in shape.values]
+        self.stores = [UnitStore(Trace(kw, values, self.guards)) for values in shape.values]
         self._probes = [self._probing(side) for side in SIDES]
         self.moved: list[Moved] = []
         self.loads: list[Int64s] = []

@@ -89,8 +89,8 @@ class UnitsVertex(OperatorVertex):
     def _go_on(self) -> None:
         units = self._units
         ports: tuple[Sequence[int], ...] = (KEPT, () if self._placement.is_cells else PROBING, ARRIVING)
-        stored, probing, arriving = ([self.frontier(port) for port in each] for each in ports)
-        units.advance(SideFrontiers(stored, probing, arriving, self.frontier(CONTROL)))
+        stored, probing, arriving = ([self.frontier_words(port) for port in each] for each in ports)
+        units.advance(SideFrontiers(stored, probing, arriving, self.frontier_words(CONTROL)))
         pieces: list[Int64s] = []
         while not units.is_idle and sum(piece.shape[1] for piece in pieces) < _ROWS_ENOUGH:
             pieces.append(units.work())

@@ -66,6 +66,5 @@ def test_each_loop_of_a_dataflow_is_compiled_and_nested_ones_together() -> None:
 
 def test_no_loop_is_one_where_that_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _regions(_least, Worker(compiled_loops=False)) == 0
-    assert _regions(_least, Worker(check_progress=True)) == 0
     monkeypatch.setenv("NAIAD_REGIONS", "0")
     assert _regions(_least, Worker()) == 0

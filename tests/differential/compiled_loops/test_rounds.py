@@ -518,7 +518,7 @@ def test_the_hold_is_at_what_all_have_and_not_at_what_was_said_last(
     later = said._replace(number=said.number + 1, first=said.bound)
     for beats, first, held in ((0, 1, 0), (1, 0, 0), (1, 1, 1)):
         assert not _runs(waiting, RoundResult(Stop.WAITS, later, beats, first, False), monkeypatch)
-        assert runner._held == runner._word(held)
+        assert runner.held == runner._word(held)
 
 
 def test_the_vote_that_the_runner_sends_has_the_bound_of_the_loop(
@@ -584,7 +584,7 @@ def test_a_span_whose_first_vote_the_loop_cannot_send_begins_with_that_vote(
     monkeypatch.setattr(
         waiting.region, "go_on", lambda going: RoundResult(Stop.VOTES, going.vote, 0, 0, False)
     )
-    held = runner._held
+    held = runner.held
     assert runner._go_by_itself(before, begins=True)
-    assert runner._vote is not None and runner._held == held
+    assert runner._vote is not None and runner.held == held
     assert (runner._vote.number, runner._vote.bound) == (before.number + 1, 2)

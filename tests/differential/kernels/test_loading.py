@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from fresh_processes import cache_without
 
 from differential.kernels import loading
 from progress.compiled.kernel import Kernel, compile_for
@@ -30,11 +31,12 @@ def test_those_that_are_not_kept_are_compiled_with_the_first_trace_and_some_are_
     tmp_path: Path,
 ) -> None:
     """Sorting is loaded where it is called: a start loads what it calls soon, and does not wait for more."""
+    cache = cache_without(tmp_path, "merge_runs", "sort_words")
 
     def run() -> str:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "NAIAD_CACHE": str(tmp_path)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "NAIAD_CACHE": str(cache)},
             capture_output=True,
             text=True,
             check=True,

@@ -42,7 +42,9 @@ def test_no_rows_are_a_named_insertion_which_is_taken_once() -> None:
         rows.insert([])
         rows.insert(far.slice(0, 0))
         rows.insert([], writer="me", sequence=1)
-        rows.insert(far, writer="me", sequence=1)
+        with pytest.raises(timely.MisuseError, match="which another insert"):
+            rows.insert(far, writer="me", sequence=1)
+        cluster.flow(flow.index).input("rows").insert(far, writer="me", sequence=1)  # who does not know it
         flow.wait(flow.seal())
         assert flow.output("rows").changes().num_rows == 0
         rows.insert(far, writer="me", sequence=2)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from differential.columns.client_tables import client_table
 from differential.columns.schema import Schema
 from differential.errors import SchemaError
-from differential.operators.table_io import TableIn
+from differential.operators.edge.table_in import TableIn
 from differential.operators.timed.keyed_io import KeyedTableIn
 from timely.client.tables import InputForm
 from timely.errors import MisuseError

@@ -147,6 +147,27 @@ def test_meaning_of_sums_of_components_at_every_time(
         _check(machine, lambda rows: _plain_sums(rows, kw), rng, depth, retract, least=0)
 
 
+def test_sums_hide_the_symbols_of_rows_that_wait() -> None:
+    code = CODES[1]
+    formulas = ((COUNT_OF, 0, -1, 0, 0), (TOTAL, 1, -1, 0, 0))
+    rows = np.array([[7] * 3, [0, 1, 2], [code.pack((1,))] * 3, [1, 5, 6]], np.int64)
+    for symbols in (True, False):
+        machine = ReduceMachine(1, 1, code.guards, Accumulation(formulas, 3, 1, symbols))
+        assert not machine.hides_words(False)
+        assert machine.hides_words(True) == symbols, "a batch has them"
+        machine.recv(0, [rows])
+        assert machine.hides_words(False) == symbols
+        machine.advance(np.array([code.pack((1,))], np.int64))
+        while machine.work() is not None:
+            pass
+        assert machine.hides_words(False) == symbols
+        machine.advance(np.array([code.pack((2,))], np.int64))
+        assert machine.work() is not None
+        assert not machine.hides_words(False)
+    counts = ReduceMachine(1, 0, code.guards, Aggregates(()))
+    assert not counts.hides_words(True)
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize(("kw", "vw"), [(1, 1), (0, 2), (2, 1)])
 def test_meaning_of_a_function_at_every_time(depth: int, kw: int, vw: int, seed: int, effort: int) -> None:

@@ -27,7 +27,8 @@ from differential import Collection, col
 from differential.errors import MultiplicityOverflowError, SchemaError
 from differential.operators import table_io
 from differential.operators.edge import collected
-from differential.operators.table_io import TableIn, TableLog, TableOut
+from differential.operators.edge.table_in import TableIn
+from differential.operators.table_io import TableLog, TableOut
 from differential.testing import assert_updates
 from progress.errors import InputClosedError, MisuseError
 from timely import ForgottenError

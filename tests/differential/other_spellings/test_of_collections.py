@@ -14,7 +14,7 @@ import pytest
 
 import differential as dd
 from differential import Collection, Grouped, col
-from differential.collections.ordered import Ordered
+from differential.collections.in_order.ordered import Ordered
 from differential.other_spellings import of_collections
 from differential.other_spellings.table import COLLECTIONS, GROUPS, ORDERS
 from timely import Dataflow, TimelyError

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import differential as dd
 from differential import col
 from differential.columns.schema import Schema
 from differential.plan import nodes as n
-from differential.plan.facts import group_keys, is_consolidated
+from differential.plan.facts import group_keys, is_consolidated, is_small, small_side
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
 ONCE = n.Distinct(AB)
@@ -74,3 +75,39 @@ def test_rows_of_groups_lie_by_their_keys(node: n.Node, keys: tuple[str, ...]) -
 )
 def test_where_other_rows_lie_is_not_known(node: n.Node) -> None:
     assert group_keys(node) is None
+
+
+TOTAL = n.Accumulate((AB,), (), 1, (n.AddedColumn("n", 0, dd.count()),))
+FEW = n.ConstantRows.of(pa.table({"x": [1, 2]}), Schema.of("x: int"))
+MANY = n.ConstantRows.of(pa.table({"x": list(range(65))}), Schema.of("x: int"))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        TOTAL,
+        FEW,
+        n.OneRow(),
+        n.TopK(AB, (), (n.OrderBy("b"),), 64),
+        n.Filter(n.Select(TOTAL, (("m", col.n + 1),)), col.m > 1),
+        n.Concat((FEW, n.Negate(FEW))),
+    ],
+)
+def test_small_is_what_never_has_many_rows(node: n.Node) -> None:
+    assert is_small(node)
+
+
+@pytest.mark.parametrize(
+    "node", [AB, SUMS, MANY, n.TopK(AB, ("a",), (n.OrderBy("b"),), 1), n.Concat((FEW, MANY))]
+)
+def test_small_is_not_what_grows_with_the_inputs(node: n.Node) -> None:
+    assert not is_small(node)
+
+
+def test_small_sides_are_of_joins_without_keys_outside_of_loops() -> None:
+    assert small_side(n.Join(AB, TOTAL, ())) == 1
+    assert small_side(n.Join(TOTAL, AB, ())) == 0
+    assert small_side(n.Join(FEW, TOTAL, ())) == 1, "one of two"
+    assert small_side(n.Join(AB, MANY, ())) is None
+    assert small_side(n.Join(n.Variable(AB.schema, 1, 0), TOTAL, ())) is None
+    assert small_side(n.Join(AB, n.Select(TOTAL, (("a", col.n),)), (("a", "a"),))) is None

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 
 import timely
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.limits import SPREAD_ROWS_MIN
 from timely.wire.requests import WHEN_NAMED, Deliver
 

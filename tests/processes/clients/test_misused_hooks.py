@@ -25,7 +25,7 @@ processes, every twenty-second elsewhere. Eleven and the number of misuses have 
 misuse has its turn with other hooks.
 """
 _WAIT_SECONDS: Final = 0.3
-_ANSWER_SECONDS: Final = 20.0
+_ANSWER_SECONDS: Final = 60.0
 
 
 class Tried:
@@ -79,17 +79,19 @@ def tried() -> Iterator[Callable[[str], Tried]]:
         each.close()
 
 
-def use_it(cluster: timely.Cluster, flow: timely.Flow) -> Iterator[Callable[[], object]]:
+def use_it(
+    cluster: timely.Cluster, flow: timely.Flow, seconds: float = _WAIT_SECONDS
+) -> Iterator[Callable[[], object]]:
     """Whatever a client may ask of a dataflow; each call may be refused."""
     for name in ("records", "ordered", "plain", "folding"):
         yield lambda name=name: flow.input(name).insert(["a", "bb", "ccc"])
     yield flow.seal
-    yield lambda: flow.wait(timeout=_WAIT_SECONDS)
+    yield lambda: flow.wait(timeout=seconds)
     yield lambda: flow.output("rows").changes_nowait()
     yield lambda: flow.input("records").insert(["of a later epoch"])
     for _ in range(9):  # so far that words of times count from a later epoch
         yield flow.seal
-    yield lambda: flow.wait(timeout=_WAIT_SECONDS)
+    yield lambda: flow.wait(timeout=seconds)
     yield lambda: flow.output("rows").forget()
     yield lambda: cluster.flow(flow.index)
     yield flow.uninstall
@@ -129,7 +131,7 @@ def test_without_a_misuse_the_dataflow_that_has_all_hooks_answers(tried: Callabl
         one = tried(kind)
         flow = one.cluster().install(one.builder("well_behaved"))
         rows: list[object] = []
-        for call in use_it(one.cluster(), flow):
+        for call in use_it(one.cluster(), flow, seconds=60.0):
             if isinstance(answer := call(), list):
                 rows += [record for _, record in answer]
         assert sorted(map(str, rows)) == ["a", "bb", "ccc", "fixed", "notified", "notified"]

@@ -30,7 +30,7 @@ def until(condition: Callable[[], object]) -> None:
 def asked(server: ServerSocket, client: ClientSockets) -> bytes:
     """Who the server takes the client for."""
     client.send(0, [b"question"])
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for who, _ in server.recv_nowait():
             return who
@@ -48,7 +48,7 @@ def test_a_key_that_is_taken_away_ends_what_its_holder_has(tmp_path: Path) -> No
         assert server.refusal(who_is_ada) == "" == server.refusal(who_is_bob)
         assert server.taken_away() == []
         path.write_text(f"bob {BOB.pair.public}\n")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         gone: list[bytes] = []
         while not gone and time.monotonic() < deadline:
             gone = server.taken_away()
@@ -152,7 +152,7 @@ def test_who_proves_nothing_says_nothing(keys: ClientKeys | ClusterKeys | None) 
     client = ClientSockets([server.address], keys.as_client() if isinstance(keys, ClusterKeys) else keys)
     try:
         client.send(0, [b"question"])
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not client.refusal(0):
             assert time.monotonic() < deadline and server.recv_nowait() == []
             client.wait(0.02)

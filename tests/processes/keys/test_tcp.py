@@ -44,7 +44,7 @@ def test_bytes_and_silence_are_counted_for_the_connection_that_was_meant() -> No
         accepted.sendall(b"y" * 300)
         assert accepted.recv(1000, socket.MSG_WAITALL) == b"x" * 1000
         assert client.recv(300, socket.MSG_WAITALL) == b"y" * 300
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while (seen := traffic(number, peer)) is not None and seen.silent_ms < 100:
             assert time.monotonic() < deadline
         if IS_COUNTED:

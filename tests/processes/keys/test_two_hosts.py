@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from stuck_flows import line_of
 from two_hosts import (
     Command,
     Host,
@@ -65,6 +66,20 @@ with timely.connect(sys.argv[1], keys=sys.argv[2]) as cluster:
         flow.seal()
     except timely.RefusedError as error:
         print(error, flush=True)
+"""
+
+
+FEED = """
+import sys, timely
+with timely.connect(sys.argv[1], keys=sys.argv[2]) as cluster:
+    flow = cluster.flow("sleeps")
+    flow.input("records").insert([200, 301])
+    flow.seal()
+"""
+WHY = """
+import sys
+from timely.why.__main__ import main
+sys.exit(min(0, main(sys.argv[1:])))
 """
 
 
@@ -183,3 +198,15 @@ def does_not_join(site: Site, *arguments: str) -> None:
             time.sleep(0.05)
         ended = next(process for process in (first, second) if process.poll() is not None)
         assert "the same --keys" in ended.communicate(timeout=20)[1] and ended.returncode != 0
+
+
+def test_a_call_on_another_host_is_told_to_a_client_with_a_key_and_to_no_other(tmp_path: Path) -> None:
+    with site_at(PLACES[0], tmp_path / "site") as site:
+        arguments = ("--keys", str(site.keys()), "--install", "stuck_flows:sleeps")
+        with site.cluster(*arguments) as (addresses, _):
+            ada = site.client("ada")
+            run(site.hosts[0], FEED, addresses[0], ada)
+            told = run(site.hosts[0], WHY, addresses[0], "sleeps", "0", "--keys", ada)
+            (call,) = [line for line in told.splitlines() if line.startswith("  worker 1 is in a call for")]
+            assert line_of("# asleep") in call and line_of("# slow is built") in call
+            assert run(site.hosts[0], WHY, addresses[0], "sleeps", "0") == "", "not without a key"

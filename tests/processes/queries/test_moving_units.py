@@ -24,7 +24,7 @@ import pytest
 import differential as dd
 import timely
 from differential import col
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.limits import SILENCE_SECONDS_DEFAULT
 from timely.routing.announcement import EVERY, RoutingCell, RoutingChanges
 from timely.routing.grid import Grid

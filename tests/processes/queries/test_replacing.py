@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -161,6 +162,33 @@ def test_goes_on_again_and_again_under_one_name(cluster: timely.Cluster) -> None
         assert sums(first.output("out").changes(0)) == plainly(edges, query)
     assert list(cluster.flows()) == [latest.index]
     assert cluster.flow("owner").index == latest.index
+
+
+def beside(flow: timely.Dataflow, query: str) -> None:
+    owner(flow, query=query)
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+@pytest.mark.parametrize(("count", "threads"), [(1, False), (2, False), (2, True)])
+def test_goes_on_beside_other_dataflows_of_the_same_workers(
+    count: int, threads: bool, is_durable: bool, tmp_path: Path
+) -> None:
+    store = tmp_path / "store" if is_durable else None
+    with timely.connect(workers=count, embedded=True, threads=threads, durable=store) as cluster:
+        other = cluster.install(owner)
+        flow = cluster.install(beside, query="as it is")
+        edges: list[tuple[int, int]] = []
+        for turn, query in enumerate(["counted", "reach", "with itself"]):
+            edges.append((turn, turn + 1))
+            insert(flow, edges[-1])
+            insert(other, (7, 7))
+            if turn % 2:
+                flow.seal(wait=False)
+            cluster.replace(flow, beside, query=query)
+            flow.seal()
+            assert outcome(flow) == plainly(edges, query)
+        other.seal()
+        assert outcome(other) == Counter({(7, 7): 3})
 
 
 def test_goes_on_with_new_inputs_empty_and_old_ones_gone(cluster: timely.Cluster) -> None:

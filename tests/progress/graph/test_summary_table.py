@@ -16,7 +16,7 @@ from strategies_progress import graphs, times
 from progress.errors import GraphError
 from progress.graph.could_result_in import MinimalSummaries
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
-from progress.graph.summary_table import LOCATIONS_MAX, SummaryTable
+from progress.graph.summary_table import SummaryTable
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeLayout
 from progress.times.timestamp import ROOT
@@ -62,12 +62,6 @@ def test_limit_delays_that_no_counter_can_hold_are_refused() -> None:
     assert SummaryTable(Graph(stages, delays, TimeLayout((5,)))).between(0, 5) == ((31, 10),)
     with pytest.raises(GraphError, match="half"):
         SummaryTable(Graph(stages, delays, TimeLayout((4,))))
-
-
-def test_limit_dataflows_beyond_the_table_are_refused() -> None:
-    stages = [StageSpec("s", ROOT, 0, 0)] * (LOCATIONS_MAX + 1)
-    with pytest.raises(GraphError, match="supported"):
-        SummaryTable(Graph(stages, []))
 
 
 def test_limit_groups_of_different_scopes_are_refused() -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies_progress import codes, times, wide_times
+from reference.recount import carried
+from strategies_progress import codes, nested, times, wide_times
 
-from progress.times.time_words import TimeCode
+from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.word_order import (
     few_are_beyond,
     word_advance,
+    word_carried,
     word_glb,
     word_is_beyond,
     word_less_equal,
@@ -70,3 +72,32 @@ def test_against_single_words_whole_columns_are_the_same(data: st.DataObject, co
     beyond = np.empty(column.shape, dtype=np.bool_)
     words_are_beyond(column, frontier, code.guards, beyond)
     assert beyond.tolist() == [word_is_beyond(word, frontier, code.guards) for word in column.tolist()]
+
+
+@given(st.data(), st.lists(st.sampled_from(["product", "lexicographic"]), max_size=4))
+def test_against_tuples_the_earliest_time_behind_counters_that_have_left_their_fields(
+    data: st.DataObject, loops: list[str]
+) -> None:
+    shape = nested(loops)
+    code = TimeCode(TimeLayout((3,) * shape.levels), shape)
+    time = data.draw(st.tuples(*[st.sampled_from([0, 1, 6, 7, 8, 11])] * shape.coordinates))
+    word = sum(value << shift for value, (shift, _) in zip(time, code.fields, strict=True))
+    expected = carried(time, code)
+    found = word_carried(word, code.guards, code.valid)
+    assert (None if found < 0 else code.unpack(found)) == expected
+    assert word & ~code.valid or expected == time
+
+
+def test_behind_the_last_counter_of_a_chain_the_one_before_it_goes_on() -> None:
+    code = TimeCode(TimeLayout((3, 3, 3, 3)), nested(["product", "lexicographic", "product"]))
+    for time, behind in [
+        ((1, 2, 8, 5), (1, 3, 0, 5)),
+        ((1, 2, 9, 0), (1, 3, 0, 0)),
+        ((1, 7, 8, 0), None),
+        ((1, 2, 8, 8), None),
+        ((8, 2, 8, 0), None),
+    ]:
+        word = sum(value << shift for value, (shift, _) in zip(time, code.fields, strict=True))
+        assert carried(time, code) == behind
+        found = word_carried(word, code.guards, code.valid)
+        assert (None if found < 0 else code.unpack(found)) == behind

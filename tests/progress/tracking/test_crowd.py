@@ -22,7 +22,7 @@ def test_counts_foremost_times_and_edges_are_as_counted_anew(seed: int, effort: 
         graph = random_graph(rng, stages_max=4)
         ports = [[location] for location in range(graph.location_count)]
         table, recount = SummaryTable(graph), Recount(graph, ports)
-        crowd = Crowd(table, [])
+        crowd = Crowd(table.guards.tolist(), [])
         for _ in range(8):
             changes: list[Change] = []
             for _ in range(rng.randint(1, 12)):
@@ -49,9 +49,9 @@ def test_counts_foremost_times_and_edges_are_as_counted_anew(seed: int, effort: 
                 times = Antichain(shape, [time for there, time in recount.counts if there == at])
                 assert [graph.code_of(at).unpack(word) for word in words] == times.elements()
             for location in range(graph.location_count):
-                edge = [graph.code_of(location).unpack(word) for word in crowd.edge(location).tolist()]
+                edge = [graph.code_of(location).unpack(word) for word in crowd.edge(table, location).tolist()]
                 assert edge == recount.frontier(location).elements()
-            assert Crowd(table, crowd.counts()).counts() == expected
+            assert Crowd(table.guards.tolist(), crowd.counts()).counts() == expected
 
 
 def foremost(crowd: Crowd) -> dict[int, list[int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -21,7 +22,10 @@ from strategies_progress import graphs, random_graph
 
 from progress.errors import GraphError, InternalError, TimeOverflowError
 from progress.graph.graph import ConnectorSpec, Graph, StageSpec
-from progress.thresholds import FEW_POINTSTAMPS_MAX
+from progress.graph.pointstamp_order import PointstampOrder
+from progress.graph.summaries_on_demand import SummariesOnDemand
+from progress.graph.summary_table import SummaryTable
+from progress.thresholds import FEW_POINTSTAMPS_MAX, TABLE_NODES_MAX
 from progress.times.path_summary import PathSummary
 from progress.times.time_words import TimeLayout
 from progress.times.timestamp import ROOT, Timestamp
@@ -84,13 +88,14 @@ class AgainstRecount(RuleBasedStateMachine):
     """Changes of any kind; after each call everything is compared with counting anew."""
 
     few_max = FEW_POINTSTAMPS_MAX
+    table_max = TABLE_NODES_MAX
 
     @initialize(seed=st.integers(0, 10**6))
     def build(self, seed: int) -> None:
         rng = random.Random(seed)
         self.graph = random_graph(rng, stages_max=5)
         ports = ports_of(self.graph, rng)
-        self.tracker = Tracker(self.graph, ports, self.few_max)
+        self.tracker = Tracker(self.graph, ports, self.few_max, table_max=self.table_max)
         self.recount = Recount(self.graph, ports)
 
     @rule(data=st.data())
@@ -136,6 +141,8 @@ class AgainstRecount(RuleBasedStateMachine):
             each: (count, self.recount.precursors(each)) for each, count in self.recount.counts.items()
         }
         assert active == expected
+        unled = [(at, self.graph.code_of(at).unpack(word)) for at, word in self.tracker.without_precursors()]
+        assert unled == sorted(each for each, (_, precursors) in expected.items() if precursors == 0)
         assert self.tracker.is_idle() == (not expected)
         for port, group in enumerate(self.recount.watched):
             code = self.graph.code_of(group[0])
@@ -159,13 +166,25 @@ TestAgainstRecountWithMany = AgainstRecountWithMany.TestCase
 TestAgainstRecountWithMany.settings = settings(max_examples=60, stateful_step_count=15)
 
 
-@pytest.mark.parametrize("few_max", [1, 8, FEW_POINTSTAMPS_MAX])
-def test_against_recount_while_many_times_come_and_go(few_max: int, seed: int) -> None:
+class AgainstRecountWithoutTable(AgainstRecount):
+    """The same where times spread step by step, as in a large graph."""
+
+    table_max = 0
+
+
+TestAgainstRecountWithoutTable = AgainstRecountWithoutTable.TestCase
+TestAgainstRecountWithoutTable.settings = settings(max_examples=60, stateful_step_count=15)
+
+
+@pytest.mark.parametrize(
+    ("few_max", "table_max"), [(1, 600), (8, 600), (FEW_POINTSTAMPS_MAX, 600), (FEW_POINTSTAMPS_MAX, 0)]
+)
+def test_against_recount_while_many_times_come_and_go(few_max: int, table_max: int, seed: int) -> None:
     """Incomparable ones in a loop, in both counts and frontiers, through all ways of keeping them."""
     rng = random.Random(f"{seed} {few_max}")
     graph = one_loop()
     ports = [[ENTER, FEEDBACK], [LEAVE], [FEEDBACK]]
-    tracker, recount = Tracker(graph, ports, few_max), Recount(graph, ports)
+    tracker, recount = Tracker(graph, ports, few_max, table_max=table_max), Recount(graph, ports)
     for wanted in (3, 60, 20, 330, 2, 90, 0):
         changes: list[Change] = []
         for at, time in [(BODY, (e, 400 - e + rng.randint(0, 2))) for e in rng.sample(range(400), wanted)]:
@@ -239,9 +258,10 @@ def test_against_one_by_one_the_order_and_grouping_of_changes_is_irrelevant(
         assert at_once.frontier(port).tolist() == singly.frontier(port).tolist()
 
 
-def test_against_one_by_one_a_thousand_changes_at_once_make_room_for_themselves() -> None:
+@pytest.mark.parametrize("table_max", [TABLE_NODES_MAX, 0])
+def test_against_one_by_one_a_thousand_changes_at_once_make_room_for_themselves(table_max: int) -> None:
     graph = one_loop()
-    at_once, singly = (Tracker(graph, [[ENTER, FEEDBACK], [LEAVE]]) for _ in range(2))
+    at_once, singly = (Tracker(graph, [[ENTER, FEEDBACK], [LEAVE]], table_max=table_max) for _ in range(2))
     code = graph.codes[BODY]
     changes = [(FEEDBACK, code.pack((epoch, 1000 - epoch)), 1 + epoch % 3) for epoch in range(1000)]
     at_once.apply(changes)
@@ -318,11 +338,12 @@ def test_frontier_arrays_suit_kernels() -> None:
     assert frontier.flags.writeable and frontier.flags.c_contiguous
 
 
-def test_frontier_an_iteration_beyond_the_counter_is_not_waited_for() -> None:
+@pytest.mark.parametrize("table_max", [TABLE_NODES_MAX, 0])
+def test_frontier_an_iteration_beyond_the_counter_is_not_waited_for(table_max: int) -> None:
     """It cannot be sent: whoever tries is refused. The last possible one is still waited for."""
     graph = one_loop(TimeLayout((10, 4)))
     code = graph.codes[BODY]
-    tracker = Tracker(graph, [[FEEDBACK], [LEAVE]])
+    tracker = Tracker(graph, [[FEEDBACK], [LEAVE]], table_max=table_max)
     assert tracker.apply([(BODY, code.pack((0, 14)), 1)]) == [0, 1]
     assert [code.unpack(word) for word in tracker.frontier(0).tolist()] == [(0, 15)]
     tracker.apply([(FEEDBACK, code.pack((0, 15)), 1), (BODY, code.pack((0, 14)), -1)])
@@ -330,6 +351,92 @@ def test_frontier_an_iteration_beyond_the_counter_is_not_waited_for() -> None:
     tracker.apply([(BODY, code.pack((0, 15)), 1), (FEEDBACK, code.pack((0, 15)), -1)])
     assert tracker.frontier(0).tolist() == [] and tracker.frontier(1).tolist() == [0]
     tracker.check_invariants()
+
+
+@pytest.mark.parametrize(("few_max", "table_max"), [(1, 600), (FEW_POINTSTAMPS_MAX, 600), (1, 0)])
+def test_a_fork_and_its_origin_go_their_own_ways(few_max: int, table_max: int) -> None:
+    graph = one_loop()
+    tracker = Tracker(graph, [[ENTER, FEEDBACK], [LEAVE]], few_max, table_max=table_max)
+    epochs = [graph.codes[INPUT].pack((epoch,)) for epoch in range(4)]
+    tracker.apply([(INPUT, epoch, 1) for epoch in epochs])
+    other = tracker.fork()
+    assert other.apply([(INPUT, epoch, -1) for epoch in epochs[:2]]) == [0, 1]
+    assert (tracker.first(1), other.first(1)) == (epochs[0], epochs[2])
+    assert tracker.apply([(INPUT, epochs[0], -1)]) == [0, 1]
+    assert (tracker.first(1), other.first(1)) == (epochs[1], epochs[2])
+    tracker.check_invariants()
+    other.check_invariants()
+
+
+def test_only_a_large_graph_is_without_a_table() -> None:
+    graph = one_loop()
+    nodes = graph.location_count + 1
+    assert isinstance(Tracker(graph, [[ENTER, FEEDBACK]], table_max=nodes).summaries, SummaryTable)
+    assert isinstance(Tracker(graph, [[ENTER, FEEDBACK]], table_max=nodes - 1).summaries, SummariesOnDemand)
+
+
+@pytest.mark.parametrize("table_max", [TABLE_NODES_MAX, 0])
+@pytest.mark.parametrize("few_max", [1, FEW_POINTSTAMPS_MAX])
+def test_frontier_behind_the_last_inner_iteration_the_next_outer_one_is_waited_for(
+    few_max: int, table_max: int
+) -> None:
+    """In a lexicographic loop that is later: a stage at the last inner iteration may still send then."""
+    inner = LOOP.lexicographic_loop()
+    stages = [StageSpec("body", inner, 1, 1), StageSpec("behind", inner, 1, 0)]
+    ways = [ConnectorSpec(0, 0, target, 0, PathSummary.feedback(inner)) for target in range(2)]
+    graph = Graph(stages, ways, TimeLayout((10, 4, 4)))
+    code = graph.codes[0]
+    tracker = Tracker(graph, [[2], [3]], few_max, table_max=table_max)
+    assert tracker.apply([(0, code.pack((3, 1, 15)), 1)]) == [0, 1]
+    assert [code.unpack(word) for word in tracker.frontier(1).tolist()] == [(3, 2, 0)]
+    assert tracker.apply([(0, code.pack((3, 2, 5)), 1)]) == []
+    tracker.check_invariants()
+    assert tracker.precursors(0, code.pack((3, 2, 5))) == 1
+    assert tracker.apply([(0, code.pack((3, 1, 15)), -1)]) == [0, 1]
+    assert [code.unpack(word) for word in tracker.frontier(1).tolist()] == [(3, 2, 6)]
+    tracker.apply([(0, code.pack((3, 15, 15)), 1), (0, code.pack((3, 2, 5)), -1)])
+    assert tracker.frontier(1).tolist() == [], "no time is later"
+    tracker.apply([(0, code.pack((3, 1, 15)), 1), (3, code.pack((2, 2, 0)), 1)])
+    assert [code.unpack(word) for word in tracker.frontier(0).tolist()] == [(3, 2, 0)]
+    assert [code.unpack(word) for word in tracker.frontier(1).tolist()] == [(2, 2, 0)], "it comes before both"
+
+
+@pytest.mark.parametrize(
+    ("few_max", "table_max"), [(1, 600), (8, 600), (FEW_POINTSTAMPS_MAX, 600), (FEW_POINTSTAMPS_MAX, 0)]
+)
+def test_against_recount_at_the_ends_of_counters(few_max: int, table_max: int, seed: int) -> None:
+    for trial in range(12):
+        rng = random.Random(f"{seed} {trial}")
+        graph = random_graph(rng, kinds=("product", "lexicographic"))
+        levels = max(stage.shape.levels for stage in graph.stages)
+        # A path may add so much in such graphs that smaller counters would be refused.
+        graph = Graph(graph.stages, graph.connectors, TimeLayout((6,) * levels))
+        ports = ports_of(graph, rng)
+        tracker = Tracker(graph, ports, few_max, table_max=table_max)
+        recount = Recount(graph, ports)
+        for _ in range(12):
+            changes: list[Change] = []
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(graph.location_count)
+                code = graph.code_of(at)
+                values = (0, 1, 2, 61, 62, 63)
+                time = (rng.choice(values[:-1]), *rng.choices(values, k=code.shape.coordinates - 1))
+                changes.append((at, code.pack(time), 1))
+                recount.change(at, time, 1)
+            for at, time in rng.sample(sorted(recount.counts), min(len(recount.counts), rng.randint(0, 4))):
+                changes.append((at, graph.code_of(at).pack(time), -recount.counts[at, time]))
+                recount.change(at, time, -recount.counts[at, time])
+            before = [tracker.frontier(port).tolist() for port in range(len(ports))]
+            moved = tracker.apply(changes)
+            after = [tracker.frontier(port).tolist() for port in range(len(ports))]
+            assert moved == [port for port in range(len(ports)) if before[port] != after[port]]
+            for port, group in enumerate(ports):
+                code = graph.code_of(group[0])
+                assert [*map(code.unpack, after[port])] == recount.frontier(port).elements()
+        expected = [recount.precursors((at, graph.code_of(at).unpack(w))) for at, w, *_ in tracker.active()]
+        active = tracker.active()
+        assert [precursors for *_, precursors in active] == expected
+        assert tracker.without_precursors() == [tuple(row[:2]) for row in active if row[3] == 0]
 
 
 def test_refuses_a_time_beyond_its_fields_and_changes_nothing() -> None:
@@ -347,10 +454,10 @@ def test_refuses_a_time_beyond_its_fields_and_changes_nothing() -> None:
     assert loop.apply((INPUT, (0,), -1)) == [INTO_BODY, INTO_OUTPUT]
 
 
-@pytest.mark.parametrize("few_max", [1, FEW_POINTSTAMPS_MAX])
-def test_refuses_a_bad_change_among_good_ones_however_many_are_active(few_max: int) -> None:
+@pytest.mark.parametrize(("few_max", "table_max"), [(1, 600), (FEW_POINTSTAMPS_MAX, 600), (1, 0)])
+def test_refuses_a_bad_change_among_good_ones_however_many_are_active(few_max: int, table_max: int) -> None:
     graph = one_loop()
-    tracker = Tracker(graph, [[LEAVE]], few_max)
+    tracker = Tracker(graph, [[LEAVE]], few_max, table_max=table_max)
     tracker.apply(
         [(INPUT, graph.codes[INPUT].pack((epoch,)), 1) for epoch in range(5 if few_max == 1 else 1)]
     )
@@ -395,3 +502,41 @@ def test_story_of_an_empty_dataflow_is_short() -> None:
     tracker = Tracker(Graph([], []), [])
     assert tracker.is_idle() and tracker.active() == [] == tracker.apply([])
     tracker.check_invariants()
+
+
+@pytest.mark.parametrize("few_max", [FEW_POINTSTAMPS_MAX, 1])
+@pytest.mark.parametrize("weakly", [False, True])
+def test_led_to_is_what_a_positive_count_comes_before(few_max: int, weakly: bool, seed: int) -> None:
+    asked = Counter[bool]()
+    for number in range(12):
+        rng = random.Random(f"{seed} {number}")
+        graph = random_graph(rng, stages_max=4)
+        tracker, order = Tracker(graph, [], few_max), PointstampOrder(graph)
+
+        def some(rng: random.Random = rng, graph: Graph = graph) -> tuple[int, int]:
+            at = rng.randrange(graph.location_count)
+            code = graph.code_of(at)
+            return at, code.pack(tuple(rng.randint(0, 2) for _ in range(code.shape.coordinates)))
+
+        active = {some() for _ in range(rng.randint(0, 6))}
+        tracker.apply([(*point, 1) for point in sorted(active)])
+        for point in (some() for _ in range(30)):
+            led_to = any(order[s, point] and (weakly or s != point) for s in active)
+            assert tracker.are_led_to([point], weakly) == led_to, (graph, active, point)
+            asked[led_to] += 1
+        points = [some() for _ in range(3)]
+        assert tracker.are_led_to(points, weakly) == all(tracker.are_led_to([one], weakly) for one in points)
+    assert tracker.are_led_to([], weakly), "of none there is none that nothing leads to"
+    assert asked[True] and asked[False]
+
+
+def test_led_to_negative_counts_lead_nowhere_and_in_a_large_graph_nothing_is_known() -> None:
+    graph = one_loop()
+    tracker = Tracker(graph, [[ENTER], [LEAVE]])
+    tracker.apply([(0, 0, -1)])
+    assert not tracker.are_led_to([(ENTER, 0)])
+    tracker.apply([(0, 0, 2)])
+    assert tracker.are_led_to([(ENTER, 0)])
+    large = Tracker(graph, [[ENTER], [LEAVE]], table_max=0)
+    large.apply([(0, 0, 1)])
+    assert not large.are_led_to([(ENTER, 0)])

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from reference.explorer import Client, Explorer, Scenario
 
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, Vertex
 from timely.client.tables import records_of
+from timely.running.checking.explorer import Explorer
+from timely.running.checking.reached import Client, Explorable
 from timely.running.instance import Instance
 
 Said = Counter[tuple[int, object]]
@@ -53,7 +54,7 @@ def said_in(instances: Sequence[Instance]) -> Said:
     return found
 
 
-def passing(*clients: Sequence[Sequence[int]]) -> Scenario:
+def passing(*clients: Sequence[Sequence[int]]) -> Explorable:
     """Each client sends some numbers epoch by epoch."""
     acts = [
         [Client(tuple(numbers), is_last=epoch == len(client) - 1) for epoch, numbers in enumerate(client)]
@@ -62,7 +63,7 @@ def passing(*clients: Sequence[Sequence[int]]) -> Scenario:
     wanted = Counter(
         (epoch, n) for client in clients for epoch, numbers in enumerate(client) for n in numbers
     )
-    return Scenario(passed_on, acts, said_in, wanted)
+    return Explorable(passed_on, acts, said_in, wanted)
 
 
 @pytest.mark.timeout(600)

@@ -37,14 +37,14 @@ class PacksAgain(timely.Vertex):
         self.notify_at((time[0] + HELD, *time[1:]))
 
     def keep(self, time: Timestamp, record: object) -> None:
-        self.hold(self.code.pack(time))
+        self.hold_word(self.code.pack(time))
         self.held.append((time, record))
 
     def on_notify(self, time: Timestamp) -> None:
         due = [(held, record) for held, record in self.held if held == (time[0] - HELD, *time[1:])]
         for held, record in due:
             self.send_by(0, [[record, *held[1:]]], held)
-            self.release(self.code.pack(held))
+            self.release_word(self.code.pack(held))
             self.held.remove((held, record))
 
 
@@ -57,7 +57,7 @@ class RemembersWords(PacksAgain):
 
     def keep(self, time: Timestamp, record: object) -> None:
         word = self.packs.pack(time)
-        self.hold(word)
+        self.hold_word(word)
         self.words.append((word, record))
 
     def on_notify(self, time: Timestamp) -> None:
@@ -65,7 +65,7 @@ class RemembersWords(PacksAgain):
         for word, record in [kept for kept in self.words if kept[0] == wanted]:
             _, *counters = self.packs.unpack(word)
             self.send(0, Records([[record, *counters]]), word)
-            self.release(word)
+            self.release_word(word)
             self.words.remove((word, record))
 
 
@@ -78,12 +78,12 @@ class TakesWords(RemembersWords):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         for word, batch in messages:
             assert isinstance(batch, Records)
-            for first in self.frontier(port).tolist():
+            for first in self.frontier_words(port).tolist():
                 assert self.packs.epoch_of(first) >= 0
             self.on_recv(port, list(batch.records), self.packs.unpack(word))
 
     def on_frontier(self) -> None:
-        fronts = [self.packs.unpack(word) for word in self.frontier(0).tolist()]
+        fronts = [self.packs.unpack(word) for word in self.frontier_words(0).tolist()]
         for word, _ in self.words:
             epoch, *counters = self.packs.unpack(word)
             if counters:  # what it sends there would come round

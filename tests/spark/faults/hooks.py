@@ -18,6 +18,7 @@ import timely
 from timely.spark.delivering import EpochFeed
 from timely.spark.jobs import feeding, following, micro_batches
 from timely.spark.output_folder import OutputFolder
+from timely.spark.scheduled.starting import ScheduledCluster
 
 from .striking import Strikes, Watched
 
@@ -37,13 +38,18 @@ def wrap_all(current: Callable[[], Strikes]) -> None:
     _wrap(current, timely.Flow, "seal", _sealed, before="arrived", after="sealed")
     _wrap(current, following.AnswerFeed, "_hand_on", _at(1), before="answered")
     _wrap(current, OutputFolder, "publish", _at(2), before="staged", after="committed")
-    opens = timely.Cluster.append_target
+    vars(feeding)["EpochFeed"] = partial(EpochFeed, rows_per_append=_ROWS_PER_APPEND)
+    for kind in (timely.Cluster, ScheduledCluster):
+        _watch_targets(current, kind)
+
+
+def _watch_targets(current: Callable[[], Strikes], kind: type[timely.Cluster]) -> None:
+    opens = kind.append_target
 
     def append_target(cluster: timely.Cluster, dataflow: int = 0) -> Watched:
         return Watched(opens(cluster, dataflow), current())
 
-    vars(feeding)["EpochFeed"] = partial(EpochFeed, rows_per_append=_ROWS_PER_APPEND)
-    setattr(timely.Cluster, "append_target", append_target)  # noqa: B010  mypy knows that it is a method
+    setattr(kind, "append_target", append_target)  # noqa: B010  mypy knows that it is a method
 
 
 def _wrap(

@@ -35,7 +35,7 @@ from .program import JAVA_LOST, Life, totals
 from .readers import FilesReader, FlowReader, FolderReader, Reader, Watch
 from .striking import DEATHS, Fault
 
-__all__ = ["KINDS", "Kind", "Round", "faults_of"]
+__all__ = ["KINDS", "Kind", "Round", "faults_of", "left_of", "some_of"]
 
 _ROOT = Path(__file__).resolve().parents[3]
 _MARK = "NAIAD_FAULTS"
@@ -94,6 +94,9 @@ KINDS = {
 }
 """20 faults between them."""
 
+_QUICK_FAULTS = 4
+"""So many of each kind strike in a quick round."""
+
 
 _HOSTS = ("task", "worker", "host")
 """Where one of them dies, so do the others."""
@@ -118,6 +121,14 @@ def faults_of(kind: Kind, seed: int, epochs: int) -> list[Fault]:
     return found
 
 
+def some_of(faults: Sequence[Fault], seed: int) -> list[Fault]:
+    """The faults of a quick round: few, one of them the death of the driver or of its Java."""
+    choose = random.Random(f"some faults {seed}")
+    death = choose.choice([fault for fault in faults if fault.victim in DEATHS])
+    others = choose.sample([fault for fault in faults if fault.victim not in DEATHS], _QUICK_FAULTS - 1)
+    return [fault for fault in faults if fault is death or fault in others]
+
+
 @dataclass
 class Round:
     """One round; `struck` says, of each fault, in which order it was seen to have struck."""
@@ -125,6 +136,7 @@ class Round:
     name: str
     seed: int
     epochs: int
+    is_quick: bool = False
     rows: int = 40
     lives: int = 0
     struck: list[Fault] = field(default_factory=list)
@@ -133,6 +145,8 @@ class Round:
         """All of it; raises what went wrong."""
         kind = KINDS[self.name]
         faults = faults_of(kind, self.seed, self.epochs)
+        if self.is_quick:
+            faults = some_of(faults, self.seed)
         batches = batches_of(f"{self.name} {self.seed}", self.epochs, self.rows)
         wanted, last = wanted_of(batches), rows_after(batches)
         with contextlib.ExitStack() as stack:
@@ -213,7 +227,7 @@ def _lived(life: Life) -> tuple[int, str]:
         finally:
             process.kill()
             status = process.wait()
-        left = _left_of(mark)
+        left = left_of(mark)
         said.seek(0)
         told = said.read()[-6000:]
     if left:
@@ -221,7 +235,7 @@ def _lived(life: Life) -> tuple[int, str]:
     return status, told
 
 
-def _left_of(mark: str) -> list[str]:
+def left_of(mark: str) -> list[str]:
     """Processes with this mark that do not end within seconds; they are ended here."""
     until = time.monotonic() + _GONE_SECONDS_MAX
     while left := dict(_marked(mark)):

@@ -1,6 +1,6 @@
 """Kill -9 of everything that Spark has started, and of Spark: each epoch is in each sink once and right.
 
-rounds_*   ten faults of each kind by seed, twenty in all, or two hundred with the thorough profile
+rounds_*   four faults of each kind by seed; with the thorough profile ten rounds of each kind, of ten faults
 chosen_*   which faults there are
 judge_*    each kind of wrong sink is seen
 """
@@ -17,8 +17,8 @@ import pytest
 from spark.faults.model import Changes, Judge, WrongAnswer, batches_of, rows_after, wanted_of
 from spark.faults.program import take_back_unplanned
 from spark.faults.readers import FilesReader, FolderReader, Watch
-from spark.faults.rounds import KINDS, Round, faults_of
-from spark.faults.striking import Fault, Strikes
+from spark.faults.rounds import KINDS, Round, faults_of, some_of
+from spark.faults.striking import DEATHS, Fault, Strikes
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -33,14 +33,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def test_rounds_every_epoch_is_in_every_sink_once_and_right(
     kind: str, number: int, seed: int, effort: int
 ) -> None:
-    """Four epochs have room for all faults of a round; each further one is Spark's work alone."""
-    game = Round(kind, seed + number, epochs=4 if effort == 1 else 5)
+    """Three epochs have room for all faults of a quick round; each further one is Spark's work alone."""
+    is_quick = effort == 1
+    game = Round(kind, seed + number, epochs=3 if is_quick else 5, is_quick=is_quick)
     try:
         game.run()
     except BaseException as error:
         error.add_note(f"seed {seed + number}, {kind}, life {game.lives}; struck: {game.struck}")
         raise
-    assert len(game.struck) == len(KINDS[kind].faults)
+    assert len(game.struck) == (4 if is_quick else len(KINDS[kind].faults))
 
 
 def test_chosen_are_twenty_faults_of_all_kinds() -> None:
@@ -58,7 +59,19 @@ def test_chosen_are_twenty_faults_of_all_kinds() -> None:
     }
 
 
-@pytest.mark.parametrize("epochs", [4, 5, 6])
+def test_chosen_for_a_quick_round_are_a_death_and_three_others() -> None:
+    seen: Counter[str] = Counter()
+    for kind in KINDS.values():
+        for seed in range(50):
+            faults = faults_of(kind, seed, 3)
+            some = some_of(faults, seed)
+            assert len(some) == 4 and [fault for fault in faults if fault in some] == some
+            assert sum(fault.victim in DEATHS for fault in some) == 1
+            seen.update(fault.victim for fault in some)
+    assert set(seen) == {"python", "executor", "driver", "java", "worker", "task", "host"}
+
+
+@pytest.mark.parametrize("epochs", [3, 4, 5, 6])
 def test_chosen_are_faults_that_can_strike(epochs: int) -> None:
     for kind in KINDS.values():
         for seed in range(200):

@@ -51,6 +51,7 @@ COLUMNS: dict[str, tuple[str, list[object]]] = {
 CALENDAR = (
     "year", "quarter", "month", "weekofyear", "dayofmonth", "day", "dayofyear", "hour", "minute", "second",
 )  # fmt: skip
+DAYS = ("last_day", "dayofweek", "weekday", "dayname", "monthname")
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 CASES = ("upper", "lower", "initcap", "length", "reverse", "trim", "ltrim", "rtrim", "isnull")
 SAME: dict[str, list[str]] = {
@@ -64,32 +65,72 @@ SAME: dict[str, list[str]] = {
         *(f"m.rlike(x, lit({pattern!r}))" for pattern in ("a", "^a", "b$", r"\d", r"\w", ".", "(?i)AB", "É")),
         "m.split(x, ',')", "m.lpad(x, 99, '-')", "m.rpad(x, 99, '-')",
         "m.concat(x, lit('-'), x)", "m.concat_ws('-', x, lit('b'), x)", "m.coalesce(x, lit('-'))",
+        *(f"m.{name}(x, lit({count}))" for name in ("left", "right") for count in (-1, 0, 1, 2, 99)),
+        *(f"m.{name}(x)" for name in ("md5", "sha1", "crc32", "ascii", "base64", "hex", "octet_length")),
+        *(f"m.sha2(x, {bits})" for bits in (0, 224, 256, 384, 512)), "m.unbase64(m.base64(x))",
+        "m.unhex(x)", "m.unhex(m.hex(x))",
+        *(f"m.instr(x, {part!r})" for part in ("a", "b,", "", "x")),
+        *(f"m.locate('a', x, {at})" for at in (0, 1, 2, 3)), "m.locate('', x, 3)", "m.position(lit('b'), x)",
+        *(f"m.split_part(x, lit(','), lit({at}))" for at in (1, 2, 3, 9, -1, -4, -9)),
+        *(f"m.substring_index(x, ',', {count})" for count in (0, 1, 2, 9, -1, -2, -9)),
+        *(f"m.repeat(x, {count})" for count in (-1, 0, 1, 3)), "m.translate(x, 'aaé ', 'xyz')",
         *(f"m.substring(x, {at}, {length})" for at in range(-9, 10) for length in range(-1, 9)),
     ],
     "float": [
         *(f"m.{name}(x)" for name in ("signum", "sqrt", "exp", "isnan", "abs", "isnull")),
         *(f"m.round(x, {digits})" for digits in (0, 1, 2, -1, -2, 12, 15, 17, 18, 20, 300, -300, 308)),
+        *(f"m.bround(x, {digits})" for digits in (0, 1, 2, -1, -2, 12, 17, 300, -300, 308)),
+        *(f"m.{name}(x)" for name in (
+            "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "degrees", "radians", "cbrt",
+            "expm1")),
+        *(f"m.format_number(x + lit(0.0), {digits})" for digits in (0, 1, 2, 9)),
+        "m.nanvl(x, lit(1.0))", "m.atan2(x, lit(-2.0))", "m.atan2(lit(0.5), x)", "m.hypot(x, lit(3.0))",
         *(f"m.power(x, lit({exponent}))" for exponent in (2.0, 0.5, 0.0)),
         *(f"m.{name}(x, lit(1.0))" for name in ("least", "greatest", "coalesce", "nullif")),
     ],
     "int": [
         *(f"m.{name}(x)" for name in ("abs", "sqrt", "exp", "floor", "ceil", "signum")),
         *(f"m.round(x, {digits})" for digits in (0, 1, -1, -2, -18, -20)),
+        *(f"m.bround(x, {digits})" for digits in (0, 1, -1, -2, -18, -20)),
+        *(f"m.{name}(x)" for name in ("hex", "bin", "bit_count", "bitwise_not", "chr")),
+        *(f"m.{name}(x, {by})" for name in ("shiftleft", "shiftright", "shiftrightunsigned")
+          for by in (0, 1, 33, 63)),
+        *(f"m.timestamp_{unit}({sign}(m.abs(x) % lit(10**9)))" for sign in ("", "-")
+          for unit in ("seconds", "millis", "micros")),
+        "m.format_number(x, 1)", "m.nvl2(x, lit(1), lit(2))",
     ],
     "decimal(10, 2)": [
         *(f"m.{name}(x)" for name in ("abs", "floor", "ceil", "signum")),
         *(f"m.round(x, {digits})" for digits in (0, 1, 2, 3, -1)),
+        *(f"m.bround(x, {digits})" for digits in (0, 1, 2, 3, -1)),
+        *(f"m.format_number(x, {digits})" for digits in (0, 1, 3)),
     ],
     "date": [
-        *(f"m.{n}(x)" for n in CALENDAR),
+        "m.unix_date(x)", "m.date_part(lit('QUARTER'), x)", "m.extract(lit('dow_iso'), x)",
+        *(f"m.{n}(x)" for n in (*CALENDAR, *DAYS)),
+        *(f"m.next_day(x, {day!r})" for day in ("Mon", "tu", "SUNDAY")),
+        *(f"m.trunc(x, {unit!r})" for unit in ("year", "YY", "quarter", "month", "mon", "MM", "week")),
+        *(f"m.extract(lit({field!r}), x)" for field in ("YEAR", "YEAROFWEEK", "week", "doy", "DOW")),
+        "m.months_between(x, lit(dt.date(2024, 1, 31)))", "m.months_between(lit(dt.date(2024, 2, 29)), x)",
+        "m.make_date(m.year(x), m.month(x), m.dayofmonth(x))", "m.unix_timestamp(x)",
         *(f"m.date_add(x, {days})" for days in (1, -1, 30, 366)),
         *(f"m.add_months(x, {months})" for months in (1, -1, 12, 13)),
         "m.datediff(x, lit(dt.date(2024, 1, 1)))", "m.date_diff(x, lit(dt.date(2024, 1, 1)))",
     ],
     "timestamp": [
-        *(f"m.{n}(x)" for n in CALENDAR),
+        *(f"m.{n}(x)" for n in (*CALENDAR, *DAYS)),
+        *(f"m.next_day(x, {day!r})" for day in ("Mon", "tu", "SUNDAY")),
+        *(f"m.trunc(x, {unit!r})" for unit in ("year", "YY", "quarter", "month", "mon", "MM", "week")),
+        *(f"m.extract(lit({field!r}), x)" for field in ("YEAR", "YEAROFWEEK", "week", "doy", "DOW")),
+        "m.months_between(x, lit(dt.date(2024, 1, 31)))", "m.months_between(lit(dt.date(2024, 2, 29)), x)",
+        "m.make_date(m.year(x), m.month(x), m.dayofmonth(x))", "m.unix_timestamp(x)",
         *(f"m.date_trunc({unit!r}, x)" for unit in UNITS),
         "m.date_diff(x, lit(dt.date(2024, 1, 1)))",
+        *(f"m.date_trunc({unit!r}, x)" for unit in ("YYYY", "mon", "MM", "DD", "HOUR", "millisecond")),
+        *(f"m.{name}(x)" for name in ("unix_micros", "unix_millis", "unix_seconds", "unix_timestamp")),
+        "m.extract(lit('SECOND'), x)", "m.from_unixtime(m.unix_timestamp(x))",
+        *(f"m.{name}(x, {zone!r})" for name in ("from_utc_timestamp", "to_utc_timestamp")
+          for zone in ("Europe/Rome", "America/New_York", "Australia/Lord_Howe", "UTC")),
     ],
 }  # fmt: skip
 """What is written for both: of the module `m`, which is ours or PySpark's functions, and the column `x`.
@@ -162,7 +203,7 @@ def test_differs_as_the_documents_say(spark: SparkSession, line: tuple[str, ...]
     names = {"dt": dt, "Decimal": Decimal, "inf": math.inf, "nan": math.nan}
     value = eval(of, names)
     kinds = {str: "string", float: "float", int: "int", Decimal: "decimal(10, 2)", dt.date: "date",
-             dt.datetime: "timestamp", list: "any", type(None): "float"}  # fmt: skip
+             dt.datetime: "timestamp", list: "any", dict: "any", type(None): "float"}  # fmt: skip
     kind = kinds[type(value)]
     if gives == "refused":
         with pytest.raises((ExpressionError, RowError)):
@@ -170,6 +211,7 @@ def test_differs_as_the_documents_say(spark: SparkSession, line: tuple[str, ...]
     else:
         assert repr(ours(here, kind, [value])[0]) == repr(eval(gives, names))
     of_list = "array<string>" if isinstance(value, list) and "a" in value else "array<bigint>"
+    of_list = "map<string, bigint>" if isinstance(value, dict) else of_list
     sparks_type = of_list if kind == "any" else COLUMNS[kind][0]
     frame = spark.createDataFrame([(value,)], f"x {sparks_type}")
     found = frame.select(cast("Column", eval(there, {"F": F, "x": F.col("x")}))).collect()[0][0]

@@ -13,6 +13,7 @@ import pytest
 import differential as dd
 import timely
 from differential.columns.symbols.packing import unpack
+from timely.client.pieces import hold_everywhere
 from timely.spark.epochs import EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.jobs.columns import SparkForm
@@ -20,6 +21,7 @@ from timely.spark.jobs.following import AnswerFeed, OneOutput, call_back_last, c
 from timely.spark.jobs.outputs import Epoch
 from timely.spark.jobs.shown import Screen
 from timely.spark.stopping import Stopped
+from timely.wire.requests import Progress
 
 
 @dataclass
@@ -90,6 +92,36 @@ def test_callbacks_hear_of_an_epoch_when_all_sinks_have_committed_it() -> None:
         assert heard[2:] == [(2, "c", 2, 2)] and slow.snapshots == [6]
     parts = {"workers", "Spark, to commit"}
     assert spent == [{"starting", *parts}, parts, {"Spark, to write snapshots", *parts}]
+
+
+def test_an_epoch_is_forgotten_once_all_sinks_have_committed_it_and_callbacks_have_had_it() -> None:
+    quick, slow = Listed(committed=9), Listed()
+    calls: list[int] = []
+    with timely.connect(embedded=True) as cluster:
+        sinks = [quick, slow]
+        flow, answers = answers_of(
+            cluster,
+            OneOutput("rows", form(), sinks, [lambda epoch, rows: calls.append(epoch)]),  # type: ignore[arg-type]
+        )
+
+        def kept() -> list[int]:
+            return [
+                hold_everywhere(flow._workers, Progress(flow.index, name, keep_from=0, extent=True)).kept
+                for name in ("rows", "unread")
+            ]
+
+        for epoch in range(3):
+            flow.input("rows").insert([(epoch,)])
+            answers.seal(epoch, None, EpochSize(1, 0), ())
+        assert kept() == [0, 0] and calls == []
+        slow.committed = 2
+        answers.forget_committed()
+        assert kept() == [0, 0], "the callbacks come first"
+        answers.call_back()
+        answers.forget_committed()
+        assert kept() == [2, 2] and calls == [0, 1]
+        answers.finish()
+        assert kept() == [3, 3] and calls == [0, 1, 2]
 
 
 @pytest.mark.parametrize("wants", [3, 0], ids=["summed up", "one by one"])

@@ -99,6 +99,15 @@ def children() -> set[str]:
     return {child for task in tasks for child in task.read_text().split()}
 
 
+def command_of(process: str) -> str:
+    """Its number and its command line, for a message."""
+    try:
+        line = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return f"{process}, which has ended since"
+    return f"{process}: {line.replace(bytes(1), b' ').decode(errors='replace')}"
+
+
 NAMES = {
     "dots": ("Sepal.Length", "Sepal.Width", "ep.och", "di.ff"),
     "capitals": ("a", "A", "day", "said"),
@@ -315,9 +324,9 @@ def test_outputs_of_another_query_or_other_columns_are_refused(
 
 
 def test_errors_of_a_query_that_fails_keep_what_is_committed_and_end_what_was_started(
-    spark: SparkSession, two_workers: timely.Cluster, tmp_path: Path
+    spark: SparkSession, two_workers: timely.Cluster, workers_by_command: None, tmp_path: Path
 ) -> None:
-    before = children()
+    before = children()  # a worker that is started by its command is one; a forked one is a nursery's
     shares = frame_of(spark, [(1, 4, 0, 2), (1, 4, 1, 1), (1, 4, 2, 0)])
     inputs = {"rows": shares.withColumnRenamed("said", "parts")}
     heard: list[int] = []
@@ -331,7 +340,8 @@ def test_errors_of_a_query_that_fails_keep_what_is_committed_and_end_what_was_st
     with pytest.raises(timely.TimelyError, match=r"test_run\.py:\d+") as told:
         timely.spark.run(share, inputs, epochs="day", outputs=[tmp_path, note], workers=1)
     assert told.value.__cause__ is None and told.value.__suppress_context__
-    assert children() <= before, "the worker has ended"
+    left = [command_of(child) for child in children() - before]
+    assert not left, f"the worker has not ended: {left}"
     committed = spark.read.parquet(str(tmp_path / "changes")).orderBy("epoch").collect()
     assert [tuple(row) for row in committed] == [(2, 0, 1), (4, 1, 1)]
     assert heard == [0, 1]

@@ -103,7 +103,7 @@ def come(job: SparkJob, index: int, token: str | None = None) -> Line:
 
 
 def soon(has: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     waiting = threading.Event()
     while not has():
         assert time.monotonic() < deadline
@@ -113,7 +113,7 @@ def soon(has: Callable[[], bool]) -> None:
 def lost(job: SparkJob) -> TimelyError:
     """What whoever uses the cluster hears, woken by the descriptor."""
     waking = job.descriptors  # none if it is known already
-    assert not waking or select.select(waking, [], [], 10)[0]
+    assert not waking or select.select(waking, [], [], 60)[0]
     with pytest.raises(ClusterLostError) as told:
         job.check()
     assert job.descriptors == []
@@ -122,17 +122,17 @@ def lost(job: SparkJob) -> TimelyError:
 
 def test_a_job_from_its_tasks_to_its_end(job: SparkJob, context: Context) -> None:
     lines = [come(job, index) for index in (1, 0)]
-    tasks = job.wait_for_tasks(5)
+    tasks = job.wait_for_tasks(60)
     assert {index: task.host for index, task in tasks.items()} == {0: "b", 1: "b"}
     job.begin()
     for index, line in zip((1, 0), lines, strict=True):
-        assert line.wait(5) == {"start": True}
+        assert line.wait(60) == {"start": True}
         line.say(ready=f"tcp://b:{index}")
     assert job.wait_ready() == ["tcp://b:0", "tcp://b:1"]
     job.check()
     context.finish()
     job.stop()
-    assert [line.wait(5) for line in lines] == [{"end": ""}] * 2
+    assert [line.wait(60) for line in lines] == [{"end": ""}] * 2
     assert job.descriptors == [] and not context.cancelled
     job.stop()
     job.check()
@@ -144,7 +144,7 @@ def test_door_is_shut_to_strangers_and_when_all_are_there(job: SparkJob) -> None
     with socket.create_connection(address(job)) as silent:
         come(job, 0)
         come(job, 1)
-        job.wait_for_tasks(5)
+        job.wait_for_tasks(60)
         silent.settimeout(10)
         while silent.recv(100):  # the nonce, and then the end
             pass
@@ -188,7 +188,7 @@ def test_door_is_open_to_a_task_beside_any_number_of_strangers(job: SparkJob) ->
     come(job, 0)
     assert strangers[0].recv(100) and strangers[0].recv(100) == b"", "the oldest goes, after its nonce"
     come(job, 1)
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     for stranger in strangers:
         stranger.close()
 
@@ -209,7 +209,7 @@ def test_door_is_open_to_a_task_once(job: SparkJob) -> None:
 
 def test_over_is_a_cluster_whose_task_hangs_up(job: SparkJob, context: Context) -> None:
     first, second = come(job, 0), come(job, 1)
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     second.close()
     error = str(lost(job))
     assert "Spark's task of worker 1 (task process 4001 on b) is lost (executor 7: out of memory)" in error
@@ -225,7 +225,7 @@ def test_over_is_a_cluster_whose_session_is_stopped_and_another_session_is_asked
     job: SparkJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = come(job, 0), come(job, 1)
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     monkeypatch.setattr(module, "is_stopped", lambda context: True)
     first.close()
     second.close()
@@ -234,9 +234,20 @@ def test_over_is_a_cluster_whose_session_is_stopped_and_another_session_is_asked
     assert "start another one in another session" in error and "restart()" not in error
 
 
+def test_over_is_a_durable_cluster_too_but_what_it_held_is_in_its_store(context: Context) -> None:
+    job = SparkJob(context, 2, Shared(durable="/a/store"))  # type: ignore[arg-type]  # as above
+    lines = come(job, 0), come(job, 1)
+    job.wait_for_tasks(60)
+    lines[1].close()
+    error = str(lost(job))
+    assert error.endswith("that Spark ran is over. What it held is in its store, /a/store.")
+    assert "is gone" not in error
+    job.stop()
+
+
 def test_over_is_a_cluster_whose_worker_fails_and_the_error_is_its_own(job: SparkJob) -> None:
     first, second = come(job, 0), come(job, 1)
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     first.say(failed="worker 0 lost worker 1", is_cause=False)
     last_words = "x" * 200_000  # more than a stranger may say
     second.say(failed=f"worker 1 was killed by SIGKILL: {last_words}", is_cause=True)
@@ -246,7 +257,7 @@ def test_over_is_a_cluster_whose_worker_fails_and_the_error_is_its_own(job: Spar
 def test_over_is_told_to_who_asks_before_the_line_thread_has_looked(job: SparkJob) -> None:
     come(job, 0)
     second = come(job, 1)
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     with job._changed:  # what it hears it cannot take in yet
         second.close()
         soon(job._has_news)
@@ -260,7 +271,7 @@ def test_over_is_told_to_who_asks_before_there_is_a_verdict(
     monkeypatch.setattr(roster, "VERDICT_SECONDS_MAX", 0.2)
     first = come(job, 0)
     come(job, 1)
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     first.say(failed="worker 0 lost worker 1", is_cause=False)
     soon(lambda: job._roster.is_troubled)
     with pytest.raises(ClusterLostError, match="worker 0 lost worker 1"):
@@ -276,7 +287,7 @@ def test_over_is_a_cluster_whose_job_spark_ends(job: SparkJob, context: Context)
 def test_over_is_a_cluster_whose_executors_have_another_python(job: SparkJob, context: Context) -> None:
     context.finish("pyspark.errors [PYTHON_VERSION_MISMATCH] Python in worker has different version")
     with pytest.raises(ClusterLostError, match=r"another Python.*spark\.pyspark\.python"):
-        job.wait_for_tasks(5)
+        job.wait_for_tasks(60)
 
 
 def test_late_is_a_job_that_spark_has_no_room_for(job: SparkJob) -> None:
@@ -303,7 +314,7 @@ def test_late_is_a_job_that_has_room_and_never_comes(job: SparkJob, monkeypatch:
 
 def test_late_are_workers_that_never_get_ready(job: SparkJob) -> None:
     lines = [come(job, index) for index in range(2)]
-    job.wait_for_tasks(5)
+    job.wait_for_tasks(60)
     lines[0].say(ready="tcp://b:0")
     soon(lambda: [task.index for task in job._roster.unready] == [1])
     with pytest.raises(ClusterLostError, match=r"not ready within 0 s: worker 1 \(task process 4001 on b\)"):

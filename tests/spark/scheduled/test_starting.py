@@ -24,11 +24,12 @@ from pyspark.sql import SparkSession
 import differential as dd
 import timely
 import timely.spark
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.keys import ClientKeys
-from timely.spark.delivering import EpochFeed
+from timely.spark.delivering import EpochFeed, TargetFactory
 from timely.spark.epochs import epoch_rows
 from timely.spark.errors import ClusterLostError, ScheduleError
+from timely.spark.jobs.feeding import Layout
 from timely.spark.scheduled import starting
 from timely.spark.scheduled.facts import facts
 from timely.spark.scheduled.job import SparkJob
@@ -100,7 +101,7 @@ def test_fed_by_executors_it_answers_as_the_embedded_one_knows_its_own_and_leave
         for epoch in range(4):
             flow.seal(expected=[one for receipt in receipts[epoch] for one in receipt.expected("rows")])
         assert _changes(flow, 4) == _twin(4) != Counter()
-        with pytest.raises(timely.RefusedError, match="take only clients with keys"):
+        with pytest.raises(timely.RefusedError, match="takes? only clients with keys"):
             timely.connect(*cluster.addresses)
         assert isinstance(target.keys, ClientKeys) and "<secret>" not in repr(target)
         keys = cluster.save_keys(tmp_path / "keys")  # for Spark's data source, and for other programs
@@ -145,6 +146,53 @@ def test_lost_is_a_cluster_whose_worker_or_task_is_killed_and_another_one_starts
         with pytest.raises(ClusterLostError, match=rf"task of worker 0 \(task process {task} on .*is lost"):
             flow.output("totals").changes(5)
         _soon(process.has_ended)
+
+
+def test_lost_workers_of_a_durable_cluster_start_again_and_nobody_notices(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the program, nor another client at the same address, nor tasks that feed, nor a job."""
+    rows = epoch_rows(spark.range(2000).selectExpr(*ROWS), writers=1)
+    with timely.spark.cluster(spark, workers=1, wait=60, durable=tmp_path / "store") as cluster:
+        flow = cluster.install(totals)
+        receipts = EpochFeed(rows, "rows", cluster.append_target(flow.index)).send(range(4))
+        addresses = cluster.addresses
+        with timely.connect(addresses[0], keys=cluster.save_keys(tmp_path / "keys")) as joined:
+            other = joined.flow(flow.index)
+            for epoch, victim in enumerate(("worker", "task")):
+                process = Process(cluster)
+                os.kill(process.number if victim == "worker" else process.parent(), signal.SIGKILL)
+                flow.seal(expected=[one for receipt in receipts[epoch] for one in receipt.expected("rows")])
+                assert _changes(other, epoch + 1) == _twin(epoch + 1)
+                _soon(process.has_ended)
+        assert cluster.addresses == addresses and cluster.flows() == {flow.index: flow.name}
+        with pytest.raises(timely.StoreError, match="is this program itself"):
+            timely.spark.cluster(spark, workers=1, durable=tmp_path / "store")
+        again = EpochFeed(rows, "rows", cluster.append_target(flow.index)).send(range(2, 4))
+        assert again == {epoch: receipts[epoch] for epoch in (2, 3)}, "they count once"
+    rows.release()
+    with timely.spark.cluster(spark, workers=1, wait=60, durable=tmp_path / "store") as cluster:
+        flow = cluster.install(totals)
+        assert flow.epoch == 2
+        flow.seal(through=3)
+        assert _changes(flow, 4) == _twin(4)
+        sends, victims = Layout.send, [Process(cluster).number]
+
+        def send(self: Layout, chunk: range, target: TargetFactory) -> object:
+            while victims:
+                os.kill(victims.pop(), signal.SIGKILL)
+            return sends(self, chunk, target)
+
+        monkeypatch.setattr(Layout, "send", send)
+        answer = timely.spark.run(
+            lambda rows: rows.group_by("key").agg(total=dd.sum("value")),
+            {"rows": spark.range(2000).selectExpr(*ROWS)},
+            epochs="epoch",
+            outputs=tmp_path / "out",
+            workers=cluster,
+        )
+        found = Counter({tuple(row)[:3]: row["diff"] for row in answer.changes().collect()})
+        assert found == _twin(4) and not victims
 
 
 def test_refused_are_keys_of_an_insecure_cluster(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from timely.keys import new_client, new_cluster
 from timely.spark.scheduled import task as module
 from timely.spark.scheduled.line import Line
 from timely.spark.scheduled.task import BarrierTask, Shared
+from timely.worker.launcher import Launcher
+from timely.worker.settings import WorkerSettings
 
 TOKEN = "a token"
 
@@ -150,6 +152,25 @@ def test_ends_with_its_worker_whose_error_becomes_that_of_the_task(running: Runn
     assert isinstance(running.error, PeerError) and str(running.error) == said["failed"]
 
 
+def test_ends_with_a_worker_that_is_stopped_and_that_no_other_one_misses(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Launcher._start
+
+    def impatient(launcher: Launcher, settings: WorkerSettings) -> object:
+        child = start(launcher, settings)
+        child.silence_seconds = 0.1
+        return child
+
+    monkeypatch.setattr(Launcher, "_start", impatient)
+    monkeypatch.setattr(module, "_LOOK_SECONDS", 0.05)
+    _, process = _worker_of(running)
+    os.kill(process, signal.SIGSTOP)
+    assert "has been stopped for more than 0.1 s" in str(running.line.wait(30)["failed"])
+    running.end()
+    assert isinstance(running.error, PeerError) and not Path(f"/proc/{process}").exists()
+
+
 def test_ends_in_order_when_a_client_ends_the_cluster(running: Running) -> None:
     address, _ = _worker_of(running)
     timely.connect(address).shutdown()
@@ -204,3 +225,17 @@ def test_workers_let_in_who_has_a_key_and_nobody_is_shown_it(monkeypatch: pytest
     made.line.say(end="")
     made.end()
     made.line.close()
+
+
+def test_a_worker_listens_where_the_one_before_it_was_if_that_is_here_and_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_PORT_SECONDS_MAX", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        assert module._same_port("127.0.0.1", at) == ""
+        threading.Timer(0.03, taken.close).start()
+        assert module._same_port("127.0.0.1", at) == at, "it is waited for"
+    assert module._same_port("localhost", at.replace("127.0.0.1", "localhost")) == at
+    for other in ("", "tcp://127.0.0.2:7401", "ipc:///tmp/x"):
+        assert module._same_port("127.0.0.1", other) == ""

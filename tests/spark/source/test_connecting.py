@@ -10,7 +10,7 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.errors import MisuseError, PeerError
 from timely.keys import new_client, new_cluster
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import InputPartition
 
 import differential as dd
 import timely
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.client.session import Flow
 from timely.errors import ForgottenError, MisuseError, PeerError, TimelyError
 from timely.spark.source.connecting import Whereabouts

@@ -267,6 +267,7 @@ def test_rows_of_a_share_come_from_all_workers(flow: Flow) -> None:
                 OutputSlice(
                     flow.index, "rows", plan.reader, -1, wanted.stop, wanted.columns, part=part, parts=3
                 ),
+                has_sums=True,
             ),
             plan.form,
         )

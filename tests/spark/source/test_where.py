@@ -19,7 +19,7 @@ import differential as dd
 import timely
 from timely.client.session import Flow
 from timely.errors import MisuseError
-from timely.operators.conditions import fulfilling
+from timely.operators.outputs.conditions import fulfilling
 from timely.spark.source.where import conditions
 
 NAN = float("nan")

@@ -21,6 +21,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from fixed_members import FixedMembers
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import differential as dd
 import timely
-from timely.client.connection import RemoteWorkers
+from timely.client.remote.workers import RemoteWorkers
 from timely.client.session import Flow
 from timely.errors import MisuseError, WaitTimeoutError
 from timely.spark.delivering import BatchDelivery, Staged
@@ -375,7 +376,7 @@ def test_refused_is_a_batch_whose_number_another_one_takes_just_before_its_commi
     assert epochs(flow) == [Counter({1: 3})]
 
 
-class Unanswered:
+class Unanswered(FixedMembers):
     """Workers of which the first is too busy for a commit: it is made when `answer` is called."""
 
     def __init__(self, workers: RemoteWorkers) -> None:

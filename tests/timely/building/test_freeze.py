@@ -1,6 +1,7 @@
 """What becomes of a description: ingress, egress and feedback contracted into connectors.
 
 contracted_*    only stages that do something remain
+order_*         stages are numbered after their sources
 fingerprint_*   equal for what is built alike, different for what is not
 """
 
@@ -115,3 +116,47 @@ def test_fingerprint_tells_names_routes_details_and_layouts_apart() -> None:
         looping().freeze().fingerprint, looping("other").freeze().fingerprint,
     ]  # fmt: skip
     assert len(set(found)) == len(found)
+
+
+def test_order_of_stages_has_sources_before_readers_that_were_written_first() -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    early = dataflow.open_stage("early", Vertex, dataflow.root, "it waits")
+    (reader,) = dataflow.stage("reader", Vertex, [early.feed()])
+    (late,) = dataflow.stage("late", Vertex, [numbers.feed()])
+    dataflow.add_feed(early.stage_index, late.feed())
+    dataflow.output("out", reader)
+    frozen = dataflow.freeze()
+    assert [stage.name for stage in frozen.stages] == [
+        "input numbers",
+        "late",
+        "early",
+        "reader",
+        "output out",
+    ]
+    assert all(connector.source < connector.target for connector in frozen.connectors)
+
+
+def test_order_of_stages_in_loops_leaves_ways_back_aside() -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with dataflow.loop("loop") as loop:
+        back = loop.feedback()
+        early = dataflow.open_stage("early", Vertex, loop.scope)
+        (body,) = dataflow.stage("body", Vertex, [early.feed(0), back.stream.feed(1)])
+        back.connect(body)
+        dataflow.output("round", loop.leave(back.stream))
+        dataflow.add_feed(
+            early.stage_index, loop.enter(dataflow.stage("late", Vertex, [numbers.feed()])[0]).feed()
+        )
+    names = [stage.name for stage in dataflow.freeze().stages]
+    assert names == ["input numbers", "late", "early", "body", "output round"]
+
+
+def test_order_of_stages_in_a_circle_without_a_way_back_is_refused() -> None:
+    dataflow = Dataflow()
+    dataflow.input("numbers")
+    early = dataflow.open_stage("early", Vertex, dataflow.root)
+    dataflow.add_feed(early.stage_index, dataflow.stage("late", Vertex, [early.feed()])[0].feed())
+    with pytest.raises(GraphError, match="early"):
+        dataflow.freeze()

@@ -97,3 +97,19 @@ def test_feeds_with_an_exchange_bring_equal_keys_together_at_each_input_and_roun
         pairs = sorted(record for _, record in flow.output("pairs").changes())
     straight = [(key, ((0, "l"), (1, "r"))) for key in range(9)]
     assert pairs == sorted([*straight, *((k, tuple((2, n) for n in range(k, 9, 2))) for k in (0, 1))])
+
+
+def test_a_stream_is_shown_by_its_place() -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    assert repr(numbers) == "Stream(output 0 of stage 0)"
+    assert repr(timely.tables(numbers)) == "TableStream(output 0 of stage 0)"
+
+
+def test_arguments_that_are_swapped_or_several_streams_are_told_what_to_write() -> None:
+    dataflow = Dataflow()
+    numbers = dataflow.input("numbers")
+    with pytest.raises(timely.GraphError, match=r"name comes first.*Write stage\('mine', Vertex\)"):
+        numbers.stage(Vertex, "mine")  # type: ignore[arg-type]
+    with pytest.raises(timely.GraphError, match="branch, ok_err and partition return several streams"):
+        dataflow.output("out", numbers.branch(bool))  # type: ignore[arg-type]

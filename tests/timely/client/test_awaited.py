@@ -108,14 +108,20 @@ def test_who_has_answered_is_not_named() -> None:
         assert told.count(" at ") == 1 and "of waiting for the answer to 'progress' of dataflow 0;" in told
 
 
-def test_embedded_workers_that_were_at_work_say_that_what_they_hold_is_lost() -> None:
-    with timely.connect(embedded=True) as cluster:
+@pytest.mark.parametrize(
+    ("is_durable", "what"),
+    [(False, "hold is lost, connect again"), (True, "have taken is in their store; close the cluster, and")],
+)
+def test_embedded_workers_that_were_at_work_say_what_becomes_of_what_they_hold(
+    is_durable: bool, what: str, tmp_path: Path
+) -> None:
+    with timely.connect(embedded=True, durable=tmp_path / "store" if is_durable else None) as cluster:
         flow = cluster.install(sleepy)
         flow.input("numbers").insert([(1,)])
         flow.seal()
         told = _told(_pressed_once(_after(0.4), flow.wait))
         assert "s of waiting for epoch 0 of dataflow 0 to be complete; its workers, in this process" in told
-        assert "were at work: what they hold is lost, connect again" in told and "'sleepy'" in told
+        assert f"were at work: what they {what}" in told and "'sleepy'" in told
 
 
 BUILDER = """
@@ -157,7 +163,7 @@ def test_an_install_that_is_interrupted_says_so(tmp_path: Path, monkeypatch: pyt
         (Replace(3, "m:q", {}, 1.0), "'m:q' to take the place of dataflow 3"),
         (Decide(3, 7, True), "epoch 7 of dataflow 3 to be sealed"),
         (Progress(3, "", 7, 1.0), "epoch 7 of dataflow 3 to be complete"),
-        (Progress(3, "o", FOREVER, 1.0), "the last epoch of output 'o' of dataflow 3 to be complete"),
+        (Progress(3, "o", FOREVER - 1, 1.0), "the last epoch of output 'o' of dataflow 3 to be complete"),
         (Read(3, "o", -1, 8, 1.0), "a snapshot of output 'o' of dataflow 3 as of epoch 7"),
         (Read(3, "o", 2, 7, 1.0), "changes of output 'o' of dataflow 3 from epoch 2 on before"),
         (Read(3, "o", 2, 0, 1.0, is_open_ended=True), "changes of output 'o' of dataflow 3 from epoch 2 on"),

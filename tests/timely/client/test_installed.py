@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
+from fixed_members import FixedMembers
 
 from timely.client.installed import Installed
 from timely.client.posting import Poster, Refusals, this_thread
@@ -14,7 +15,7 @@ from timely.limits import ANSWER_SECONDS_MAX, REPLY_SECONDS_MAX
 from timely.wire.requests import Describe, Reply, Request
 
 
-class Listening:
+class Listening(FixedMembers):
     """Workers that remember what they were asked, and for how long."""
 
     def __init__(self, addresses: list[str]) -> None:
@@ -70,7 +71,7 @@ class Listening:
             raise self.fails_with
         return 5
 
-    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+    def seal(self, poster: Poster, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
         if self.fails_with is not None:
             raise self.fails_with
         return poster.epoch, seconds is not None

@@ -10,10 +10,19 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client.other_spellings import OF_FLOWS, OF_INPUTS, OF_OUTPUTS
+from timely.client.other_spellings import (
+    OF_CLUSTERS,
+    OF_FLOWS,
+    OF_INPUTS,
+    OF_MODULE,
+    OF_OUTPUTS,
+    OF_PROBES,
+    OF_PROGRAM_WORKERS,
+)
 from timely.client.session import Flow
 from timely.errors import MisuseError
 from timely.own_files import OWN_FOLDERS
+from timely.user_code.spellings import Same, Spellings
 
 
 def passing(dataflow: timely.Dataflow) -> None:
@@ -188,3 +197,56 @@ def test_the_error_of_a_refused_install_says_which_flows_are_installed() -> None
             cluster.flow(0)
         notes = "".join(getattr(caught.value, "__notes__", ()))
         assert f"cluster.flow(0) asks for that dataflow; installed are: {number} (" in notes
+
+
+def numbers(dataflow: timely.Dataflow) -> None:
+    stream = dataflow.input("in")
+    dataflow.probe("seen", stream)
+    dataflow.output("out", stream)
+
+
+def wrong_answers(thing: object, spellings: Spellings) -> list[str]:
+    """The names of a table that `thing` has, or that it does not answer as the table says."""
+    wrong = []
+    for name, entry in spellings.names.items():
+        if name in dir(thing) or name in vars(thing):
+            wrong.append(f"{name} is there")
+        elif isinstance(entry, Same):
+            if getattr(thing, name) != getattr(thing, entry.attribute):
+                wrong.append(name)
+        else:
+            try:
+                getattr(thing, name)
+                wrong.append(f"{name} is there")
+            except AttributeError as error:
+                if not str(error).endswith(f"Write instead: {entry}"):
+                    wrong.append(str(error))
+    return wrong
+
+
+def test_every_name_of_a_table_works_or_says_what_to_write() -> None:
+    def main(worker: timely.ProgramWorker) -> list[str]:
+        return wrong_answers(worker, OF_PROGRAM_WORKERS)
+
+    with timely.connect(workers=1, embedded=True) as cluster:
+        flow = cluster.install(numbers)
+        for thing, spellings in (
+            (flow, OF_FLOWS),
+            (flow.input("in"), OF_INPUTS),
+            (flow.output("out"), OF_OUTPUTS),
+            (flow.probe("seen"), OF_PROBES),
+            (cluster, OF_CLUSTERS),
+        ):
+            assert not wrong_answers(thing, spellings)
+        assert timely.run(main, on=cluster) == [()]
+
+
+def test_the_module_says_what_to_write() -> None:
+    for name, entry in OF_MODULE.names.items():
+        if name in vars(timely):  # a folder of the package that something has imported
+            continue
+        with pytest.raises(AttributeError, match="module 'timely' has no attribute") as caught:
+            getattr(timely, name)
+        assert str(caught.value).endswith(f"Write instead: {entry}")
+    with pytest.raises(AttributeError, match="has no attribute 'conect'. Did you mean 'connect'"):
+        timely.conect  # type: ignore[attr-defined]  # noqa: B018

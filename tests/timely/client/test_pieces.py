@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
+from fixed_members import FixedMembers
 
 import differential as dd
 import timely
@@ -83,12 +84,13 @@ def test_told_an_epoch_that_is_not_sealed_and_one_that_is_forgotten(flow: Flow) 
         )
 
 
-class Workers:
+class Workers(FixedMembers):
     """Workers that answer whatever they are asked by the same, each by its own."""
 
     def __init__(self, *replies: Reply) -> None:
         self.addresses: list[str] = []
         self.part_bytes = APPEND_BYTES_MAX
+        self.incarnation = 0
         self.count = len(replies)
         self._replies = replies
 

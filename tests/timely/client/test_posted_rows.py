@@ -10,9 +10,9 @@ import pytest
 
 import differential as dd
 import timely
-from timely.client.connection import RemoteWorkers
 from timely.client.posting import Poster, Posts
 from timely.client.remote import channel
+from timely.client.remote.workers import RemoteWorkers
 from timely.limits import DIRECT_TABLE_BYTES_MAX, POSTED_BYTES_MAX, SPREAD_ROWS_MIN
 from timely.wire.batch import Frame
 from timely.wire.requests import Decide, Deliver, Reply, Request
@@ -126,9 +126,9 @@ def test_few_rows_go_where_epochs_are_sealed_and_a_seal_behind_them_is_one_answe
     sent: list[tuple[int, Request]] = []
     encode = channel.encode_request
 
-    def encoded(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
+    def encoded(number: int, request: Request, *more: pa.Table | int | None) -> list[Frame]:
         sent.append((number, request))
-        return encode(number, request, table)
+        return encode(number, request, *more)
 
     monkeypatch.setattr(channel, "encode_request", encoded)
     for epoch in range(3):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from timely.client import connection
-from timely.client.connection import RemoteWorkers
 from timely.client.installed import Installed
 from timely.client.posting import Posts, Refusals, this_thread
-from timely.errors import MisuseError, PeerError, TimelyError, WaitTimeoutError
+from timely.client.remote.workers import RemoteWorkers
+from timely.errors import MisuseError, PeerError, StoreError, TimelyError, WaitTimeoutError
 from timely.limits import POSTED_COUNT_MAX, REPLY_SECONDS_MAX
 from timely.user_code.call_site import CallSite
 from timely.wire.batch import Frame
@@ -97,6 +97,50 @@ def test_a_refusal_is_told_with_its_line_and_the_others_go_on() -> None:
     assert all(0 < seconds <= REPLY_SECONDS_MAX for seconds in wire.seconds)
     note = ["this is the answer to insert(…) at here.py:7"]
     assert wire.answered == [0, ("no", note), 2, ("never", note)]
+
+
+def test_rows_that_a_failing_disk_may_lack_are_sent_again_with_the_next_call() -> None:
+    wire = _Wire()
+    wire.post(4)
+    wire.answers = {at: StoreError("full") for at in (1, 2)}
+    for _ in range(2):
+        with pytest.raises(StoreError, match="full") as raised:
+            wire.posts.settle()
+        assert "insert(…) at here.py:7" in raised.value.__notes__[0]
+        assert "do not insert them again" in raised.value.__notes__[0]
+        assert wire.answered == [0] and wire.posts, "it is no refusal"
+        wire.answers = {len(wire.sent): StoreError("full"), len(wire.sent) + 1: StoreError("full")}
+    sent = len(wire.sent)
+    wire.answers = {}
+    wire.posts.settle()
+    assert len(wire.sent) == sent + 3 and wire.answered == [0, *range(sent, sent + 3)] and not wire.posts
+
+
+def test_an_error_of_the_store_that_has_ended_the_dataflow_is_a_refusal() -> None:
+    wire = _Wire()
+    wire.post(1)
+    ended = StoreError("a base is missing")
+    ended.ends_dataflow = True
+    wire.answers = {0: ended}
+    wire.posts.settle()
+    assert wire.answered == [("a base is missing", ["this is the answer to insert(…) at here.py:7"])]
+
+
+def test_a_seal_that_a_failing_disk_refuses_leaves_the_rows_before_it_outstanding() -> None:
+    wire = _Wire()
+    wire.post(1)
+    wire.answers = {0: StoreError("full"), 1: StoreError("full")}
+    with pytest.raises(StoreError, match="full") as raised:
+        wire.posts.ask_behind(1, wire, lambda after: Describe(0))
+    assert "insert(…) at here.py:7" in raised.value.__notes__[0]
+    behind: list[list[Value]] = []
+
+    def seal(after: list[Value]) -> Request:
+        behind.append(after)
+        return Describe(0)
+
+    assert wire.posts.ask_behind(1, wire, seal) == Reply({"epoch": 3})
+    assert behind == [[]] and wire.answered == [2], "they are sent, and taken, before it"
 
 
 def test_where_the_connection_has_ended_what_has_no_answer_is_still_outstanding() -> None:
@@ -400,7 +444,7 @@ def test_an_answer_that_is_an_error_is_an_answer_and_none_is_none(played: _Playe
     installed.post(0, rows(9), None, "insert(1)")
     with pytest.raises(WaitTimeoutError, match=r"no answer from worker 0 .* within 0\.[12]"):
         installed.ask([(0, Describe(0), None)], 0.2)
-    assert played.hear(1) == 1
+    assert played.hear(2) == 2, "and it was asked what holds the epoch"
     played.answer(WaitTimeoutError("dataflow 0 has not begun on worker 0"))
     with pytest.raises(WaitTimeoutError, match="has not begun") as caught:
         installed.settle()

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
+from fixed_members import FixedMembers
 
 import differential as dd
 import timely
@@ -23,6 +24,7 @@ from differential import col
 from timely.client.embedded.workers import EmbeddedWorkers
 from timely.client.posting import Poster, Refusals
 from timely.client.reading import seconds_of
+from timely.limits import WORKERS_MAX
 from timely.wire.requests import Read, Reply, Request
 
 Rows = Counter[int]
@@ -90,13 +92,14 @@ def test_changes_with_bounds_do_not_move_the_place(cluster: timely.Cluster) -> N
     assert epochs_of(output.changes(stop=1)) == epochs_of(output.changes()) == [], "nor back"
 
 
-class Uneven:
+class Uneven(FixedMembers):
     """Two workers, one of which has complete epochs that the other has not."""
 
     count = 2
     addresses: ClassVar[list[str]] = []
     refusals = Refusals()
     part_bytes = 1
+    incarnation = 0
 
     def ask(
         self, requests: Sequence[tuple[int, Request, pa.Table | None]], timeout_seconds: float = 0
@@ -489,7 +492,7 @@ def test_numbers_of_epochs_and_time_outs_of_another_kind_are_refused_as_such(clu
     flow.input("numbers").insert([(1,)], writer="a", sequence=np.int64(0))  # type: ignore[arg-type]
     assert flow.input("numbers").append(more, writer="a", sequence=2**62)
     assert flow.wait(np.int64(0)) == 0 and output.changes(np.int64(0), np.int64(1)).num_rows == 0
-    with pytest.raises(timely.MisuseError, match="1 to 256 workers, not 'two'"):
+    with pytest.raises(timely.MisuseError, match=f"1 to {WORKERS_MAX} workers, not 'two'"):
         timely.connect(workers="two")  # type: ignore[arg-type]
 
 

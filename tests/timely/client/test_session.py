@@ -17,19 +17,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from dataflows import word_count
+from fixed_members import FixedMembers
 
 import timely
 from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode
 from timely import Batch, Records
-from timely.client import session
+from timely.client.feeding import appending
 from timely.client.posting import Poster, Refusals
 from timely.client.session import Flow
 from timely.limits import APPEND_BYTES_MAX, SPREAD_ROWS_MIN
-from timely.operators.capture import OutputLog, check_kept
 from timely.operators.failures import FailureLog
 from timely.operators.inputs.deliveries import Deliveries
 from timely.operators.inputs.names import worker_of
+from timely.operators.outputs.output_log import OutputLog, check_kept
 from timely.wire.batch import Frame
 from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Describe, Reply, Request
 
@@ -105,6 +106,9 @@ class TableLog:
             if start <= epoch < stop
         ]
         return pa.concat_tables([schema.empty_table(), *found])
+
+    def keep_digests(self) -> bool:
+        return False
 
     def snapshot(self, epoch: int) -> pa.Table:
         return self.changes(self.kept_from, epoch + 1).select(["a", "diff"])
@@ -271,7 +275,7 @@ def test_sealing_appends_have_a_whole_identity_or_none(flow: Flow) -> None:
         flow.input("in").append(rows, epoch=0)
 
 
-class Listens:
+class Listens(FixedMembers):
     """Workers that only write down what is asked of them."""
 
     def __init__(self, count: int) -> None:
@@ -279,6 +283,7 @@ class Listens:
         self.addresses: list[str] = []
         self.refusals = Refusals()
         self.part_bytes = APPEND_BYTES_MAX
+        self.incarnation = 0
         self.asked: list[tuple[int, Request, int]] = []
 
     def ask(
@@ -330,7 +335,7 @@ def test_spreading_few_rows_of_a_writer_go_to_one_worker_with_numbers_that_follo
 
 def test_spreading_writers_are_spread_over_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of tables that are not posted."""
-    monkeypatch.setattr(session, "POSTED_BYTES_MAX", -1)
+    monkeypatch.setattr(appending, "POSTED_BYTES_MAX", -1)
     asked: set[int] = set()
     for _ in range(60):
         workers, flow = listening(3)
@@ -432,8 +437,8 @@ def test_uninstalled_a_dataflow_is_given_back_at_once_though_its_parts_refer_to_
 @pytest.mark.parametrize("workers", [1, 2])
 def test_small_is_what_has_few_bytes_of_its_own_and_is_not_spread(workers: int) -> None:
     large = pa.table({"a": np.arange(SPREAD_ROWS_MIN * 8)})
-    assert not session._is_small(large, workers)
-    assert session._is_small(large.slice(5, 100), workers)
+    assert not appending.is_small(large, workers)
+    assert appending.is_small(large.slice(5, 100), workers)
     flags = pa.table({"a": np.zeros(SPREAD_ROWS_MIN, np.bool_)})
-    assert session._is_small(flags, workers) == (workers == 1)
-    assert session._is_small(flags.slice(1), workers)
+    assert appending.is_small(flags, workers) == (workers == 1)
+    assert appending.is_small(flags.slice(1), workers)

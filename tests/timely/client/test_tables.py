@@ -54,7 +54,9 @@ def test_a_structured_array_is_a_table() -> None:
     assert InputForm("in", "a").to_table(pd.DataFrame({"a": [1]})).column_names == ["a"]
 
 
-@pytest.mark.parametrize("data", [[(1,)], [(1, "x", 3)], {"a": [1]}, {"a": ["x"], "b": ["y"]}, 7, [7]])
+@pytest.mark.parametrize(
+    "data", [[(1,)], [(1, "x", 3)], {"a": [1]}, {"a": ["x"], "b": ["y"]}, 7, [7], ["text"]]
+)
 def test_what_does_not_fit_is_told_with_the_input(data: object) -> None:
     with pytest.raises(MisuseError, match="input 'in' takes a: int, b: string"):
         FORM.to_table(data)

@@ -14,7 +14,7 @@ from timely import Dataflow, Records
 from timely.client.tables import records_of
 from timely.errors import ForgottenError
 from timely.operators.capture import FOREVER, RecordLog, RecordsOut
-from timely.operators.pieces import PieceRequest
+from timely.operators.outputs.pieces import PieceRequest
 from timely.running.core import Worker
 
 

@@ -7,10 +7,10 @@ over_*     it is complete at once, and holds nothing up
 from __future__ import annotations
 
 import pytest
-from reference.monitor import Monitor
 
 import timely
 from progress.times.timestamp import Timestamp
+from timely.running.checking.monitor import Monitor
 from timely.running.checking.snapshot import first_epochs, owned
 from timely.running.core import Worker
 from timely.wire.batch import Records
@@ -65,7 +65,7 @@ def noted(group: list[Worker]) -> list[object]:
 @pytest.mark.parametrize(("workers", "seed"), [(1, None), (2, 1), (3, 2)])
 def test_enters_once_whether_or_not_anything_else_comes_in(workers: int, seed: int | None) -> None:
     group = built(workers, seed)
-    assert len(first_epochs(group[0].instance(0).frozen)) == 2
+    assert len(first_epochs(group[0].instance(0).frozen, 0)) == 2
     assert sum(owned(group[0].instance(0)).values()) == 2, "an epoch of the input, and one of the constant"
     settle(group)
     assert noted(group) == [((7, 0), (0,)), ("over", (0,))]

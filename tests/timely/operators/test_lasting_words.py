@@ -61,7 +61,7 @@ def moved(acts: Callable[[Asks, int], None], batch: Batch | None = None) -> tupl
 def test_what_is_sent_at_words_of_more_than_63_bits_arrives_at_their_times() -> None:
     def sends(vertex: Asks, word: int) -> None:
         vertex.send(0, Records(["x"]), word)
-        assert vertex.frontier(0).tolist()[-1] >= word
+        assert vertex.frontier_words(0).tolist()[-1] >= word
 
     _, instance, vertex = moved(sends)
     assert isinstance(vertex._bound, LastingWords) and instance.anchor.epoch > 50
@@ -74,8 +74,8 @@ def test_what_is_sent_at_words_of_more_than_63_bits_arrives_at_their_times() -> 
     ("acts", "message"),
     [
         (lambda vertex, word: vertex.send(0, Records(["x"]), 0), r"sent at \(0,\), which is complete"),
-        (lambda vertex, word: vertex.hold(0), r"asked to hold at \(0,\), which is complete"),
-        (lambda vertex, word: vertex.release(0), r"released a time at \(0,\), which is complete"),
+        (lambda vertex, word: vertex.hold_word(0), r"asked to hold at \(0,\), which is complete"),
+        (lambda vertex, word: vertex.release_word(0), r"released a time at \(0,\), which is complete"),
         (lambda vertex, word: vertex.notify_at((0,)), r"asked for notification at \(0,\), which is complete"),
         (lambda vertex, word: vertex.notify_at((400,)), r"the epoch of \(400,\) does not fit"),
         (
@@ -99,14 +99,14 @@ def test_what_it_may_not_say_is_refused_by_its_time(acts: Callable[[Asks, int], 
 def test_a_right_may_be_held_at_an_epoch_that_no_word_of_the_dataflow_holds_yet() -> None:
     def holds(vertex: Asks, word: int) -> None:
         if word:
-            vertex.hold(vertex.code.pack((400,)))
+            vertex.hold_word(vertex.code.pack((400,)))
 
     worker, instance, vertex = moved(holds)
     assert not vertex.refused
     instance.input("rows").close()
     worker.run_until_idle()
     assert instance.output("sent").complete_before == 400
-    vertex.release(vertex.code.pack((400,)))
+    vertex.release_word(vertex.code.pack((400,)))
     worker.run_until_idle()
     assert instance.is_complete()
 

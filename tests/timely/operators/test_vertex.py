@@ -123,9 +123,9 @@ class Acts(Recorder):
         elif self.act == "notify":
             self.notify_at(self.at)
         elif self.act == "hold":
-            self.hold(self.code.pack(self.at))
+            self.hold_word(self.code.pack(self.at))
         elif self.act == "release":
-            self.release(self.code.pack(self.at))
+            self.release_word(self.code.pack(self.at))
         elif self.act == "output":
             self.send_by(3, ["x"], time)
         elif self.act == "text":
@@ -223,6 +223,24 @@ def test_misuse_of_what_is_no_time_says_what_one_is(time: Timestamp) -> None:
             feed(worker, instance, [1])
 
 
+@pytest.mark.parametrize("ahead", [1, 3, 40])
+def test_order_what_a_notification_asks_for_comes_before_later_ones_that_are_due(ahead: int) -> None:
+    class Asks(Recorder):
+        def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
+            self.notify_at(time)
+
+        def on_notify(self, time: Timestamp) -> None:
+            super().on_notify(time)
+            if time[0] < 100 and time[0] % 10 == 0:
+                self.notify_at((time[0] + ahead,))
+
+    vertex = Asks()
+    worker, instance = running(vertex)
+    feed(worker, instance, *[[epoch] if epoch % 5 == 0 else [] for epoch in range(200)])
+    asked = {*range(0, 200, 5), *range(ahead, 100, 10)} if ahead < 10 else set(range(0, 200, 5))
+    assert vertex.log == [("notify", (epoch,)) for epoch in sorted(asked)]
+
+
 @pytest.mark.parametrize("call", ["send_by", "notify_at"])
 def test_misuse_of_a_time_below_0_is_named(call: str) -> None:
     worker, instance = running(
@@ -234,10 +252,13 @@ def test_misuse_of_a_time_below_0_is_named(call: str) -> None:
         feed(worker, instance, [1])
 
 
-@pytest.mark.parametrize("call", ["hold", "release"])
-def test_misuse_of_a_time_in_place_of_its_word_says_how_to_pack_it(call: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [("hold_word", r"hold\(time\)"), ("release_word", r"drop\(\) of what hold\(time\) has returned")],
+)
+def test_misuse_of_a_time_in_place_of_its_word_says_what_takes_times(call: str, instead: str) -> None:
     worker, instance = running(Calls(lambda v, m, t: getattr(v, call)(t)))
-    told = rf"1\) calls {call}\(word\) with the time \(0,\): .* Write {call}\(self.code.pack\(time\)\)"
+    told = rf"1\) calls {call}\(word\) with the time \(0,\): .* Write {instead}"
     with pytest.raises(MisuseError, match=told):
         feed(worker, instance, [1])
 
@@ -261,11 +282,14 @@ def test_misuse_of_callbacks_that_would_run_nothing_refuses_the_dataflow() -> No
             yield self.send_by(0, message, time)
 
     class Awaits(Vertex):
-        async def on_notify(self, time: Timestamp) -> None:  # type: ignore[override]
-            self.send_by(0, [], time)
+        async def on_resume(self) -> None:  # type: ignore[override]
+            self.send_by(0, [], (0,))
 
-    for vertex, which in ((Yields(), r"Yields\.on_recv"), (Awaits(), r"Awaits\.on_notify")):
-        with pytest.raises(MisuseError, match=rf"{which} has a yield or is async.* self\.send_by\(0, \[rec"):
+    for vertex, told in (
+        (Yields(), r"Yields\.on_recv has a yield, so that .* self\.send_by\(0, \[rec"),
+        (Awaits(), r"Awaits\.on_resume is async, and nobody awaits it: only on_open, on_recv, .* may be"),
+    ):
+        with pytest.raises(MisuseError, match=told):
             running(vertex)
 
 
@@ -305,13 +329,13 @@ class HoldsVertex(Vertex):
         for word, _ in messages:
             if self.held is None:
                 self.held = word
-                self.hold(word)
+                self.hold_word(word)
             else:
                 self.send(0, Records(["late"]), self.held)
-                self.release(self.held)
+                self.release_word(self.held)
 
     def on_frontier(self) -> None:
-        self.frontiers.append([int(word) for word in self.frontier(0)])
+        self.frontiers.append([int(word) for word in self.frontier_words(0)])
 
 
 def test_words_a_held_time_keeps_the_frontier_downstream_until_it_is_released() -> None:
@@ -352,7 +376,7 @@ class InPieces(Vertex):
         ((self.held, batch),) = messages
         assert isinstance(batch, Records)
         self.left = list(batch.records)
-        self.hold(self.held)
+        self.hold_word(self.held)
         self.resume()
         self.resume()
 
@@ -362,7 +386,7 @@ class InPieces(Vertex):
         if self.left:
             self.resume()
         else:
-            self.release(self.held)
+            self.release_word(self.held)
 
 
 class Receives(Vertex):

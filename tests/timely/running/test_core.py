@@ -90,7 +90,7 @@ class OneByOne(Vertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         """All wait."""
         for word, batch in messages:
-            self.hold(word)
+            self.hold_word(word)
             self.left.append((word, batch))
         self.resume()
 
@@ -98,7 +98,7 @@ class OneByOne(Vertex):
         """One goes on: what is behind hears that its time is over."""
         word, batch = self.left.pop(0)
         self.send(0, batch, word)
-        self.release(word)
+        self.release_word(word)
         if self.left:
             self.resume()
 

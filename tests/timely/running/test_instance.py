@@ -75,7 +75,8 @@ def test_changes_of_the_first_open_epoch_is_how_far_all_is_done() -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["turns.ready", "turns.resumed", "turns.patient", "recheck", "changes.deltas"]
+    "where",
+    ["turns.ready", "turns.resumed", "turns.patient", "recheck", "changes.deltas", "alarms.rung"],
 )
 def test_rest_is_none_while_there_is_anything_to_do(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if it is that alone: a step would pass over it."""
@@ -84,7 +85,9 @@ def test_rest_is_none_while_there_is_anything_to_do(where: str, monkeypatch: pyt
     assert instance.is_at_rest() and instance.is_calm
     monkeypatch.setattr(_at(instance, where), where.rsplit(".", 1)[-1], [1])
     assert not instance.is_at_rest()
-    assert instance.is_calm == (where in ("turns.resumed", "turns.patient")), "they wait for others"
+    assert instance.is_calm == (where in ("turns.resumed", "turns.patient", "alarms.rung")), (
+        "they wait for others"
+    )
 
 
 @pytest.mark.parametrize("where", ["_awaiting", "arrivals.late", "far.pointstamps"])
@@ -181,7 +184,7 @@ class HoldsMany(Vertex):
         ((word, _),) = messages
         self.held = [word + (2 * number << self.code.layout.shifts[0]) for number in range(40)]
         for held in self.held:
-            self.hold(held)
+            self.hold_word(held)
         self.has_moved = False
         self.resume()
 
@@ -194,7 +197,7 @@ class HoldsMany(Vertex):
         for held in self.held if self.has_moved else self.held[:1]:
             self.send(0, Records([held]), held + (1 << self.code.layout.shifts[0]))
             if self.has_moved:
-                self.release(held)
+                self.release_word(held)
 
 
 def test_rights_move_with_the_anchor_however_many_there_are() -> None:

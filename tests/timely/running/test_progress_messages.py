@@ -45,7 +45,7 @@ def test_anything_else_is_an_error_of_the_peer(frame: bytes) -> None:
 def test_another_version_says_so() -> None:
     frame = bytearray(write_control_header())
     frame[2] += 1
-    with pytest.raises(PeerError, match="speaks wire version 5, this worker 4"):
+    with pytest.raises(PeerError, match="speaks wire version 6, this worker 5"):
         read_header(bytes(frame), 0)
 
 

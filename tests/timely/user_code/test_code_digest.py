@@ -16,7 +16,7 @@ from itertools import combinations
 import pytest
 from house import ROOT
 
-from timely.user_code.code_digest import calls_hash, digest_of
+from timely.user_code.code_digest import ClassTexts, calls_hash, digest_of
 
 Namespace = dict[str, object]
 
@@ -114,6 +114,24 @@ DIFFERENT = {
         "import re\nfrom functools import partial\nf = partial(re.sub, re.compile('a'))",
         "import re\nfrom functools import partial\nf = partial(re.sub, re.compile('b'))",
     ),
+    "function of C": ("f = len", "f = max"),
+    "method of C": ("f = str.upper", "f = str.lower"),
+    "operation of C": ("f = int.__add__", "f = int.__sub__"),
+    "method of a text": ("f = 'a'.join", "f = 'b'.join"),
+    "method of a table": ("f = {1: 2}.get", "f = {1: 3}.get"),
+    "entry": (
+        "from operator import itemgetter as i\nf = i(0)",
+        "from operator import itemgetter as i\nf = i(1)",
+    ),
+    "name of a method": (
+        "from operator import methodcaller\nf = methodcaller('split', sep='a')",
+        "from operator import methodcaller\nf = methodcaller('split', sep='b')",
+    ),
+    "function of arrays": ("import numpy\nf = numpy.sin", "import numpy\nf = numpy.cos"),
+    "cached": (
+        "from functools import cache\n@cache\ndef f(x): return x + 1",
+        "from functools import cache\n@cache\ndef f(x): return x + 2",
+    ),
     "bound keyword": (
         "from functools import partial\nf = partial(int, base=2)",
         "from functools import partial\nf = partial(int, base=3)",
@@ -147,6 +165,7 @@ def test_differs_between_methods_of_one_class_and_bound_arguments() -> None:
 
 
 SAME = {
+    "list to which a method adds": ("f = [1].append", "f = [2].append"),
     "comment": ("def f(x):\n  # one\n  return x + 1", "def f(x):\n  # another\n  return x + 1"),
     "line": ("def f(x): return x + 1", "\n\n\ndef f(x): return x + 1"),
     "helper that is not called": (
@@ -177,7 +196,7 @@ def test_same_in_the_file_of_another_name() -> None:
 
 
 PROGRAM = """
-from timely.user_code.code_digest import calls_hash, digest_of
+from timely.user_code.code_digest import ClassTexts, calls_hash, digest_of
 def helper(x): return x in {"a", "b", "c", "d"}
 def make(names, table): return lambda x: helper(x) and x in names and table[x] and x in {"p", "q", "r"}
 class Called:
@@ -262,3 +281,24 @@ def test_what_calls_hash_is_known() -> None:
     assert [calls_hash(thing) for thing in calling] == [True] * len(calling)
     others: list[object] = [len, str, lambda record: len(record), _shadowed(), partial(len), _Hashing, 7]
     assert [calls_hash(thing) for thing in others] == [False] * len(others)
+
+
+def test_same_with_texts_of_classes_remembered() -> None:
+    """A class that appears twice, or in what was described before, is described as without them."""
+    vertex = made(
+        "class Base:\n  def f(self): return 1\nclass V(Base):\n  a = 2\n  def g(self): return 3", "V"
+    )
+    assert isinstance(vertex, type)
+    (base,) = vertex.__bases__
+    other = type("W", (base,), {"__module__": "some_module"})
+    texts = ClassTexts()
+    for thing in (
+        vertex,
+        other,
+        base,
+        partial(vertex, 1),
+        partial(other, vertex),
+        [base, vertex],
+        [vertex, base],
+    ):
+        assert digest_of(thing, texts) == digest_of(thing, texts) == digest_of(thing), thing

@@ -334,8 +334,8 @@ def test_what_is_asked_of_a_cluster_and_is_refused_shows_the_users_lines_alone(
     [
         ((("localhost",), {}), "'localhost' is no address of a worker: write host:port"),
         (((2,), {}), r"write connect\(workers=2\)"),
-        (((), {"workers": 0}), "1 to 256 workers, not 0"),
-        (((), {"workers": "two"}), "1 to 256 workers, not 'two'"),
+        (((), {"workers": 0}), "1 to 1024 workers, not 0"),
+        (((), {"workers": "two"}), "1 to 1024 workers, not 'two'"),
     ],
 )
 def test_a_connection_that_is_refused_shows_the_users_lines_and_none_of_ours(

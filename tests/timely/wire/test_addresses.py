@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from timely import MisuseError
 from timely.wire.addresses import (
+    aside,
     host_and_port,
     is_loopback,
     is_tcp,
@@ -82,3 +87,46 @@ def test_ipv6_is_wanted_where_there_is_no_other_way(monkeypatch: pytest.MonkeyPa
     ]  # fmt: skip
     assert wants_ipv6("tcp://[::1]:80") and not wants_ipv6("tcp://10.0.0.3:80")
     assert not wants_ipv6("tcp://*:80") and not wants_ipv6("ipc:///tmp/new")
+
+
+FORKING = """
+import os, socket, time
+from timely.wire.addresses import leave_ports_when_forked
+leave_ports_when_forked()
+leave_ports_when_forked()
+door = socket.create_server(("127.0.0.1", 0))
+path = socket.socket(socket.AF_UNIX)
+path.bind("\\0naiad-test-%d" % os.getpid())
+path.listen()
+ours, theirs = socket.socketpair()
+if not os.fork():
+    theirs.send(b"goes on")  # what does not listen stays as it is
+    time.sleep(60)
+print(ours.recv(64).decode(), door.getsockname()[1], flush=True)
+time.sleep(60)
+"""
+
+
+def test_ports_of_a_killed_process_are_free_though_one_that_it_has_forked_goes_on() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        *words, port = process.stdout.readline().split()
+        assert words == ["goes", "on"]
+        process.kill()
+        process.wait()
+        try:
+            socket.create_server(("127.0.0.1", int(port))).close()
+            with socket.socket(socket.AF_UNIX) as same:
+                same.bind(f"\0naiad-test-{process.pid}")
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_aside_is_another_path_or_a_port_a_thousand_ahead_if_there_is_one() -> None:
+    assert aside("ipc:///tmp/c0") == "ipc:///tmp/c0-aside"
+    assert aside("tcp://[fd00::7]:7401") == "tcp://[fd00::7]:8401"
+    assert aside("tcp://*:7401") == "tcp://*:8401"
+    assert [aside(f"tcp://here:{port}") for port in ("65000", "0", "*")] == ["", "", ""]
+    assert aside("inproc://here") == ""

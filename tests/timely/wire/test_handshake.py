@@ -18,6 +18,8 @@ from timely.wire.handshake import (
     Entering,
     Farewell,
     Greeting,
+    HoldInputs,
+    InputsHeld,
     Offer,
     Switched,
     TakenOver,
@@ -51,6 +53,8 @@ CONTROLS = st.one_of(
     st.builds(
         Decided, st.integers(0, 99), st.integers(-1, 2**62), st.lists(ENTERING, max_size=3).map(tuple), TEXTS
     ),
+    st.builds(HoldInputs, st.integers(0, 99), st.integers(0, 99), st.integers(0, 2**62)),
+    st.builds(InputsHeld, st.integers(0, 99)),
     st.builds(Switched, st.integers(0, 99), st.integers(0, 99), st.integers(0, 2**62)),
     st.builds(TakenOver, st.integers(0, 99)),
     st.builds(Ended, st.integers(0, 99), st.text(), TEXTS),
@@ -107,6 +111,11 @@ MINE = Greeting(PROTOCOL_VERSION, 3, 0, "here")
         ),
         (Greeting(PROTOCOL_VERSION, 4, 1, "there"), "was started for 4 workers, worker 0 for 3"),
         (Greeting(PROTOCOL_VERSION, 3, 2, "there"), "calls itself worker 2"),
+        (
+            Greeting(PROTOCOL_VERSION, 3, 1, "there", progress="host, 16 workers each"),
+            "tells progress by mode host, 16 workers each, worker 0 by mode eager: give all hosts the same "
+            "--progress, -w and -n",
+        ),
         (
             Greeting(PROTOCOL_VERSION, 3, 1, "there", silence_ms=30_000),
             "bears a silence of 30 s, worker 0 one of 2.5 s: give all hosts the same --silence",

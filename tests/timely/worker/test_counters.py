@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from counted_flows import counted, reading
@@ -11,6 +12,7 @@ from dataflows import word_count
 from house import ROOT
 
 import timely
+from timely.durable.following.status import StatusFile
 
 
 def test_every_worker_reports_and_messages_between_them_are_counted() -> None:
@@ -45,13 +47,18 @@ def names_of(told: object, way: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", [{"workers": 1, "embedded": True}, {"workers": 2}], ids=str)
-def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, int]) -> None:
+def test_all_that_is_counted_is_said_to_users_and_nothing_else(kind: dict[str, int], tmp_path: Path) -> None:
     with timely.connect(**kind) as cluster:  # type: ignore[arg-type]
         flow, other = cluster.install(counted), cluster.install(reading)
         flow.input("edges").insert([(n, n + 1, str(n)) for n in range(5)])
         flow.input("numbers").insert([1, 2])
         other.wait(flow.seal())
         found = {name for worker in cluster.stats() for name in names_of(worker)}
+    with timely.connect(embedded=True, durable=tmp_path) as cluster:
+        follower = StatusFile(str(tmp_path), 0)
+        follower.write(True, {})
+        found |= {name for worker in cluster.stats() for name in names_of(worker)}
+        follower.remove()
     # A list that is empty in one place has entries in another.
     told = {name for name in found if not any(other.startswith(f"{name}.") for other in found)}
     table = (ROOT / "docs" / "workers.md").read_text().partition("## What `stats()` says")[2]

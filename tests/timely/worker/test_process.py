@@ -75,6 +75,7 @@ def process(tmp_path: Path) -> Iterator[WorkerProcess]:
         answer = answer.ready() or answer
     made._worker.run_until_idle()
     socket, made._clients = made._clients, cast("ServerSocket", Clients())
+    made._outbox.clients = made._clients
     yield made
     made._clients = socket
     made._close()
@@ -384,3 +385,44 @@ def test_who_ends_a_dataflow_that_failed_elsewhere_says_so(
     )
     process._server._on_control(0, memoryview(encode_control(Ended(0, "a bad row", ("RowError",)))))
     assert 0 in process._worker.ended and sent == [(EndHeard(0), 0)]
+
+
+def test_a_durable_worker_that_is_ended_before_worker_0_has_begun_says_so(tmp_path: Path) -> None:
+    settings = replace(local_settings(2, tmp_path)[1], durable=str(tmp_path / "store"))
+    reports: list[dict[str, object]] = []
+    process = WorkerProcess(settings, reports.append)
+    process.stop_soon("worker 0 was killed by SIGKILL")
+    process.run()
+    assert reports == [{"failed": "PeerError: worker 0 was killed by SIGKILL", "is_cause": False}]
+
+
+@pytest.mark.parametrize(("is_peer_gone", "is_prepared"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("why", ["", "worker 1 was killed by SIGKILL"])
+def test_vertices_hear_why_their_worker_ends(
+    why: str, is_peer_gone: bool, is_prepared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of workers that are told to end, one ends first: the others do not fail because of that."""
+    heard: list[str] = []
+
+    class HearsVertex(timely.Vertex):
+        def on_end(self, reason: timely.TimelyError | None) -> None:
+            heard.append(f"{type(reason).__name__}: {reason}")
+
+    (settings,) = local_settings(1, tmp_path)
+    process = WorkerProcess(settings, lambda said: None)
+    dataflow = timely.Dataflow()
+    dataflow.input("numbers").stage("hears", HearsVertex)
+    prepared = process._worker.prepare(dataflow.freeze(), 7)
+    if is_prepared:  # it would begin when worker 0 says so
+        process._server.installations.prepared[7] = prepared
+    else:
+        process._worker.start(prepared)
+    if is_peer_gone:
+
+        def lose(reason: str) -> None:
+            raise timely.PeerError("worker 1 is gone")
+
+        monkeypatch.setattr(process._server, "say_farewell", lose)
+    process.stop_soon(why)
+    process.run()
+    assert heard == [f"PeerError: {why}" if why else "NoneType: None"]

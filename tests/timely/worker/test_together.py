@@ -5,17 +5,26 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from types import FrameType
-from weakref import WeakSet
+from collections.abc import Sequence
+from types import FrameType, SimpleNamespace
 
 import pytest
 
+import differential as dd
+import timely
 from differential.columns.symbols.table import SymbolTable
 from timely.running import forgetting
 from timely.running.core import Worker
 from timely.worker import together
-from timely.worker.together import begin_turn, end_turn, forget_alone, forget_together, is_full, join
+from timely.worker.together import (
+    begin_turn,
+    end_turn,
+    forget_alone,
+    forget_together,
+    hides_words,
+    is_full,
+    join,
+)
 
 
 class Some:
@@ -30,16 +39,13 @@ class Some:
 
 
 @pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[SymbolTable]:
+def table(alone_in_process: None, monkeypatch: pytest.MonkeyPatch) -> SymbolTable:
     """A table that is full, of a process that has nothing else in it."""
     found = SymbolTable(full_from=2)
     found.intern(["a", "b"])
-    monkeypatch.setattr(together._process, "groups", WeakSet())
-    together._process.at_work.clear()
     monkeypatch.setattr(forgetting, "dictionaries", lambda: [found])
     monkeypatch.setattr(together, "_dictionaries", [found])
-    yield found
-    together._process.at_work.clear()
+    return found
 
 
 def test_a_group_forgets_in_its_turn_when_all_others_rest(table: SymbolTable) -> None:
@@ -56,6 +62,23 @@ def test_a_group_forgets_in_its_turn_when_all_others_rest(table: SymbolTable) ->
     groups[1].workers = [Worker()]
     assert forget_together(groups[0])
     assert len(table) == 0 and not is_full()
+
+
+def test_nothing_is_forgotten_while_a_vertex_hides_words(
+    table: SymbolTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, worker = Some([Worker(), Worker()]), Worker()
+    join(group)
+    begin_turn(group)
+    runner = SimpleNamespace(hides_words=lambda: True)
+    instance = SimpleNamespace(runners=[SimpleNamespace(hides_words=lambda: False), runner])
+    monkeypatch.setattr(worker, "_instances", {0: instance})
+    assert hides_words(worker)
+    monkeypatch.setattr(together, "hides_words", lambda worker: worker is group.workers[1])  # type: ignore[index]
+    assert not forget_together(group) and len(table) == 2
+    monkeypatch.undo()
+    runner.hides_words = lambda: False
+    assert not hides_words(worker)
 
 
 def test_a_turn_that_is_begun_or_ended_twice_is_one(table: SymbolTable) -> None:
@@ -191,3 +214,23 @@ def test_after_an_interrupt_wherever_it_comes_nobody_waits_for_ever(table: Symbo
         if len(kept) == last:
             break
     assert len(kept) > 6
+
+
+def names(flow: timely.Dataflow) -> None:
+    rows = dd.input(flow, "rows", "a: int, b: string")
+    rows.group_by("a").agg(n=dd.count(), first=dd.min("b")).output("first")
+
+
+def test_a_group_hides_the_texts_of_batches_that_wait_for_its_sums() -> None:
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(names)
+        flow.input("rows").insert([(1, "b"), (1, "a")])
+        flow.seal(wait=True)
+        (worker,) = cluster._workers._workers  # type: ignore[attr-defined]
+        assert not hides_words(worker), "all is done"
+        hiding = []
+        for runner in worker.instance(0).runners:
+            runner.inbox.append((0, 0, 0, None))
+            hiding += [runner.name] if hides_words(worker) else []
+            runner.inbox.pop()
+        assert hiding == ["group by a: n=count(), first"]

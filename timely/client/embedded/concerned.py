@@ -4,9 +4,10 @@ Embedded workers work in the calls that need it. A call waits for its own datafl
 this one reads: another one may have very much to do, or go round a loop for ever. Workers run all dataflows
 in turn, each for a step, so one dataflow delays a call about another by one step at most.
 
-*Is nothing left to do in some dataflows?* No worker has work in them, and as many of their messages were
-taken as were sent. A call checks both while no worker works. Messages between workers apart from data, such
-as that an epoch is sealed, count for all dataflows.
+*Is nothing left to do in some dataflows?* No worker has work in them, as many of their messages were taken as
+were sent, and no new version can come nearer to taking the place of an old one. A call checks that while no
+worker works. Messages between workers apart from data, such as that an epoch is sealed, count for all
+dataflows.
 """
 
 from __future__ import annotations
@@ -16,11 +17,21 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from ...failure import is_interrupt
+from ...limits import SOURCE_SECONDS_MAX
 from ...running.core import Worker
 from ...wire.requests import Request
 from ...worker.replacing import Replacements
 
-__all__ = ["About", "Pieces", "concerned", "exporting", "have_done", "named_by"]
+__all__ = [
+    "About",
+    "Pieces",
+    "are_late",
+    "concerned",
+    "exporting",
+    "have_done",
+    "have_open_sources",
+    "named_by",
+]
 
 About: TypeAlias = frozenset[int] | None
 """The dataflows that a call is about; None: all."""
@@ -32,16 +43,21 @@ _LAST_SECONDS: Final = 0.05
 class Pieces:
     """How long threads work before the calling thread checks whether its dataflows have done all. The times
     double, since to stop and begin again has a cost.
+
+    With a source that never rests there is always something left to do. So if a source of the dataflows is
+    open, a call works in pieces, and for `SOURCE_SECONDS_MAX` in all, or `factor` times that.
     """
 
-    def __init__(self, until: float) -> None:
-        self._until = until
+    def __init__(self, workers: Sequence[Worker], about: frozenset[int], until: float, factor: float) -> None:
+        self.has_sources = have_open_sources(workers, about)
+        until_sources = time.monotonic() + factor * SOURCE_SECONDS_MAX
+        self.until = min(until, until_sources) if self.has_sources else until
         self._seconds = _FIRST_SECONDS
 
     def next_until(self) -> float:
         """Return the end of the next piece, on the monotonic clock."""
         seconds, self._seconds = self._seconds, min(2 * self._seconds, _LAST_SECONDS)
-        return min(self._until, time.monotonic() + seconds)
+        return min(self.until, time.monotonic() + seconds)
 
 
 def named_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | None:
@@ -50,11 +66,15 @@ def named_by(requests: Sequence[tuple[int, Request, object]]) -> list[int] | Non
     return None if None in dataflows else [one for one in dataflows if one is not None]
 
 
-def concerned(worker: Worker, replacements: Replacements, dataflows: Collection[int]) -> About:
-    """Return the given dataflows, their new versions, and all that these read; None if these are all."""
+def concerned(
+    worker: Worker, replacements: Replacements, dataflows: Collection[int] | None, or_none: bool = True
+) -> About:
+    """Return the given dataflows (None: all), their new versions, and all that these read. If these are all,
+    return None, unless not `or_none`.
+    """
     instances = worker.instances
     closure: set[int] = set()
-    ahead = list(dataflows)
+    ahead = list(instances if dataflows is None else dataflows)
     while ahead:
         one = ahead.pop()
         if one in closure:
@@ -63,7 +83,14 @@ def concerned(worker: Worker, replacements: Replacements, dataflows: Collection[
         ahead += [replacements.inputs_of(one), replacements.outputs_of(one), *replacements.beside(one)]
         if one in instances:
             ahead += instances[one].reads
-    return None if closure.issuperset(instances) else frozenset(closure)
+    return None if or_none and closure.issuperset(instances) else frozenset(closure)
+
+
+def are_late(late: Collection[int], about: About) -> bool:
+    """Return True if an earlier call about some of these dataflows has hit its time limit: calls that need no
+    work do none, then.
+    """
+    return bool(late) if about is None else not about.isdisjoint(late)
 
 
 def exporting(worker: Worker) -> list[int]:
@@ -71,8 +98,26 @@ def exporting(worker: Worker) -> list[int]:
     return [number for number, instance in worker.instances.items() if instance.frozen.exports]
 
 
+def have_open_sources(workers: Sequence[Worker], about: frozenset[int]) -> bool:
+    """Return True if a source of these dataflows may still bring records by itself, or records go to later
+    epochs by a way back of the root: then there may always be something left to do.
+    """
+    return any(
+        source.is_open
+        for worker in workers
+        for number, instance in worker.instances.items()
+        if number in about
+        for source in instance.sources
+    ) or any(
+        worker.instances[one].frozen.goes_on for worker in workers for one in about & set(worker.instances)
+    )
+
+
 def have_done(workers: Sequence[Worker], dataflows: Iterable[int]) -> bool:
     """Return True if nothing is left to do in any of these dataflows. Requires: no thread is at work."""
+    # The last piece of work may be what the next step of a replacement waits for.
+    if any(worker.on_step is not None and worker.on_step() for worker in workers):
+        return False
     if sum(worker.controls_sent for worker in workers) != sum(worker.controls_recv for worker in workers):
         return False
     for number in dataflows:

@@ -5,6 +5,10 @@ only a call of another thread of the program can bring it, one that seals, for e
 make such a call, waiting is an error at once. Otherwise the waiting thread gives up its turn, so that others
 can have theirs, and looks again when one of them has made a call.
 
+A vertex that has set an alarm (`Vertex.activate`) brings something itself: then the thread looks again when
+that is due. A thread that rings for a vertex (`Activator`) wakes those that wait, as a call would; some
+thread may do so as long as a dataflow has an activator.
+
 Which threads may make such a call? Those that have called this cluster before, and those that were started
 since it was made, since they may be about to. A thread that was there before and has never called, such as
 one of a notebook or of a debugger, does not count; nor does a thread in which a worker works, nor one that
@@ -17,13 +21,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from types import TracebackType
 from typing import Final, Protocol
 from weakref import WeakSet
 
 from ...errors import WaitTimeoutError
 from ...failure import add_note
+from ...operators.alarms import seconds_to_alarm
+from ...operators.awaiting.event_loop import EventLoop
+from ...operators.awaiting.loops_event import LoopsEvent
+from ...running.core import Worker
 from .answers import Answers
 from .worker_threads import is_worker_thread
 
@@ -55,7 +65,10 @@ class WaitingThreads:
     them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, workers: Sequence[Worker] = ()) -> None:
+        self._workers = workers
+        for worker in workers:
+            worker.acting.on_wake = self.wake
         self._before = WeakSet(threading.enumerate())
         self.callers: set[int] = set()
         """The threads that have made a call: each adds itself."""
@@ -113,7 +126,11 @@ class WaitingThreads:
         """
         if answers.failure is not None:
             raise answers.failure
-        if not self.may_ask():
+        dataflows = [each for worker in self._workers for each in worker.instances.values()]
+        loops = self._loops()
+        left = min([seconds_to_alarm(dataflows), *(loop.seconds for loop in loops)])
+        may_ring = left < inf or bool(loops) or any(each.alarms.activators for each in dataflows)
+        if not (may_ring or self.may_ask()):
             late = answers.late()
             add_note(
                 late,
@@ -124,13 +141,14 @@ class WaitingThreads:
         seconds = min(later.deadline for later in answers.waiting.values()) - time.monotonic()
         if seconds <= 0:
             raise answers.late()
-        return seconds
+        return min(seconds, left)
 
     def lie_down(self, is_for_ever: bool) -> threading.Event:
         """Return the event that the current thread is to wait for, without its turn; called within the turn,
         so that nothing happens unseen. `is_for_ever`: it waits until it is woken, or interrupted.
         """
-        event = threading.Event()
+        loops = self._loops()
+        event = LoopsEvent([loop.descriptor for loop in loops]) if loops else threading.Event()
         self.asleep[event] = threading.get_ident() if is_for_ever else 0
         return event
 
@@ -147,10 +165,14 @@ class WaitingThreads:
         """Note that the current thread does not wait for an event any more."""
         self.asleep.pop(event, None)
 
+    def _loops(self) -> list[EventLoop]:
+        """Return the event loops in which coroutines of vertices run."""
+        return [loop for worker in self._workers if (loop := worker.acting.running_loop) is not None]
+
     def wake(self) -> None:
         """Wake all waiting threads, which look again: something may have come. A thread that only looks again
         wakes nobody, since it does nothing that others would not see for themselves.
         """
         asleep, self.asleep = self.asleep, {}
-        for event in asleep:
+        for event in list(asleep):  # another thread may be lying down
             event.set()

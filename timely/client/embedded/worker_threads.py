@@ -39,6 +39,8 @@ _IN_TURN_SECONDS: Final = 1e-3
 _LOOK_SECONDS: Final = 1.0
 """How long a thread sleeps at most. Then it looks for work, though we know no case in which nothing wakes it.
 """
+_END_SECONDS: Final = 0.2
+"""How long closing waits for threads that were called off before."""
 
 
 class WorkerThreads:
@@ -163,16 +165,24 @@ class WorkerThreads:
             transport.is_called, transport.is_held = True, False
             transport.wake()
 
-    def close(self) -> None:
-        """End all threads, and wait until they have ended; the caller has all turns. Twice is once."""
-        if self.is_over:
-            return  # they end by themselves: one may be in a long step
+    def close(self) -> list[Worker]:
+        """End all threads, and wait until they have ended; the caller has all turns. Twice is once.
+
+        Return the workers that no thread is in any more.
+        """
+        if self.is_over:  # they end by themselves, and mostly at once; one may be in a long step
+            until = time.monotonic() + _END_SECONDS
+            for thread in self._threads:
+                thread.join(max(0.0, until - time.monotonic()))
+            ended = [not thread.is_alive() for thread in self._threads]
+            return [worker for worker, is_free in zip(self._workers, (True, *ended), strict=True) if is_free]
         self.call_off()
         for turn in self._turns[1:]:
             turn.release()
         for thread in self._threads:
             thread.join()
         self._network.close()
+        return list(self._workers)
 
     def _let_go(self, index: int) -> None:
         """Give a worker's turn to its thread. Wake the thread only if the worker has something to do."""

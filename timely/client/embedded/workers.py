@@ -14,41 +14,40 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from functools import partial, wraps
 from math import inf
+from pathlib import Path
 from threading import get_ident
-from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
+from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from ...building.builders import Builder
-from ...errors import MisuseError, TimelyError
-from ...failure import fresh_copy, full_text_of
+from ...errors import MisuseError, StoreError, TimelyError
 from ...giving_back import GivingBack
 from ...limits import ANSWER_SECONDS_MAX, APPEND_BYTES_MAX, REPLY_SECONDS_MAX, WORKERS_MAX
 from ...running.core import Worker
-from ...wire.requests import Decide, Deliver, Drop, Missing, Progress, Reply, Request, Value, waits_for_epoch
+from ...running.sending.telling import telling_of
+from ...running.stages.ends import close_vertices
+from ...wire.requests import Decide, Progress, Reply, Request, Value, waits_for_epoch
 from ...wire.transport.memory import MemoryNetwork
 from ...worker.answers.later import Later
 from ...worker.server import Server
 from ...worker.together import begin_turn, end_turn, forget_together, is_full, join
-from ..installed import PATIENCE_SECONDS, OwnProcess
+from ..installed import PATIENCE_SECONDS, Makes, Members, OwnProcess, Requests
 from ..posting import Poster, Refusals
-from .answers import Answers, what_ended
-from .concerned import About, Pieces, concerned, exporting, have_done, named_by
+from .answers import CLOSED, Answers, Untold, reason_of_end, what_ended, why_broken
+from .asking import OF_NO_WORK, Asked, note_entered
+from .concerned import About, Pieces, are_late, concerned, exporting, have_done, named_by
+from .durable import EmbeddedLog, work_to_the_end
 from .pending_work import PendingWork
 from .thread_transport import ThreadNetwork
 from .waiting_threads import Turn, WaitingThreads
 from .worker_threads import WorkerThreads
 
 __all__ = ["EmbeddedWorkers"]
-
-_CLOSED: Final = "this cluster is closed: connect again"
-
-_OF_NO_WORK = (Deliver, Decide, Missing, Drop)
-"""Requests whose answers depend only on the inputs of a dataflow, not on its work."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -87,30 +86,36 @@ def _in_turn(
     return taken
 
 
-class EmbeddedWorkers:
+class EmbeddedWorkers(Asked):
     """`count` workers that run during calls.
 
     Args:
         seed: decides which messages between workers that take turns are late; None: none.
         check_progress: True: each checks its progress tracking after each step.
         threads: True: each has a thread.
+        durable, sync, progress: see `connect`.
     """
 
     def __init__(
-        self, count: int, seed: int | None = None, check_progress: bool = False, threads: bool = False
+        self,
+        count: int,
+        seed: int | None = None,
+        check_progress: bool = False,
+        threads: bool = False,
+        durable: str | Path | None = None,
+        sync: str = "disk",
+        progress: str = "eager",
     ) -> None:
         if not 1 <= count <= WORKERS_MAX:
             raise MisuseError(f"a cluster has 1 to {WORKERS_MAX} workers, not {count}")
         has_threads = threads and count > 1
         network = ThreadNetwork(count) if has_threads else MemoryNetwork(count, seed)
-        self.count = count
         self.addresses: list[str] = []
-        self.refusals = Refusals()
-        self.part_bytes = APPEND_BYTES_MAX
+        self.count, self.part_bytes, self.refusals = count, APPEND_BYTES_MAX, Refusals()
         self._network = network
         self._workers = [
-            Worker(index, count, network.transport(index) if count > 1 else None, check_progress)
-            for index in range(count)
+            Worker(index, count, network.transport(index) if count > 1 else None, check_progress, telling=how)
+            for index, how in enumerate(telling_of(progress, index, count) for index in range(count))
         ]
         self._servers = [Server(worker, f"embedded worker {worker.index}") for worker in self._workers]
         self._server = self._servers[0]
@@ -119,22 +124,23 @@ class EmbeddedWorkers:
         self._broken: BaseException | None = None
         self._lock: Turn = threading.RLock()
         self._busy = 0  # the thread whose turn it is
-        self._waiting_threads = WaitingThreads()
-        self._pending = PendingWork(self)
-        self._giving_back = GivingBack()
+        self._waiting_threads = WaitingThreads(self._workers)
+        self._pending, self._giving_back = PendingWork(self), GivingBack()
         self._late: set[int] = set()  # dataflows whose work was not done at the time limit of a call
-        self._untold: dict[int, TimelyError] = {}  # errors that ended dataflows, and no call has raised
-        self._failed_installs: set[int] = set()
+        self._untold = Untold(self._what_ended)
+        self._durable = None if durable is None else EmbeddedLog(durable, sync, self._workers, self._servers)
+        self.incarnation = self._server.incarnation
         for worker, server in zip(self._workers, self._servers, strict=True):
-            worker.on_failure = partial(self._on_failure, worker.on_failure)
+            worker.on_failure = partial(self._untold.note, worker.on_failure)
             server.greet()
-        self._is_closed = False
+        self._is_closed = self._has_sources = False  # has, or has had
         self._closing = threading.RLock()
         self._closer: int | None = None  # the thread that closes this; others stop for its turn
         self._threads: WorkerThreads | None = None
         if isinstance(network, ThreadNetwork):
             self._threads = WorkerThreads(self._workers, network, is_full, self._is_closing_elsewhere)
         self._process = OwnProcess()
+        self._has_threads = has_threads or self._durable is not None  # that of the log, or more
         join(self)
 
     @property
@@ -147,11 +153,17 @@ class EmbeddedWorkers:
         """ "closed", or "interrupted" if an interrupt came at work; else empty."""
         return "closed" if self._is_closed else "interrupted" if self._broken is not None else ""
 
-    def ask(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        timeout_seconds: float = REPLY_SECONDS_MAX,
-    ) -> list[Reply]:
+    @property
+    def members(self) -> Members:
+        """See `Workers`: always the same."""
+        return Members(self.count, self.incarnation)
+
+    def ask_members(self, makes: Makes, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
+        """See `Workers`."""
+        requests = makes(self.members)
+        return self.ask(requests, timeout_seconds) if requests else []
+
+    def ask(self, requests: Requests, timeout_seconds: float = REPLY_SECONDS_MAX) -> list[Reply]:
         """Answer the requests to each worker; if the answers depend on work, do all of that before.
 
         An error of a vertex ends its dataflow; this call, or the next one that asks the dataflow for
@@ -167,6 +179,8 @@ class EmbeddedWorkers:
         while True:
             answers, news, seconds = self._ask_once(requests, until, is_patient, answers)
             if news is None:
+                if self._durable is not None:
+                    self._durable.wait_for(request for _, request, _ in requests)
                 return answers.replies
             try:
                 self._waiting_threads.await_news(news, seconds)
@@ -176,7 +190,7 @@ class EmbeddedWorkers:
     @_in_turn
     def _ask_once(
         self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        requests: Requests,
         until: float,
         is_patient: bool,
         answers: Answers | None,
@@ -220,7 +234,7 @@ class EmbeddedWorkers:
 
     @_in_turn
     def _do_now(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
-        self._check()
+        self._check(getattr(request, "dataflow", None))
         return self._take_at_once(worker, request, table)
 
     @_in_turn
@@ -237,22 +251,24 @@ class EmbeddedWorkers:
     ) -> int:
         """See `Workers`. The rows are taken at once."""
         del call, is_ordered
-        if self._broken is not None or self._threads is not None:
-            self._check()
         dataflow = poster.index
+        if self._broken is not None or self._has_threads:
+            self._check(dataflow)
         try:
             epoch = self._server.insert_rows(dataflow, name, poster.epoch, writer, sequence, diff, rows)
         except TimelyError as error:
             self._refuse(error, dataflow)
         self._pending.give(dataflow, len(rows), 0)
+        if epoch > poster.epoch:
+            note_entered(self._server.replacements.instance(dataflow), poster, name, epoch)
         return epoch
 
     @_in_turn
-    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+    def seal(self, poster: Poster, seconds: float | None, is_early: bool = False) -> tuple[int, bool]:
         """See `Workers`. With `seconds`, do the work of the dataflow in the same turn."""
-        if self._broken is not None or self._threads is not None:
-            self._check()
         dataflow, epoch = poster.index, poster.epoch
+        if self._broken is not None or self._has_threads:
+            self._check(dataflow)
         try:
             opened = self._server.seal(dataflow, epoch)
         except TimelyError as error:
@@ -264,28 +280,31 @@ class EmbeddedWorkers:
             self._take_in()
         if self._waiting_threads.asleep:
             self._waiting_threads.wake()
-        if seconds is not None:
-            until = inf if seconds < 0 else time.monotonic() + seconds
-            return epoch, self._work_through(dataflow, epoch, until)
-        if self._pending.is_too_much():
-            self._work_off_for(dataflow)
+        until = inf if seconds is None or seconds < 0 else time.monotonic() + seconds
+        try:
+            if seconds is not None:
+                return epoch, self._work_through(dataflow, epoch, until)
+            if self._pending.is_too_much():
+                self._work_off_for(dataflow)
+            if self._durable is not None and not is_early:
+                self._durable.settle_and_fold()
+        except StoreError:  # the epoch is sealed, and not on the disk: a repeated call is about the same one
+            poster.epoch = epoch if poster.epoch == opened else poster.epoch
+            raise
         return epoch, False
 
     def wait(self, dataflow: int, epoch: int, seconds: float, waited_seconds: float = 0.0) -> None:
         """See `Workers`. If work alone does not complete the epoch, wait as `ask` does."""
-        began = time.monotonic()
-        until = inf if seconds < 0 else began + seconds
+        until = inf if seconds < 0 else time.monotonic() + seconds
         if self._may_begin(until) and self._has_done(dataflow, epoch, until):
             return
         request = Progress(dataflow, "", epoch, seconds, waited_seconds)
-        limit = PATIENCE_SECONDS
-        if seconds >= 0:
-            limit = max(0.0, until - time.monotonic()) + ANSWER_SECONDS_MAX
+        limit = PATIENCE_SECONDS if seconds < 0 else max(0.0, until - time.monotonic()) + ANSWER_SECONDS_MAX
         self.ask([(worker, request, None) for worker in range(self.count)], limit)
 
     @_in_turn
     def _has_done(self, dataflow: int, epoch: int, until: float) -> bool:
-        if self._broken is not None or self._threads is not None:
+        if self._broken is not None or self._has_threads:
             self._check()
         return self._work_through(dataflow, epoch, until)
 
@@ -293,17 +312,20 @@ class EmbeddedWorkers:
         """Do all work of a dataflow, or as much as can be done before `until`; return True if the epoch is
         complete on all workers then. If it is not, calls of other threads may still complete it.
         """
-        instances = self._instances
-        # Fast path: there is one dataflow.
-        is_alone = len(instances) == 1 and dataflow in instances
-        self._work_off(until, None if is_alone else self._about((dataflow,)))
+        is_alone = len(self._instances) == 1 and dataflow in self._instances and not self._has_sources
+        self._work_off(until, None if is_alone else self._about((dataflow,)))  # Fast path.
+        durable = self._durable
         try:
-            for server in self._servers:
-                if not server.has_done(dataflow, epoch):
-                    return False
+            if durable is not None:
+                durable.look_behind_work()
+            while True:
+                is_done = True
+                for server in self._servers:  # each of them notes what it is about to show
+                    is_done = server.has_done(dataflow, epoch) and is_done
+                if is_done or durable is None or not durable.settle():
+                    return is_done
         except TimelyError as error:
             self._refuse(error, dataflow)
-        return True
 
     def _take_at_once(self, worker: int, request: Request, table: pa.Table | None) -> Reply | Later:
         """Hand out a request whose answer does not depend on work."""
@@ -317,8 +339,9 @@ class EmbeddedWorkers:
     def _refuse(self, error: TimelyError, dataflow: int | None) -> NoReturn:
         """Raise the error with which a worker has answered a request about a dataflow."""
         self._take_in()  # orders to other workers, which the request may have sent
-        full = self._in_full(error, dataflow)
-        raise full from full.__cause__
+        if error.ends_dataflow and dataflow is not None:  # as it was on the worker on which it arose
+            error = self._what_ended(dataflow) or error
+        raise error from error.__cause__
 
     def settle(self, timeout_seconds: float = REPLY_SECONDS_MAX) -> None:
         """Do nothing: embedded workers answer posts at once."""
@@ -326,7 +349,9 @@ class EmbeddedWorkers:
     @_in_turn
     def work_off(self) -> None:
         """Do all work; or, if a call has hit its time limit before, as much as a seal does."""
-        self._work_off(time.monotonic() + REPLY_SECONDS_MAX if self._late else inf)
+        self._work_off(
+            time.monotonic() + REPLY_SECONDS_MAX if self._late else inf, self._about(None), factor=50
+        )
 
     def _may_begin(self, until: float) -> bool:
         """Return True if this thread can have the turn before `until`."""
@@ -343,31 +368,14 @@ class EmbeddedWorkers:
 
     def _note(self, error: BaseException) -> None:
         """Note an error that a call raises. After an interrupt something may be half done, wherever it came,
-        so the cluster cannot go on. An error that has ended a dataflow, and those that read it, need not be
-        raised once more.
+        so the cluster cannot go on.
         """
         if not isinstance(error, Exception):
             self._broken = error
             self._pending.clear()
             self._waiting_threads.wake()
-        elif self._untold and isinstance(error, TimelyError) and error.ends_dataflow:
-            text = full_text_of(error)
-            self._untold = {one: each for one, each in self._untold.items() if not self._is_in(text, one)}
-
-    def _is_in(self, text: str, dataflow: int) -> bool:
-        """Return True if the full text of an error has the error that has ended a dataflow. That may have
-        arisen on several workers at once: then the text has that of one of them.
-        """
-        errors = (self._untold[dataflow], self._what_ended(dataflow))
-        return any(each is not None and full_text_of(each) in text for each in errors)
-
-    def _on_failure(
-        self, tell: Callable[[int, TimelyError], None] | None, dataflow: int, error: TimelyError
-    ) -> None:
-        if dataflow not in self._failed_installs:
-            self._untold.setdefault(dataflow, error)
-        assert tell is not None, "the server of this worker has set it"
-        tell(dataflow, error)
+        else:
+            self._untold.note_raised(error)
 
     def at_rest(self) -> list[Worker] | None:
         """Return the workers, or None if messages between them are under way: see `together.py`."""
@@ -377,21 +385,16 @@ class EmbeddedWorkers:
             return []
         return None if self._network.in_flight() else self._workers
 
-    def _begin(
-        self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
-        dataflows: Collection[int] | None,
-        until: float,
-    ) -> Answers:
+    def _begin(self, requests: Requests, dataflows: Collection[int] | None, until: float) -> Answers:
         """Hand out requests about these dataflows, after the work that their answers depend on."""
         waits = looks = asks_else = False
         for _, request, _ in requests:
-            waits = waits or not isinstance(request, _OF_NO_WORK)
+            waits = waits or not isinstance(request, OF_NO_WORK)
             looks = looks or waits_for_epoch(request)
             asks_else = asks_else or not isinstance(request, Progress) or request.beyond < 0
         if waits:
             about = self._about(dataflows)
-            self._work_off(until if looks or not self._is_late(about) else 0.0, about, asks_else)
+            self._work_off(until if looks or not are_late(self._late, about) else 0.0, about, asks_else)
         answers = [self._take_at_once(worker, request, table) for worker, request, table in requests]
         if not waits:
             if self.count > 1:
@@ -401,25 +404,13 @@ class EmbeddedWorkers:
                     self._work_off_for(request.dataflow)
         return Answers(answers)
 
-    def _is_late(self, about: About) -> bool:
-        """Return True if an earlier call has hit its time limit: calls that need no work do none, then."""
-        return bool(self._late) if about is None else not self._late.isdisjoint(about)
-
     def _work_off_for(self, dataflow: int) -> None:
         """Work off pending work, which is too much, after a call has sealed an epoch of a dataflow."""
         about = self._about((dataflow,))
-        seconds = self._pending.seconds_of_seal(REPLY_SECONDS_MAX, self._is_late(about))
-        self._work_off(time.monotonic() + seconds, about)
+        seconds = self._pending.seconds_of_seal(REPLY_SECONDS_MAX, are_late(self._late, about))
+        self._work_off(time.monotonic() + seconds, about, factor=50)
         if (error := self._what_ended(dataflow)) is not None:
             raise error
-
-    def _in_full(self, error: TimelyError, dataflow: int | None) -> TimelyError:
-        """Return the error that has ended a dataflow from the worker on which it arose; any other as it
-        is.
-        """
-        if error.ends_dataflow and dataflow is not None:
-            return self._what_ended(dataflow) or error
-        return error
 
     def install(
         self,
@@ -441,30 +432,35 @@ class EmbeddedWorkers:
     def _install(
         self, spec: str, builder: Builder, arguments: dict[str, Value], replaces: int | None, until: float
     ) -> Reply:
-        self._check()
+        self._check(replaces)
+        if self._durable is not None:
+            spec = self._durable.prepare(spec, builder, replaces is not None)
         # The dataflow may read exports of others, and begins with what these have done by then.
         read = [one for one in exporting(self._workers[0]) if one not in self._late]
         about = self._about(read if replaces is None else [*read, replaces])
         self._work_off(min(until, time.monotonic() + REPLY_SECONDS_MAX), about)
-        old = -1 if replaces is None else self._server.check_replaceable(replaces)
-        dataflow = self._server.installations.reserve()
+        if self._durable is not None and (known := self._durable.known(spec, builder, arguments, replaces)):
+            return known
+        old = -1 if replaces is None else self._server.new_versions.check_replaceable(replaces)
+        dataflow = self._durable.number(spec, old) if self._durable else self._server.installations.reserve()
         answers = [server.install(dataflow, spec, builder, arguments, old) for server in self._servers]
+        self._has_sources = self._has_sources or self._server.installations.has_source(dataflow)
         self._waiting_threads.wake()
-        waited = Answers(answers)
+        waited, about = Answers(answers), self._about({dataflow, old} - {-1})
         try:
-            if not self._settle(waited, until, self._about({dataflow, old} - {-1})):
+            if not self._settle(waited, until, about):
                 raise waited.late()
+            if self._durable is not None:
+                self._durable.settle()
             return waited.replies[0]
         except TimelyError:
-            # Whatever ends this dataflow now or later, the caller gets that error here.
-            self._failed_installs.add(dataflow)
-            self._untold.pop(dataflow, None)
+            if replaces is not None and waited.waiting:
+                waited.late()  # the disk fails: the old version goes on
+            self._untold.leave_to_caller(dataflow)
             raise
 
     def close(self) -> None:
-        """Do all pending work, and take no calls any more. Raise an error that has ended a dataflow, if no
-        call has.
-        """
+        """Do all pending work, and take no calls any more. Raise what has ended a dataflow if no call has."""
         if not self._is_here():
             return
         is_within = self._is_within()  # a vertex closes what runs it
@@ -477,38 +473,37 @@ class EmbeddedWorkers:
             if not is_within:
                 self._closer = get_ident()
                 try:
-                    self.work_off()
+                    work_to_the_end(self.work_off, self._durable)
                 except BaseException:
                     self._closer = None
                     raise
-            self._is_closed, self._broken = True, MisuseError(_CLOSED)
+            self._is_closed, self._broken = True, MisuseError(CLOSED)
             self._pending.clear()  # work that was not done in time never will be
             self._waiting_threads.wake()
             if not is_within:
                 self._end_threads()
-            for error in self._untold.values():
-                raise fresh_copy(error)
+            self._untold.raise_first()
 
     @_in_turn
     def _end_threads(self) -> None:
-        if self._threads is not None:
-            self._threads.close()
+        workers = self._workers if self._threads is None else self._threads.close()
+        try:
+            close_vertices(workers, reason_of_end(self._broken, self._durable is not None))
+        finally:
+            if self._durable is not None:
+                self._durable.close()
 
     def _is_here(self) -> bool:
         """Return True if this process has the threads: a forked one has not."""
-        return self._threads is None or self._process.is_here
+        return not self._has_threads or self._process.is_here
 
-    def _check(self) -> None:
-        if self._threads is not None:
+    def _check(self, changed: int | None = None) -> None:
+        if self._has_threads:
             self._process.check()
-        if self._broken is None:
-            return
-        if isinstance(self._broken, TimelyError):
-            raise fresh_copy(self._broken)  # a fresh copy: each thread has a traceback of its own
-        raise MisuseError(
-            f"this cluster was interrupted by {self._broken!r} as it worked, and what it held is lost: "
-            "connect again, and feed it anew. Workers in processes, connect(workers=…), bear an interrupt"
-        ) from self._broken
+        if self._broken is not None:
+            raise why_broken(self._broken, self._durable is not None)
+        if self._durable is not None and changed is not None:
+            self._durable.await_switch(changed, self._step)  # its inputs take rows then
 
     def _what_ended(self, dataflow: int) -> TimelyError | None:
         """Return the error that has ended a dataflow, from the worker on which it arose, or None."""
@@ -521,24 +516,28 @@ class EmbeddedWorkers:
                 worker.take_in()
 
     def _about(self, dataflows: Collection[int] | None) -> About:
-        if dataflows is None or (len(self._instances) == 1 and next(iter(self._instances)) in dataflows):
-            return None  # Fast path: there is one dataflow.
-        return concerned(self._workers[0], self._server.replacements, dataflows)
+        is_one = dataflows is None or (len(self._instances) == 1 and next(iter(self._instances)) in dataflows)
+        if is_one and not self._has_sources:
+            return None  # Fast path.
+        return concerned(self._workers[0], self._server.replacements, dataflows, not self._has_sources)
 
-    def _work_off(self, until: float, about: About = None, asks_else: bool = False) -> None:
-        """Work until nothing is left to do in the dataflows `about`, or until `until`. `asks_else`: the
-        caller asks for more than this work. Then, if no rows have come since, the memory that an earlier load
-        has left goes back to the system first: that load did not wait for it.
+    def _work_off(self, until: float, about: About = None, asks_else: bool = False, factor: int = 1) -> None:
+        """Work until nothing is left to do in the dataflows `about`, or until `until`; see also `Pieces`.
+        `asks_else`: the caller asks for more than this work. Then, if no rows have come since, the memory
+        that an earlier load has left goes back to the system first.
         """
         if self._broken is None:
-            rows, giving_back = self._pending.rows, self._giving_back
+            rows, giving_back, pieces = self._pending.rows, self._giving_back, None
+            if about is not None:
+                pieces = Pieces(self._workers, about, until, factor)
+                until = pieces.until
             if asks_else and not rows:
                 giving_back.look_behind()
-            pieces = None if about is None else Pieces(until)
             while self._step(until if pieces is None else pieces.next_until()):
                 # For a lone worker no further step is needed to know that nothing is left, nor for threads
                 # that have not paused; for workers that take turns it is.
-                if self._workers[0].is_at_rest() if self.count == 1 else self._has_all_done():
+                threads = self._threads
+                if self._workers[0].is_at_rest() if self.count == 1 else threads and not threads.has_paused:
                     break
                 if about is not None and have_done(self._workers, about):
                     giving_back.add(rows)
@@ -547,29 +546,32 @@ class EmbeddedWorkers:
                     return
                 if time.monotonic() > until:  # the rest is still pending
                     giving_back.add(rows)
-                    self._late.update(self._instances if about is None else about)
+                    if pieces is None or not pieces.has_sources:
+                        self._late.update(self._instances if about is None else about)
                     return
             giving_back.look(rows)
         self._late.clear()
         self._pending.clear()
 
-    def _has_all_done(self) -> bool:
-        return self._threads is not None and not self._threads.has_paused
-
     def _settle(self, answers: Answers, until: float, about: About) -> bool:
         """Work until all answers are known, or nothing is left to do in the dataflows `about`; return True if
         they are known. Raise the error of an answer.
         """
-        pieces = None if about is None else Pieces(until)
+        pieces = None if about is None else Pieces(self._workers, about, until, inf)
         while answers.waiting:
             moved = self._step(until if pieces is None else pieces.next_until())
+            if self._durable is not None and not moved:
+                moved = self._durable.look() or self._durable.settle()
             answers.take()
             if not answers.waiting:
                 break
+            if not moved and self._durable is not None:
+                moved = self._durable.settle()  # what the answers are about to show is logged first
             if not moved or time.monotonic() > until:
                 return False
             if about is not None and have_done(self._workers, about):
-                return False
+                if self._durable is None or not self._durable.settle():
+                    return False
         if answers.failure is not None:
             raise answers.failure
         return True
@@ -594,5 +596,5 @@ class EmbeddedWorkers:
             forget_together(self)
         if self._closer is not None and self._is_closing_elsewhere():
             self._late.update(self._instances)
-            raise MisuseError(_CLOSED)
+            raise MisuseError(CLOSED)
         return moved or (self.count > 1 and self._network.in_flight() > 0)

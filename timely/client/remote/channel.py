@@ -12,18 +12,22 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-import pyarrow as pa
-
 from ...errors import PeerError, RefusedError, TimelyError, WaitTimeoutError
 from ...failure import fresh_copy
-from ...limits import FRAME_BYTES_MAX, KEEPER_SECONDS_MAX, SEALED_WAIT_SECONDS_MAX, VERDICT_SECONDS_MAX
+from ...limits import (
+    CONNECT_SECONDS_MAX,
+    FRAME_BYTES_MAX,
+    KEEPER_SECONDS_MAX,
+    SEALED_WAIT_SECONDS_MAX,
+    VERDICT_SECONDS_MAX,
+)
 from ...wire.batch import Frame
 from ...wire.frames.messages import FAREWELL, check_size, decode_reply, encode_request, head_of
 from ...wire.keys import ClientKeys
 from ...wire.requests import Decide, Progress, Read, Reply, Request, Value, waits_for_epoch
 from ...wire.transport.zeromq import ClientSockets
 from ..awaited import SENT, missing, note_awaited
-from ..installed import PATIENCE_SECONDS, Keeper
+from ..installed import PATIENCE_SECONDS, Keeper, Members, Requests
 from ..posting import Poster, Posts
 
 __all__ = ["Channel"]
@@ -38,22 +42,31 @@ _KEEPS = -2
 
 
 class Channel:
-    """One thread's connections to all workers. All threads share `launcher`; each holds `lock` as it calls
-    it.
+    """One thread's connections to all workers, for requests that are made for `members`. All threads share
+    `launcher`; each holds `lock` as it calls it. `is_durable`: raise any loss at once, since the cluster is
+    about to start again (`resuming.py`).
     """
 
     def __init__(
         self,
         addresses: Sequence[str],
+        members: Members,
         silence_seconds: float,
         launcher: Keeper | None,
         lock: threading.Lock,
         keys: ClientKeys | None,
+        is_durable: bool = False,
     ) -> None:
         self.thread = threading.current_thread()
-        self._addresses = addresses
+        self.members = members
+        self._addresses = list(addresses)
         self._launcher = launcher
         self._lock = lock
+        self._keys = keys
+        self._silence_seconds = silence_seconds
+        self._is_durable = is_durable
+        self.round = 0
+        """How often the client had lost the cluster when these connections were made."""
         self.sockets = ClientSockets(addresses, keys, silence_seconds)
         self._number = 0
         self._in_use = threading.RLock()
@@ -73,13 +86,18 @@ class Channel:
 
     def ask(
         self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        requests: Requests,
         timeout_seconds: float,
         reach_seconds: float,
+        members: Members | None = None,
     ) -> list[Reply]:
-        """See `RemoteWorkers.ask`."""
+        """See `RemoteWorkers.ask`. `members`: for which the requests were made; raise `PeerError` if another
+        thread has connected to others meanwhile, and send nothing.
+        """
         self.posts.settle()  # from now on only this thread uses the sockets
         with self._in_use:
+            if members not in (None, self.members):
+                raise PeerError("the cluster has started again before these requests were sent")
             try:
                 return self._ask(requests, timeout_seconds, reach_seconds)
             except KeyboardInterrupt as error:
@@ -88,20 +106,27 @@ class Channel:
 
     def _ask(
         self,
-        requests: Sequence[tuple[int, Request, pa.Table | None]],
+        requests: Requests,
         timeout_seconds: float,
         reach_seconds: float,
     ) -> list[Reply]:
         self._check_goes_on()
-        first = self._number + 1
+        first, life = self._number + 1, self.members.life
         self._number += len(requests)
         # All requests are encoded before the first is sent: one that cannot be sent raises here.
         encoded = [
-            (worker, first + position, check_size(encode_request(first + position, request, table)))
+            (
+                worker,
+                first + position,
+                check_size(encode_request(first + position, request, table, life)),
+            )
             for position, (worker, request, table) in enumerate(requests)
         ]
         for worker in {worker for worker, _, _ in requests}:
-            self.sockets.forgive(worker)
+            if self._is_durable:
+                self._check_unbroken(worker)
+            else:
+                self.sockets.forgive(worker)
             self.sockets.choose(worker)
         for worker, _, frames in encoded:
             self.sockets.send(worker, frames)
@@ -109,21 +134,67 @@ class Channel:
         limit_seconds = _limit_of(requests[0][1], timeout_seconds)
         return self._gather(pending, timeout_seconds, reach_seconds, limit_seconds=limit_seconds)
 
-    def seal(self, poster: Poster, seconds: float | None) -> tuple[int, bool]:
+    def renew(self, round: int, addresses: Sequence[str], members: Members) -> None:
+        """Close the connections and make new ones, unless those are of this round already; requests are made
+        for `members` from then on. Posts without an answer are sent again before anything else.
+        """
+
+        def connect() -> None:
+            with self._in_use:
+                if self.round != round:
+                    sockets = ClientSockets(addresses, self._keys, self._silence_seconds)
+                    old, self.sockets, self.round = self.sockets, sockets, round
+                    self._addresses, self.members = list(addresses), members
+                    old.close()
+
+        if self.round != round:
+            self.posts.renew(connect)
+
+    def prepare(self) -> None:
+        """Settle the posts, and raise `PeerError` if a connection has broken: then the caller knows that a
+        request which it has not sent yet can be sent.
+        """
+        self.posts.settle()
+        for worker in range(len(self._addresses)):
+            self._check_unbroken(worker)
+
+    def _check_unbroken(self, worker: int) -> None:
+        """Raise `PeerError` if the connection to a worker of a durable cluster has broken, also if it has
+        come back: another process may listen there, which has none of our posts.
+        """
+        if self.sockets.has_broken(worker):
+            raise PeerError(f"the connection to worker {worker} at {self._addresses[worker]} has broken")
+
+    def seal(
+        self,
+        poster: Poster,
+        seconds: float | None,
+        is_early: bool = False,
+        sent: list[Decide] | None = None,
+    ) -> tuple[int, bool]:
         """See `Workers.seal`. With `seconds`, send a wait for the epoch to all workers right behind the seal,
         before its answer comes: so their answers are on their way as soon as the work is done.
 
         A worker keeps such a wait for `SEALED_WAIT_SECONDS_MAX` at most. After one in vain (the seal was
         refused, or the work takes longer), this thread sends none with a seal for as long, so that no worker
         has more than two of them.
+
+        `sent` gets the request to seal. If it has one already, seal that epoch, behind the same posts: the
+        answer to the request may have been lost, and the epoch be sealed.
         """
         sealing = -1
 
         def request(after: list[Value]) -> Request:
             nonlocal sealing
+            if sent:
+                sealing = sent[0].epoch
+                return sent[0]
             poster.check_refused()  # posts of other threads have their answers by now
             sealing = poster.epoch
-            return Decide(poster.index, sealing, True, after)
+            seal = Decide(poster.index, sealing, True, after, early=is_early)
+            if sent is not None:
+                sent.append(seal)
+            return seal
 
         limit = SEALED_WAIT_SECONDS_MAX
         waits = seconds is not None and time.monotonic() >= self._apart_until
@@ -140,7 +211,7 @@ class Channel:
 
         is_done = False
         try:
-            reply = self.posts.ask_behind(0, poster, request, on_sent)
+            reply = self.posts.ask_behind(0, poster, request, on_sent, settles=not is_early)
             sealed = reply.integer("sealed")
             if sealed >= 0:
                 # Compared last: another thread of the client may be further by now.
@@ -181,8 +252,12 @@ class Channel:
             if self._over is not None:
                 raise fresh_copy(self._over)
             self._number += 1
-            frames = check_size(encode_request(self._number, request) + ([] if rows is None else [rows]))
-            self.sockets.forgive(worker)
+            head = encode_request(self._number, request, None, self.members.life)
+            frames = check_size(head + ([] if rows is None else [rows]))
+            if self._is_durable:
+                self._check_unbroken(worker)
+            else:
+                self.sockets.forgive(worker)
             self.sockets.send(worker, frames)
             return self._number
 
@@ -230,6 +305,23 @@ class Channel:
                 )
             self.sockets.wait(min(_SHORT_WAIT_SECONDS, left))
 
+    def reached(self, timeout_seconds: float) -> list[int]:
+        """Return the workers that are reached, as soon as there are any; none after the timeout. Raise
+        `RefusedError` if all of them refuse this client.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        workers = range(len(self._addresses))
+        with self._in_use:
+            while not (reached := [at for at in workers if self.sockets.is_joined(at)]):
+                self._check_goes_on()
+                refusals = [self.sockets.refusal(at) for at in workers]
+                if all(refusals):
+                    raise RefusedError(refusals[0])
+                if (left := deadline - time.monotonic()) <= 0:
+                    break
+                self.sockets.wait(min(_SHORT_WAIT_SECONDS, left))
+        return reached
+
     def end(self, error: TimelyError) -> None:
         """Let a thread that waits for answers raise this error within half a second; any thread may call
         it.
@@ -259,6 +351,13 @@ class Channel:
                 "there? Start one with 'python -m timely.worker', or check host and port"
             )
         _log.warning("waiting for worker %s: %s. For %g s at most", self._listed(late), _BUSY, patience)
+
+    def _check_reachable(self, late: set[int]) -> None:
+        """Raise `PeerError` if one of the `late` workers of a durable cluster is not reached: the cluster may
+        have fewer by now, or be elsewhere.
+        """
+        if absent := late.intersection(self._absent()):
+            raise PeerError(f"worker {self._listed(absent)} cannot be reached")
 
     def _listed(self, workers: set[int]) -> str:
         return ", ".join(f"{worker} at {self._addresses[worker]}" for worker in sorted(workers))
@@ -305,6 +404,8 @@ class Channel:
                 failures.extend(others)
             if self._is_settled(bool(pending), failures) or (failures and now >= min(grace, apart)):
                 break
+            if now - started >= CONNECT_SECONDS_MAX and self._is_durable:
+                self._check_reachable({worker for worker, _ in pending})
             if now >= reach_by:
                 reach_by = float("inf")
                 if not failures:
@@ -367,7 +468,11 @@ class Channel:
         position = pending.pop((worker, number), None)
         if position is None and number != FAREWELL:
             if self.posts.expects(worker, number):
-                self.posts.take(worker, number, decode_reply(frames, head))
+                answer = decode_reply(frames, head)
+                if self._is_durable and isinstance(answer, PeerError):
+                    failures.append((_KNOWS, answer))  # the worker ends, and the post is sent again
+                else:
+                    self.posts.take(worker, number, answer)
             elif (worker, number) in self._early:
                 self._early[worker, number] = decode_reply(frames, head)
             return  # or it answers a request that this thread has given up
@@ -410,7 +515,8 @@ class Channel:
         failures: list[tuple[int, TimelyError]] = []
         for worker in range(len(self._addresses)):
             if worker not in waited_for:
-                self.sockets.forgive(worker)
+                if not self._is_durable:
+                    self.sockets.forgive(worker)
                 if loss := self.sockets.loss(worker):
                     who = f"worker {worker} at {self._addresses[worker]}"
                     failures.append((worker, PeerError(f"{who} is lost, and with it the cluster: {loss}")))
@@ -430,6 +536,8 @@ class Channel:
     @property
     def _patience(self) -> float:
         """How long to wait for the cause of a failure, in seconds."""
+        if self._is_durable:
+            return 0.0
         return KEEPER_SECONDS_MAX if self._keeper_knows_best else VERDICT_SECONDS_MAX
 
     def _is_settled(self, is_pending: bool, failures: list[tuple[int, TimelyError]]) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import msgpack
 import pyarrow as pa
 
 from progress.compiled.arrays import Bools, Int64s
@@ -18,9 +17,10 @@ from ...limits import NESTING_LEVELS_MAX
 from ...thresholds import FOLDED_ROWS_MIN
 from ...wire.arrow import as_int64s, number_array
 from ...wire.batch import Batch, Records
+from ...wire.frames.record_values import unpack_value
 from ...wire.nesting import is_too_deep
 from ..imported import ImportCodec
-from .folded import Waiting
+from .folded import Folded, Waiting
 from .plain_rows import PlainRow
 
 __all__ = [
@@ -30,9 +30,11 @@ __all__ = [
     "OrderedCodec",
     "PlainCodec",
     "RecordsIn",
+    "ReorderingCodec",
     "as_batch",
     "batches_of",
     "counted",
+    "in_order",
     "with_diffs",
 ]
 
@@ -71,6 +73,15 @@ class OrderedCodec(Protocol):
         """Return a batch of its own, with its order among calls, and the position of its first row in
         the call.
         """
+        ...
+
+
+@runtime_checkable
+class ReorderingCodec(Protocol):
+    """A codec whose rows come back from a base: an `OrderedCodec` for tables."""
+
+    def reordered(self, batch: Batch, orders: Int64s, places: Int64s) -> Batch:
+        """Return a batch of its own, with the order among calls of each row, and its position."""
         ...
 
 
@@ -131,7 +142,7 @@ class RecordsIn:
 
 def _record(row: int, packed: bytes) -> object:
     try:
-        record: object = msgpack.unpackb(packed, use_list=False, strict_map_key=False)
+        record = unpack_value(packed)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise MisuseError(
             f"the column 'record', row {row}, holds what is not msgpack: {type(error).__name__}: {error}"
@@ -243,3 +254,12 @@ def _no_batch(codec: object, method: str, result: object) -> MisuseError:
         f"{type(codec).__qualname__}.{method} returned a {type(result).__name__}: it returns {what}, such as "
         "timely.Records(…)"
     )
+
+
+def in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:
+    """Return the batches of a call, at most one, with the order and the position of the call."""
+    ordered: list[Waiting] = []
+    for batch in batches:
+        assert not ordered and not isinstance(batch, Folded), "where order counts a call is one batch"
+        ordered.append(as_batch(codec, "ordered", codec.ordered(batch, order, place)))
+    return ordered

@@ -43,9 +43,9 @@ from __future__ import annotations
 
 import heapq
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -131,6 +131,21 @@ class IntervalSet:
             self.lasts.insert(at + 1, number)
         self.next = self.lasts[-1] + 1
 
+    def cover(self, first: int, last: int) -> None:
+        """Put all numbers from `first` to `last` in."""
+        at = bisect_left(self._firsts, first)
+        if at and self.lasts[at - 1] >= first - 1:
+            at -= 1
+            first = self._firsts[at]
+        stop = bisect_right(self._firsts, last + 1)
+        last = max([last, *self.lasts[at:stop]])
+        self._firsts[at:stop], self.lasts[at:stop] = [first], [last]
+        self.next = self.lasts[-1] + 1
+
+    def intervals(self) -> list[tuple[int, int]]:
+        """Return the first and the last number of each interval, ascending."""
+        return [*zip(self._firsts, self.lasts, strict=True)]
+
     def compared(self) -> object:
         """Return the intervals; `next` follows from them."""
         return self._firsts, self.lasts
@@ -188,6 +203,8 @@ class Deliveries:
         """The batch of each query that writes once."""
         self._staged: dict[tuple[str, int, str], _Attempt] = {}
         self.staged_bytes = 0
+        self.on_drop: Callable[[DeliveryName, str], None] | None = None
+        """Is called with each attempt that is dropped without a decision."""
 
     # Deliveries for whichever epoch is open.
 
@@ -246,6 +263,14 @@ class Deliveries:
                 self._writers.popitem(last=False)
         numbers.add(sequence)
         numbers.epoch = max(numbers.epoch, epoch)
+
+    def take_if_room(self, name: DeliveryName, epoch: int) -> None:
+        """Do `take`, unless its number leaves so many gaps that the next one could be refused. Worker 0 knows
+        all numbers; others know those of insertions in parts only, which have gaps by nature.
+        """
+        numbers = self._writers.get(name.writer)
+        if numbers is None or numbers.gaps < self._gaps_max - 1 or name.sequence - 1 in numbers:
+            self.take(name, epoch)
 
     # Deliveries for epochs that the caller names.
 
@@ -371,7 +396,7 @@ class Deliveries:
         for key, staged in list(self._staged.items()):
             is_of_batch = key[2] != ONE_ATTEMPT and not staged.is_checked
             if key[:2] == name and (key[2] in attempts if attempts else is_of_batch):
-                self._drop(key)
+                self._give_up(key)
 
     def drop_old(self) -> None:
         """Drop attempts that have waited for too long."""
@@ -379,12 +404,12 @@ class Deliveries:
         for key, staged in list(self._staged.items()):
             seconds_max = 2 * STAGED_SECONDS_MAX if key[2] == ONE_ATTEMPT else ATTEMPT_SECONDS_MAX
             if now - staged.heard_at > seconds_max:
-                self._drop(key)
+                self._give_up(key)
 
     def clear(self) -> None:
         """Drop all staged rows."""
-        self._staged.clear()
-        self.staged_bytes = 0
+        for key in list(self._staged):
+            self._give_up(key)
 
     def batches(self) -> list[Waiting]:
         """Return all staged batches."""
@@ -402,6 +427,11 @@ class Deliveries:
             if staged is not None:
                 self._drop((*name, attempt))
         return parts
+
+    def _give_up(self, key: tuple[str, int, str]) -> None:
+        self._drop(key)
+        if self.on_drop is not None:
+            self.on_drop(DeliveryName(*key[:2]), key[2])
 
     def _drop(self, key: tuple[str, int, str]) -> None:
         self.staged_bytes -= sum(part.size_bytes for part in self._staged.pop(key).parts.values())
@@ -503,6 +533,49 @@ class Deliveries:
         remembered = self._queries.get(query)
         if remembered is not None:  # else it writes once, or its dataflow has ended
             remembered.stream = stream
+
+    def facts(self) -> list[list[object]]:
+        """Return the names of deliveries of each series, and the batches of queries, as
+        `durable.versions.TakenFacts` lists them.
+        """
+        names: list[object] = [
+            [writer, numbers.epoch, numbers.intervals()] for writer, numbers in self._writers.items()
+        ]
+        epochs: dict[DeliveryName, list[int]] = {}
+        for epoch, writers in sorted(self._in_epoch.items()):
+            for writer, numbers_in in writers.items():
+                for first, last in numbers_in.intervals():
+                    for sequence in range(first, last + 1):
+                        epochs.setdefault(DeliveryName(writer, sequence), []).append(epoch)
+        appends: list[object] = []
+        for name, came in epochs.items():
+            # One with rows of several epochs is one delivery; else each epoch has one of that name.
+            is_one = name in self._last_epoch_of
+            of_several = came if len(came) > 1 else [*came, *came]  # `take_in` sees that there were others
+            appends += [[*name, of_several]] if is_one else [[*name, [epoch]] for epoch in came]
+        queries: list[object] = [[name, q.last, q.rows, q.stream] for name, q in self._queries.items()]
+        queries += [[name, batch, 0, None] for name, batch in self._once.items()]
+        return [names, appends, queries]
+
+    def staged(self) -> Iterator[tuple[DeliveryName, str, list[tuple[int, StagedPart]]]]:
+        """Yield the staged attempts: the delivery, the attempt, and its parts by number."""
+        for (writer, sequence, attempt), staged in self._staged.items():
+            yield DeliveryName(writer, sequence), attempt, sorted(staged.parts.items())
+
+    def put_back_names(self, writer: str, intervals: Iterable[tuple[int, int]], epoch: int) -> None:
+        """Note that a writer's deliveries with these numbers, in ascending intervals, have entered epochs up
+        to this one, as a base has it, or an older version of the dataflow.
+        """
+        for first, last in intervals:
+            self.take(DeliveryName(writer, first), epoch)
+            self._writers[writer].cover(first, last)
+
+    def put_back_batch(self, name: DeliveryName, rows: int) -> None:
+        """Note that a batch is committed, and that this worker has `rows` of it, as logs say."""
+        self.commit(name, ())
+        remembered = self._queries.get(name.writer)
+        if remembered is not None:
+            remembered.rows = rows
 
     def compared(self) -> object:
         """Return all that decides what it will do, except the time."""

@@ -8,11 +8,12 @@ at most one of these batches exists at a time, beside the results of the earlier
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from ...dictionaries import Mark
 from ...wire.batch import Batch
 
-__all__ = ["Folded", "Waiting"]
+__all__ = ["Folded", "Waiting", "without_folds"]
 
 
 class Folded(ABC):
@@ -42,3 +43,8 @@ class Folded(ABC):
 
 Waiting = Batch | Folded
 """Rows that wait at an input."""
+
+
+def without_folds(batches: Iterable[Waiting]) -> list[Batch]:
+    """Return the batches that have rows, folded ones as batches; their time does not matter to a journal."""
+    return [each.unfolded(0) if isinstance(each, Folded) else each for each in batches if each.rows]

@@ -29,21 +29,20 @@ from progress.times.anchor import EPOCH_MAX
 from progress.times.time_words import TimeCode
 
 from ...dictionaries import Mark
-from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX, WORKERS_MAX
+from ...durable.journal import BY_EPOCH, IN_OPEN_EPOCH, PLACES_OF_CALL, InputJournal, place_of_part
+from ...limits import ENTERING_EPOCHS_MAX, FEW_ROWS_MAX
+from ...wire.arrow import int64s_of
 from ...wire.batch import Batch, Records
 from ...wire.requests import ALL_PARTS, ONE_ATTEMPT
-from .codecs import InputCodec, OrderedCodec, PlainCodec, as_batch, batches_of
-from .deliveries import Deliveries
-from .folded import Folded, Waiting
-from .names import DeliveryName, closed_error
+from .codecs import InputCodec, OrderedCodec, PlainCodec, ReorderingCodec, as_batch, batches_of, in_order
+from .deliveries import Deliveries, StagedPart
+from .folded import Folded, Waiting, without_folds
+from .names import UNNAMED, DeliveryName, closed_error
 from .plain_rows import PlainRow
 from .together import Together
 
 APPENDS_MAX: Final = 1 << 31
 """Largest number of appends of one writer to an epoch, at an input where their order counts."""
-
-_PLACES_OF_CALL: Final = 1 << 32
-"""How many places a call gets: more than it can have rows, since a request has fewer bytes."""
 
 
 class Entrance(Protocol):
@@ -112,6 +111,7 @@ class InputHandle:
         self._waiting: dict[int, list[_WaitingBatch]] = {}
         self._waiting_epochs: list[int] = []  # a heap of the keys of `_waiting`
         self.deliveries = Deliveries(name, clock)
+        self.deliveries.on_drop = self._note_dropped
         self._sealed: deque[_Sealed] = deque()
         self._ordered = codec if isinstance(codec, OrderedCodec) else None
         self._plain = codec if isinstance(codec, PlainCodec) else None
@@ -122,6 +122,8 @@ class InputHandle:
         self._word = 0  # the last result of `epoch_word`, which each insertion needs
         self._calls = 0
         """The number of calls that got their order here: on worker 0, and only if their order counts."""
+        self.journal: InputJournal | None = None
+        """What the input writes its rows to before it keeps them; None: to nothing."""
 
     def begin(self, epoch: int) -> None:
         """Make `epoch` the first one. Call it before anything else, if at all."""
@@ -142,7 +144,19 @@ class InputHandle:
                 self._keep(waiting, [batch], word)
         other._waiting, other._waiting_epochs, other.rows_waiting = {}, [], 0
         self.deliveries, other.deliveries = other.deliveries, Deliveries(other.name, other._clock)
+        self.deliveries.on_drop = self._note_dropped
         self._calls = other._calls
+
+    def write_taken(self, journal: InputJournal) -> None:
+        """Write what `take_over` of another handle takes from this one to the journal of that one."""
+        self._keep_few()
+        for epoch, batches in sorted(self._waiting.items()):
+            rows = without_folds([batch for _, batch in batches])
+            journal.rows(BY_EPOCH, "", UNNAMED, [(epoch, rows)], self._calls)
+        journal.taken([*self.deliveries.facts(), self._calls])
+        for name, attempt, parts in self.deliveries.staged():
+            for at, (number, part) in enumerate(parts):
+                journal.part(*name, attempt, number, at == 0, without_folds(part.batches), part.rows)
 
     # Rows come in.
 
@@ -174,7 +188,10 @@ class InputHandle:
             )
         if self._ordered is not None:
             order, place = self._order_of(name)
-            batches = [_in_order(self._ordered, waiting, order, place) for waiting in batches]
+            batches = [in_order(self._ordered, waiting, order, place) for waiting in batches]
+        if self.journal is not None:
+            writer, sequence = ("", UNNAMED) if name is None else name
+            self._write(self.journal, BY_EPOCH, writer, sequence, zip(epochs, batches, strict=True))
         if name is not None:
             self.deliveries.take_in(epochs, name)
         for epoch, waiting, word in zip(epochs, batches, words, strict=True):
@@ -201,7 +218,10 @@ class InputHandle:
         entered = max(epoch, self.epoch)
         word = self.epoch_word(entered)
         if self._ordered is not None:
-            batches = _in_order(self._ordered, batches, self.next_call(), 0)
+            batches = in_order(self._ordered, batches, self.next_call(), 0)
+        if self.journal is not None:
+            batches = list(batches)
+            self._write(self.journal, IN_OPEN_EPOCH, name.writer, name.sequence, [(entered, batches)])
         # Last, after all that may fail: else a client that repeats a failed delivery would hear that it came.
         self.deliveries.take(name, entered)
         self._keep(entered, batches, word)
@@ -226,15 +246,10 @@ class InputHandle:
             name = DeliveryName(writer, sequence)
             if not self.is_new(name):
                 return False, self.epoch
-            batches = (
-                [
-                    as_batch(
-                        self.codec, "encode_rows", self._plain.encode_rows(plain, [diff] * len(plain), word)
-                    )
-                ]
-                if plain
-                else []
-            )
+            batches: list[Waiting] = []
+            if plain:
+                encoded = self._plain.encode_rows(plain, [diff] * len(plain), word)
+                batches.append(as_batch(self.codec, "encode_rows", encoded))
             return True, self.insert(epoch, batches, name)
         few, count = self._few, len(plain)
         if entered != self._few_epoch or len(few) >= FEW_ROWS_MAX:
@@ -242,6 +257,10 @@ class InputHandle:
                 self._keep_few()
                 few = self._few
             self._few_epoch, self._few_word = entered, word
+        if self.journal is not None:
+            if not self.is_new(DeliveryName(writer, sequence)):
+                return False, self.epoch
+            self.journal.few(writer, sequence, entered, diff, plain)
         # Fast path: the delivery is the next one of its writer, and so is new.
         if self.is_closed or not self.deliveries.take_next(writer, sequence, entered):
             name = DeliveryName(writer, sequence)
@@ -252,6 +271,28 @@ class InputHandle:
         self._few_diffs += [diff] * count
         self.rows_waiting += count
         return True, entered
+
+    def stage(self, name: DeliveryName, attempt: str, number: int, part: StagedPart) -> None:
+        """Keep a part of an attempt at a delivery until a decision names it: see `Deliveries`."""
+        if self.journal is not None:
+            is_first, batches = not self.deliveries.parts(name, attempt), without_folds(part.batches)
+            self.journal.part(*name, attempt, number, is_first, batches, part.rows)
+        self.deliveries.stage(name, attempt, number, part)
+
+    def _note_dropped(self, name: DeliveryName, attempt: str) -> None:
+        if self.journal is not None:
+            self.journal.dropped(*name, attempt)
+
+    def _write(
+        self,
+        journal: InputJournal,
+        series: str,
+        writer: str,
+        sequence: int,
+        by_epoch: Iterable[tuple[int, Iterable[Waiting]]],
+    ) -> None:
+        rows = [(epoch, without_folds(batches)) for epoch, batches in by_epoch]
+        journal.rows(series, writer, sequence, rows, self._calls)
 
     def _keep_few(self) -> None:
         """Make a waiting batch of the plain rows that are kept as they are."""
@@ -299,19 +340,19 @@ class InputHandle:
                 f"delivery {name.sequence} of {name.writer} entered epoch {epoch}, but {self.epoch} is open"
             )
         deliveries = self.deliveries
-        staged = (
-            deliveries.take_staged(name, [ONE_ATTEMPT])
-            if attempts is None
-            else deliveries.commit(name, attempts)
-        )
+        if attempts is None:
+            staged = deliveries.take_staged(name, [ONE_ATTEMPT])
+            if self.journal is not None:  # parts that come again are not to replace these in a log
+                deliveries.take_if_room(name, epoch)
+        else:
+            staged = deliveries.commit(name, attempts)
         for at, parts in enumerate(staged):
             for number, part in parts:  # there are none if none came here
                 if parts_named != ALL_PARTS and number >= parts_named:
                     continue
                 batches = part.batches
                 if self._ordered is not None:
-                    place = (number * WORKERS_MAX + worker) * _PLACES_OF_CALL
-                    batches = _in_order(self._ordered, batches, order + at, place)
+                    batches = in_order(self._ordered, batches, order + at, place_of_part(number, worker))
                 self._keep(epoch, batches, part.word)
 
     @property
@@ -348,6 +389,46 @@ class InputHandle:
     def send(self, records: Sequence[object], epoch: int | None = None) -> None:
         """Add records to an epoch (by default the open one), inside the worker's own process."""
         self.append(self.epoch if epoch is None else epoch, Records(list(records)))
+
+    # Rows come back from a log, or a base: see `worker/durability/restoring.py`.
+
+    def put_back(
+        self, epoch: int, batches: Iterable[Batch], order: int = 0, place: int | None = None
+    ) -> None:
+        """Keep batches of an epoch whatever their times are. With a `place`, they are a part that gets its
+        order now, as `enter` gives it.
+        """
+        word = self.epoch_word(epoch)
+        moved: Iterable[Waiting] = [batch.shifted(0, word) for batch in batches]
+        if place is not None and self._ordered is not None:
+            moved = in_order(self._ordered, moved, order, place)
+        self._keep(epoch, moved, word)
+
+    def put_back_table(self, epoch: int, table: pa.Table) -> None:
+        """Keep rows of a base: columns, `diff`, and, where the order counts, each row's order (2 columns)."""
+        word = self.epoch_word(epoch)
+        codec = self.codec
+        if self._ordered is None:
+            self._keep(epoch, batches_of(codec, self.name, table, 0, word), word)
+            return
+        assert isinstance(codec, ReorderingCodec), "a base has tables of such inputs only"
+        count = table.num_columns - 2
+        (entries,) = batches_of(codec, self.name, table.select(range(count)), 0, word)
+        assert not isinstance(entries, Folded), "where order counts a call is one batch"
+        orders, places = (int64s_of(table.column(at)) for at in (count, count + 1))
+        self._keep(epoch, [as_batch(codec, "reordered", codec.reordered(entries, orders, places))], word)
+
+    def put_back_rows(self, epoch: int, rows: list[PlainRow], diffs: list[int]) -> None:
+        """Keep plain rows of an epoch. Raise `MisuseError` if this input takes none."""
+        if self._plain is None:
+            raise MisuseError(f"input {self.name!r} takes {self.codec.describe()}, and no plain rows")
+        word = self.epoch_word(epoch)
+        batch = as_batch(self.codec, "encode_rows", self._plain.encode_rows(rows, diffs, word))
+        self._keep(epoch, [batch], word)
+
+    def put_back_calls(self, calls: int) -> None:
+        """Go on behind this many calls."""
+        self._calls = max(self._calls, calls)
 
     # Epochs come to an end.
 
@@ -397,7 +478,7 @@ class InputHandle:
         """
         entrance = self._entrance
         new: int | None = self._held
-        is_one = len(self._sealed) == 1 and len(self._sealed[0].entering) <= 1  # Fast path.
+        is_one = len(self._sealed) == 1 and not self._sealed[0].entering[1:]  # Fast path.
         together = None if is_one else Together(entrance.let_in)
         let_in = entrance.let_in if together is None else together.add
         epochs = 0
@@ -466,7 +547,7 @@ class InputHandle:
         if name is None:
             return self.next_call(), 0
         digest = blake2b(name.writer.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return -1 - (int.from_bytes(digest, "little") >> 2), name.sequence * _PLACES_OF_CALL
+        return -1 - (int.from_bytes(digest, "little") >> 2), name.sequence * PLACES_OF_CALL
 
     def check_open(self) -> None:
         """Raise `InputClosedError` if the input is closed."""
@@ -515,12 +596,3 @@ class InputHandle:
             deliveries.forget_before(sealed)
         else:
             deliveries.first_epoch = sealed
-
-
-def _in_order(codec: OrderedCodec, batches: Iterable[Waiting], order: int, place: int) -> list[Waiting]:
-    """Return the batches of a call, at most one, with the order and the position of the call."""
-    ordered: list[Waiting] = []
-    for batch in batches:
-        assert not ordered and not isinstance(batch, Folded), "where order counts a call is one batch"
-        ordered.append(as_batch(codec, "ordered", codec.ordered(batch, order, place)))
-    return ordered

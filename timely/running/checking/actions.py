@@ -2,15 +2,17 @@
 
     Receive    take the next message of one other worker, and handle it
     Resume     let a vertex that asked for another turn have it
+    Ring       let a vertex hear that an alarm which it has set, or another thread, wants it
     Activate   run one vertex that has work: it consumes everything that is ready
     Publish    apply the own changes of counts, and send them to all others in one piece
     Notify     find the notifications that have become due
+    Tell       send changes of counts that were held back (`telling.py`), and that somebody may wait for
     Idle       let one vertex do a little of the work that may wait
 
 `Worker.enabled` lists the actions that a worker could perform now, `Worker.perform` performs one.
 `Worker.step` performs them in bulk and in the quickest order: receive all, resume all, run vertices
 topologically, publish, notify. Both use the same code for each action. So a checker that tries all orders
-(`tests/reference/explorer.py`), or a test that draws actions at random, runs the code that runs in
+(`timely/running/checking/explorer.py`), or a test that draws actions at random, runs the code that runs in
 production.
 
 An action happens as a whole. Two actions of different workers can be exchanged without a difference, because
@@ -22,7 +24,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["Action", "Activate", "Idle", "Notify", "OneByOne", "Publish", "Receive", "Resume"]
+from progress.errors import InternalError
+
+__all__ = [
+    "Action",
+    "Activate",
+    "Idle",
+    "Inside",
+    "Notify",
+    "OneByOne",
+    "Publish",
+    "Receive",
+    "Resume",
+    "Ring",
+    "Tell",
+    "singly",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,19 @@ class Resume:
 
     def __str__(self) -> str:
         return f"let stage {self.stage} of dataflow {self.dataflow} have the turn that it asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Queue a stage whose vertex asked to be activated: moments may come at any time, whatever the clock
+    says.
+    """
+
+    dataflow: int
+    stage: int
+
+    def __str__(self) -> str:
+        return f"let an alarm of stage {self.stage} of dataflow {self.dataflow} be due"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +108,16 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True)
+class Tell:
+    """Send what was held back, and what somebody may wait for by now."""
+
+    dataflow: int
+
+    def __str__(self) -> str:
+        return f"tell what was held back of dataflow {self.dataflow}"
+
+
+@dataclass(frozen=True, slots=True)
 class Idle:
     """Let one vertex do a little of the work that may wait; only if there is nothing else to do."""
 
@@ -87,7 +127,10 @@ class Idle:
         return f"use an idle moment for dataflow {self.dataflow}"
 
 
-Action: TypeAlias = Receive | Resume | Activate | Publish | Notify | Idle
+Inside: TypeAlias = Resume | Ring | Activate | Publish | Notify | Tell | Idle
+"""One action in a dataflow."""
+
+Action: TypeAlias = Receive | Inside
 """One action of a worker, which happens as a whole."""
 
 
@@ -104,3 +147,10 @@ class OneByOne(Protocol):
     def recv_one(self, peer: int) -> list[memoryview]:
         """Return the oldest message of a peer. Requires: one waits."""
         ...
+
+
+def singly(transport: object) -> OneByOne:
+    """Return a transport that hands over single messages; raise `InternalError` if it does not."""
+    if not isinstance(transport, OneByOne):
+        raise InternalError(f"a {type(transport).__name__} hands over no single messages")
+    return transport

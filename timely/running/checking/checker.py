@@ -12,6 +12,10 @@ dataflow of the worker has a `ProgressChecker`, which hears of each event and ev
     E1, C4   its tracker counts the changes that it got, and `Tracker.check_invariants`
     E2       its consequence: a message arrives only at times that its port's frontier has not passed
     due      a notification is delivered only when its time is complete at all inputs
+    L1, L2   of a compiled loop: its rows are not before what it holds, and none comes into a closed epoch
+
+A compiled loop counts nothing inside, so these two say what it has to keep so that what it holds is right.
+That its rounds are right needs all workers: `tests/reference/loops/loop_explorer.py`.
 
 Checking costs O(outstanding²) in Python after each step: it is for suspicions, and for tests. `monitor.py`
 checks predicates that need all workers.
@@ -35,13 +39,16 @@ from progress.checking.predicates import (
     unjustified,
     violation,
 )
+from progress.compiled.arrays import Int64s
 from progress.errors import InternalError
 from progress.graph.pointstamp_order import Pointstamp, PointstampOrder
 from progress.tracking.count_changes import Change
 
 from ..instance import Instance
+from ..stages.compiled_loop import CompiledLoopRunner
 from ..stages.vertex_runner import VertexRunner
-from .snapshot import counted, first_epochs, owned, view
+from .loops import comes_in_closed, count_of_hold, sight_of
+from .snapshot import first_owned, owned, view
 
 __all__ = ["SWITCH", "ProgressChecker", "is_switched_on"]
 
@@ -65,7 +72,7 @@ class ProgressChecker:
     def __init__(self, instance: Instance, epoch: int = 0) -> None:
         self._instance = instance
         self._order = PointstampOrder(instance.frozen.graph)
-        self._owned: dict[Pointstamp, int] = counted(first_epochs(instance.frozen, epoch))
+        self._owned: dict[Pointstamp, int] = dict(first_owned(instance, epoch))
         self._view: Counts = view(instance)
         self._events: deque[tuple[str, Sequence[Pointstamp]]] = deque(maxlen=_RECENT_EVENTS)
 
@@ -75,11 +82,17 @@ class ProgressChecker:
         self._note("told", sent)
         instance, order = self._instance, self._order
         caps = owned(instance)
-        self._require("A2", not_upright(sent, order, retained_rights(caps, sent, len(instance.runners))))
+        retained = retained_rights(caps, sent, len(instance.runners), count_of_hold(instance))
+        self._require("A2", not_upright(sent, order, retained))
         self._require("B4", unjustified(caps, sent, order))
         self._owned = total(self._owned, sent)
         self._require("B2, own share", unaccounted(caps, self._owned, {}))
         self._check_view(sent)
+        for loop in instance.loops:
+            sight = sight_of(loop)
+            if sight.is_late:
+                detail = f", {loop.title()}: it holds {sight.held} and keeps rows of {sight.first}"
+                raise self._violation("L1", [], detail)
 
     def on_progress(self, peer: int, changes: Sequence[Change]) -> None:
         """Check changes from a peer that the worker has applied."""
@@ -92,15 +105,25 @@ class ProgressChecker:
         """Check a message that has arrived from another worker; `word` counts from epoch 0, as all words
         here.
         """
+        if connector >= len(self._instance.connectors):
+            return  # a round message of a compiled loop is counted nowhere
         arrived = self._instance.connectors[connector]
         point = (arrived.location, word)
         self._note("a message came in at", [point])
         self._owned = total(self._owned, {point: 1})
-        if not self._is_open(self._instance.runners[arrived.target.stage], arrived.port, word):
+        spec = self._instance.frozen.connectors[connector]
+        runner = self._instance.runners[spec.target]
+        if not self._is_open(runner, self._instance.tracker.frontier(runner.ports[spec.port]), word):
             self._require("E2", [point])
+        if isinstance(arrived.target, CompiledLoopRunner):
+            time = self._instance.frozen.codes[spec.target].unpack_wide(word)
+            if comes_in_closed(arrived.target, time):
+                self._require("L2", [point])
 
     def on_sent(self, connector: int, word: int) -> None:
         """Note a message that has left for another worker."""
+        if connector >= len(self._instance.connectors):
+            return
         point = (self._instance.connectors[connector].location, word)
         self._note("a message went out at", [point])
         self._owned = total(self._owned, {point: -1})
@@ -110,7 +133,8 @@ class ProgressChecker:
         runner = self._instance.runners[stage]
         point = stage, word + self._base
         self._note("on_notify", [point])
-        if any(self._is_open(runner, port, point[1]) for port in range(len(runner.ports))):
+        frontiers = map(runner.frontier, range(len(runner.ports)))
+        if any(self._is_open(runner, frontier, point[1]) for frontier in frontiers):
             self._require("due", [point])
 
     def _check_view(self, changes: Counts) -> None:
@@ -124,11 +148,11 @@ class ProgressChecker:
             raise self._violation("C4", [], f": {error}") from error
         self._view = after
 
-    def _is_open(self, runner: VertexRunner, port: int, word: int) -> bool:
+    def _is_open(self, runner: VertexRunner, frontier: Int64s, word: int) -> bool:
         """Return True if the frontier of a port has not passed a time."""
         shape, unpack = runner.code.shape, runner.code.unpack
         time = self._instance.frozen.codes[runner.stage].unpack_wide(word)
-        return any(shape.less_equal(unpack(int(front)), time) for front in runner.frontier(port))
+        return any(shape.less_equal(unpack(int(front)), time) for front in frontier)
 
     @property
     def _base(self) -> int:

@@ -10,20 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from progress.checking.predicates import Counts
+from progress.checking.predicates import Counts, total
 from progress.graph.pointstamp_order import Pointstamp
 
 from ...building.freeze import FrozenDataflow
 from ..instance import Instance
+from .loops import holds
 
-__all__ = ["counted", "first_epochs", "owned", "view"]
+__all__ = ["counted", "first_epochs", "first_owned", "owned", "view"]
 
 
-def first_epochs(frozen: FrozenDataflow, epoch: int = 0) -> list[Pointstamp]:
-    """Return what every worker owns before it has done anything: the first epoch of each input, import and
-    constant.
+def first_epochs(
+    frozen: FrozenDataflow, worker: int, epoch: int = 0, *, holds_back_sources: bool = False
+) -> list[Pointstamp]:
+    """Return what a worker owns before it has done anything: the first epoch of each input, import and
+    constant, and of each source that sends there; of all sources if they are held back.
     """
-    return [(stage, frozen.codes[stage].pack_wide((epoch,))) for stage in frozen.open_stages]
+    sources = [
+        stage for stage, holders in frozen.sources.items() if holds_back_sources or holders.has(worker)
+    ]
+    return [(stage, frozen.codes[stage].pack_wide((epoch,))) for stage in (*frozen.open_stages, *sources)]
+
+
+def first_owned(instance: Instance, epoch: int = 0) -> Counts:
+    """Return caps[p] before the worker has done anything; what its compiled loops hold is in it."""
+    holds_back_sources = any(source.is_held_back for source in instance.sources)
+    opened = first_epochs(instance.frozen, instance.worker, epoch, holds_back_sources=holds_back_sources)
+    return total(counted(opened), _held_by_loops(instance))
+
+
+def _held_by_loops(instance: Instance) -> Counts:
+    base = instance.anchor.epoch << instance.frozen.layout.shifts[0]
+    return total(*({(at, word + base): count} for loop in instance.loops for at, word, count in holds(loop)))
 
 
 def owned(instance: Instance) -> Counts:
@@ -44,10 +62,13 @@ def owned(instance: Instance) -> Counts:
     base = instance.anchor.epoch << instance.frozen.layout.shifts[0]
     for runner in instance.runners:
         points += [(location, word + base) for _, location, word, _ in runner.inbox]
-        points += [(runner.stage, word + base) for word in runner.requested]
+        points += [(runner.stage, word + base) for word in runner.asked_words()]
         for word, count in runner.held_words().items():
             points += [(runner.stage, word + base)] * count
-    return counted([*points, *instance.late_words()])
+    for loop in instance.loops:
+        points += [(at, word + base) for _, at, word, _ in loop.inbox if at != loop.location]
+    caps = counted([*points, *instance.late_words()])
+    return total(caps, _held_by_loops(instance)) if instance.loops else caps
 
 
 def view(instance: Instance) -> Counts:

@@ -54,9 +54,10 @@ from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.transport import Lent
 from ..progress_messages import DataHeader, write_data_header
+from .ahead import Ahead
 from .connector import Connector
 from .surroundings import Checker, LoopSurroundings
-from .vertex_runner import Ahead, VertexRunner
+from .vertex_runner import VertexRunner
 
 __all__ = ["HOLD", "CompiledLoopRunner", "LoopScope"]
 
@@ -110,20 +111,20 @@ class CompiledLoopRunner:
         rows come in, its stage and port.
         """
         self._dataflow = dataflow
-        self._name, layout = scope
+        self.name, layout = scope
         self._limit = layout.limit
         self._shift = layout.shifts[0]
         self.loop = loop
         self._members = {runner.stage: runner for runner in members}
         self._ports = ports
-        self._leaving = leaving
+        self.leaving = leaving
         self._is_alone = dataflow.workers == 1
         self._watched = [port for runner in members for port in runner.ports]
         by_stage = {runner.stage: runner.ports for runner in members}
         self._entries = sorted({by_stage[stage][port] for stage, port in ports.values()})
         self._entries_ended = 0
         """The number of entries that had ended when `_closed` was computed."""
-        self._held: int | None = None
+        self.held: int | None = None
         self._done = 0
         """All epochs before this one are done, with all workers."""
         self._span: int | None = None
@@ -168,7 +169,7 @@ class CompiledLoopRunner:
         at = self.loop.at
         if at is not None:
             return self._members[at].title()
-        return f"the loop {self._name!r} (worker {self._dataflow.worker} of {self._dataflow.workers})"
+        return f"the loop {self.name!r} (worker {self._dataflow.worker} of {self._dataflow.workers})"
 
     @property
     def site(self) -> str:
@@ -191,11 +192,9 @@ class CompiledLoopRunner:
         self._done = epoch
         if self._is_alone:
             return []
-        self._held = self._word(epoch)
+        self.held = self._word(epoch)
         workers = self._dataflow.workers
-        return [
-            (connector.location, self._held + connector.add, workers * HOLD) for connector in self._leaving
-        ]
+        return [(connector.location, self.held + connector.add, workers * HOLD) for connector in self.leaving]
 
     def check_arrived(self, location: int, port: int, batch: Batch, peer: int) -> None:
         """Check a batch as the vertex does that will get it."""
@@ -306,16 +305,16 @@ class CompiledLoopRunner:
 
     def _hold(self, word: int | None) -> None:
         """Hold the epoch of a word, perhaps a wide one, instead of the last one; None: hold none."""
-        held = self._held
+        held = self.held
         if word == held:
             return
         count, times = self._dataflow.count, 1 if self._is_alone else HOLD
-        for connector in self._leaving:
+        for connector in self.leaving:
             if word is not None:
                 count(connector.location, word + connector.add, times)
             if held is not None:
                 count(connector.location, held + connector.add, -times)
-        self._held = word
+        self.held = word
 
     def _look(self, since: int, ended: set[int]) -> None:
         """Show vertices the frontier `since` from now on, and an empty one at ports in `ended`."""
@@ -339,7 +338,7 @@ class CompiledLoopRunner:
                     # Rows that have come close no epoch: they wait. No row is earlier than its message.
                     shift = self._shift
                     earliest = min([word for _, _, word, _ in inbox]) >> shift << shift
-                    if self._held is None or earliest < self._held:
+                    if self.held is None or earliest < self.held:
                         self._hold(earliest)
                 return
         while self._span is not None or bound > self._done:
@@ -361,7 +360,7 @@ class CompiledLoopRunner:
             self._look(since, self._ports_ended())
         else:
             self._since = since  # Fast path.
-        if first != self._held:
+        if first != self.held:
             self._hold(first)
 
     # Workers with peers.
@@ -440,9 +439,9 @@ class CompiledLoopRunner:
 
     def _round_input(self, lent: Lent, vote: Vote, ended: set[int], begins: bool = False) -> RoundInput:
         """Return the input with which the loop goes on by itself."""
-        assert self._held is not None
+        assert self.held is not None
         # No worker has rows of epochs that words cannot hold.
-        word, anchor = min(self._held, self._limit), self._dataflow.anchor.epoch
+        word, anchor = min(self.held, self._limit), self._dataflow.anchor.epoch
         header = DataHeader(self._dataflow.index, self.way, word, self.loop.message_kind, anchor)
         return RoundInput(lent, vote, write_data_header(header), word, anchor, self._bytes_of(ended), begins)
 
@@ -467,8 +466,8 @@ class CompiledLoopRunner:
         for peer in range(dataflow.workers):
             if peer != dataflow.worker:
                 message = loop.message(vote, peer)
-                assert self._held is not None
-                dataflow.send_data(peer, self.way, self._held if message.rows else 0, message)
+                assert self.held is not None
+                dataflow.send_data(peer, self.way, self.held if message.rows else 0, message)
 
     def _end_span(self, bound: int, is_alike: bool) -> None:
         """End the span: its epochs are done with all workers, so send the rows that leave. `is_alike`: no
@@ -489,7 +488,7 @@ class CompiledLoopRunner:
         """Hold an epoch: no worker has anything outstanding before it, and no rows come in at ports in
         `ended`.
         """
-        word, held = self._word(epoch), self._held
+        word, held = self._word(epoch), self.held
         assert held is not None, "all its epochs are done"
         assert word >= held, f"it held {held:#x}, and may not begin to hold {word:#x} before that"
         self._hold(word if epoch < FOREVER else None)
@@ -564,8 +563,8 @@ class CompiledLoopRunner:
         ]
         for heard in self._heard.values():
             heard[:] = [message.rebased(-by.step) for message in heard]
-        if self._held is not None:
-            self._held = by.word(self._held)
+        if self.held is not None:
+            self.held = by.word(self.held)
         self._closed = self._ended_outside = None
         self.is_ahead = False
         self._since = by.early_word(self._since)
@@ -587,7 +586,9 @@ class CompiledLoopRunner:
         """Return all that decides what it will do, beside its vertices."""
         return (
             (self.inbox, self._heard),
-            (self._held, self._done, self._span, self._vote, self._round),
+            (self.held, self._done, self._span, self._vote, self._round, self._voted_ended),
+            (self._since, self._ended, self.is_ahead),
+            (self._closed, self._ended_outside, self._entries_ended),
             (self.is_queued, self.has_frontier_news, self.wants_resume),
             self.loop,
         )

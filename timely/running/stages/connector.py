@@ -12,11 +12,11 @@ from typing import Final, Protocol
 from progress.errors import MisuseError, PeerError
 from progress.times.anchor import Rebase
 
-from ...building.exchange import Expects, RecordRoute
+from ...building.exchange import Broadcast, Expects, RecordRoute
 from ...building.freeze import LoopLimit, PhysicalConnector
 from ...dictionaries import Mark
 from ...wire.batch import Batch, Large, Transform
-from ...wire.routing import Routing
+from ...wire.routing import Routing, routing_among
 from .iteration_counts import IterationCounts
 
 LAST_ITERATIONS: Final = 6
@@ -74,6 +74,11 @@ class Carrier(Protocol):
         """Takes (location, word, delta): one change of an occurrence count."""
         ...
 
+    @property
+    def far_word(self) -> int:
+        """The first word whose rows cannot enter yet by an input, nor by a way back of the root."""
+        ...
+
     def enqueue(self, target: Target, port: int, location: int, word: int, batch: Batch) -> None:
         """Put a message into the inbox of `target`."""
         ...
@@ -82,14 +87,18 @@ class Carrier(Protocol):
         """Send a message to another worker."""
         ...
 
+    def put_off(self, connector: int, word: int, batch: Batch) -> None:
+        """Keep a message of this worker to itself until times count from an epoch that has room for it."""
+        ...
+
 
 class Connector:
     """From one output of a stage to one input of another, seen from the sending worker."""
 
     __slots__ = (
-        "_before", "_carrier", "_doubtful", "_expects", "_is_divided", "_is_identity", "_last", "_limits",
-        "add", "index", "iteration_counts", "keep", "location", "messages_sent", "port", "route", "routing",
-        "rows_sent", "target", "transform",
+        "_before", "_carrier", "_doubtful", "_expects", "_far", "_is_divided", "_is_identity", "_last",
+        "_late", "_limits", "_only", "_placed", "add", "index", "iteration_counts", "keep", "location",
+        "messages_sent", "port", "route", "routing", "rows_sent", "target", "transform",
     )  # fmt: skip
 
     def __init__(self, carrier: Carrier, spec: PhysicalConnector, target: Target, location: int) -> None:
@@ -102,6 +111,10 @@ class Connector:
         self.add = spec.add
         self._is_identity = spec.is_identity
         self._limits = spec.limits
+        self._late = spec.late
+        self._only = spec.only
+        self._far = carrier.far_word if spec.advances else None
+        """By a way back of the root rows may run ahead of what words hold: from this word on they wait."""
         self._last: list[tuple[int, int, Batch]] = []
         self.transform = spec.transform
         self.iteration_counts: IterationCounts | None = None
@@ -110,17 +123,24 @@ class Connector:
             self._before, self.transform = spec.counting.before, spec.counting.after
             self.iteration_counts = IterationCounts(spec.counting.limit)
         self.route = spec.route
-        self._is_divided = spec.route is not None and carrier.workers > 1
+        self._placed = spec.placed
+        self._is_divided = (spec.route is not None or spec.placed is not None) and carrier.workers > 1
         # Found once: finding it for each message takes as long as a look at few rows.
         self._expects = _expecting(spec.route)
         self._doubtful = _doubtful(spec.route)
-        self.routing = carrier.routing
+        listed = spec.placed
+        self.routing = carrier.routing if listed is None else routing_among(carrier.workers, listed)
         self.rows_sent = 0
         self.messages_sent = 0
 
     def check(self, batch: Batch, peer: int) -> None:
         """Raise `PeerError` for a batch that worker `peer` may not send here."""
-        if self.route is None:
+        if self._placed is not None and self._carrier.worker not in self._placed:
+            raise PeerError(
+                f"worker {peer} sent by connector {self.index} to a stage that is on workers "
+                f"{list(self._placed)} only"
+            )
+        if self.route is None and self._placed is None:
             raise PeerError(
                 f"worker {peer} sent by connector {self.index}, whose rows stay with their worker"
             )
@@ -132,14 +152,16 @@ class Connector:
         """Raise `MisuseError` for a record of worker `peer` that this worker would send elsewhere."""
         if self._doubtful is not None:
             carrier = self._carrier
-            self._doubtful.confirm(batch, self.target.title(), peer, carrier.worker, carrier.workers)
+            title, placed = self.target.title(), self._placed
+            routing = None if placed is None else self.routing
+            self._doubtful.confirm(batch, title, peer, carrier.worker, carrier.workers, routing)
 
     def send(self, batch: Batch, word: int) -> None:
         """Carry `batch`, sent at `word`, to the workers of its rows."""
         carried = self.carry(batch, word)
         if carried is None:
             return
-        if not self._is_divided:  # as in `_deliver`, without a call
+        if not self._is_divided and self._far is None:  # as in `_deliver`, without a call
             carrier = self._carrier
             carrier.count(self.location, carried[1], 1)
             carrier.enqueue(self.target, self.port, self.location, carried[1], carried[0])
@@ -156,14 +178,20 @@ class Connector:
         carrier = self._carrier
         if not self._is_divided:
             carrier.count(self.location, word, 1)
-            carrier.enqueue(self.target, self.port, self.location, word, batch)
+            if self._far is None or word < self._far:
+                carrier.enqueue(self.target, self.port, self.location, word, batch)
+            else:
+                carrier.put_off(self.index, word, batch)
             return
         for peer, part in enumerate(self.divided(batch, word)):
             if part is None:
                 continue
             if peer == carrier.worker:
                 carrier.count(self.location, word, 1)
-                carrier.enqueue(self.target, self.port, self.location, word, part)
+                if self._far is None or word < self._far:
+                    carrier.enqueue(self.target, self.port, self.location, word, part)
+                else:
+                    carrier.put_off(self.index, word, part)
                 continue
             for message in part.messages() if isinstance(part, Large) else (part,):
                 carrier.count(self.location, word, 1)
@@ -195,6 +223,12 @@ class Connector:
         `sent`: the batch before the transform.
         """
         if not self._is_identity:
+            for shift, mask, last_of_all in self._late:
+                if (word >> shift) & mask > last_of_all:
+                    return None
+            for shift, mask, value in self._only:
+                if (word >> shift) & mask != value:
+                    return None
             word = (word & self.keep) + self.add
             batch = batch.shifted(self.keep, self.add)
             for limit in self._limits:
@@ -215,14 +249,34 @@ class Connector:
 
     def divided(self, batch: Batch, word: int) -> list[Batch | None]:
         """Return the rows of an arriving batch for each worker, by index; None where there are none."""
-        assert self.route is not None
+        if self.route is None:
+            assert self._placed is not None
+            return self._to_near(batch, self._placed)
         parts = self.route.split(batch, word, self.routing)
         if type(parts) is not list or len(parts) != self._carrier.workers:
             raise MisuseError(
                 f"a route to {self.target.title()} divides a batch into a {type(parts).__name__}: `split` "
                 f"returns a list with one batch, or None, for each of the {self._carrier.workers} workers"
             )
-        return parts
+        return parts if self._placed is None else self._within(parts, self._placed)
+
+    def _to_near(self, batch: Batch, placed: tuple[int, ...]) -> list[Batch | None]:
+        """Return a batch for the same worker if that has the target, else for one of those that have."""
+        worker = self._carrier.worker
+        near = worker if worker in placed else placed[worker % len(placed)]
+        return [batch if index == near else None for index in range(self._carrier.workers)]
+
+    def _within(self, parts: list[Batch | None], placed: tuple[int, ...]) -> list[Batch | None]:
+        """Return the parts for workers that have the target; raise `MisuseError` if a route of a user sends
+        rows to another one.
+        """
+        beyond = [index for index, part in enumerate(parts) if part is not None and index not in placed]
+        if beyond and not isinstance(self.route, Broadcast):
+            raise MisuseError(
+                f"a route to {self.target.title()} sends rows to worker {beyond[0]}, and the stage is on "
+                f"workers {list(placed)} only: see `workers` of `stage`"
+            )
+        return [part if index in placed else None for index, part in enumerate(parts)]
 
     def count_iteration(self, word: int, rows: int) -> None:
         """Count rows that a compiled loop has sent round, for which nobody calls `carry`."""

@@ -41,7 +41,7 @@ def compile_loops(
     inside = {stage for runner in compiled for stage in runner.stages}
     for stage, runner in enumerate(runners):
         # A compiled loop sends all rows of an epoch together, so waiting for more of them is of no use.
-        sources = {spec.source for spec in frozen.connectors if spec.target == stage}
+        sources = {spec.source for feeding in frozen.feeding[stage] for spec in feeding}
         runner.is_patient = runner.is_patient and not sources <= inside
     return compiled
 
@@ -84,7 +84,11 @@ def _compiled(
             )  # fmt: skip
         elif spec.target in inside:
             entering[spec.index] = (spec.target, spec.port)
-    if not leaving:
+        if spec.source in inside and spec.only:
+            return None
+    upstream = upstream_of(frozen, len(runners), list(entering))
+    # By a way back of the root its rows come to it again: it would wait for itself with what it holds.
+    if not leaving or inside & upstream:
         return None
     assert loop.compile is not None
     site = LoopSite(
@@ -104,7 +108,7 @@ def _compiled(
     loop_runner = CompiledLoopRunner(dataflow, number, scope, compiled, members, ports, leaving)
     connected = list(entering)
     sources = [runners[stage] for stage in sources_of(frozen, connected)]
-    loop_runner.follow(upstream_of(frozen, len(runners), connected), sources)
+    loop_runner.follow(upstream, sources)
     for index in entering:
         connectors[index].target = loop_runner
     for member in members:

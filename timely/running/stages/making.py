@@ -5,23 +5,33 @@ A stage has a vertex, or stands for an input, a constant or an import: then its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import isasyncgenfunction as is_async_generator
 from inspect import iscoroutinefunction as is_coroutine
 from inspect import isgeneratorfunction as is_generator
 from typing import Protocol
 
 from progress.errors import MisuseError
+from progress.times.time_words import TimeCode
 
 from ...building.freeze import FrozenDataflow
 from ...failure import add_note
+from ...operators.awaiting.in_order import ASYNC_CALLBACKS, async_callbacks
 from ...operators.constant import ConstantHandle
 from ...operators.imported import Exported, ImportCodec, ImportHandle
 from ...operators.inputs.handle import InputHandle
 from ...operators.vertex import Vertex
+from ...user_code.vertex_calls import check_parameters
+from ...user_code.vertex_spellings import meant_callback
+from ..paths.rights_by_path import PathRunner, Paths
+from .rights import Acting
+from .source_runner import SourceRunner, check_source
+from .surroundings import WithAlarms
 from .vertex_runner import VertexRunner
 
-__all__ = ["Exporter", "make_constants", "make_inputs", "make_vertices", "take_hold"]
+__all__ = ["Exporter", "make_constants", "make_inputs", "make_runners", "make_vertices", "take_hold"]
 
 
 class Exporter(Protocol):
@@ -30,6 +40,27 @@ class Exporter(Protocol):
     def exported(self, owner: int | str, export: str) -> Exported:
         """Return an export of another dataflow; raise `MisuseError` if there is no such export."""
         ...
+
+
+def make_runners(
+    surroundings: WithAlarms[VertexRunner],
+    frozen: FrozenDataflow,
+    codes: Sequence[TimeCode],
+    acting: Acting,
+) -> list[VertexRunner]:
+    """Make the runners of all stages."""
+    runners: list[VertexRunner] = []
+    for stage, (declared, code) in enumerate(zip(frozen.stages, codes, strict=True)):
+        declared.placed.check(f"stage {declared.name!r} ({declared.site})", surroundings.workers)
+        kind: Callable[..., VertexRunner] = VertexRunner  # type: ignore[explicit-any]
+        if declared.source is not None:
+            kind = partial(SourceRunner, declared.source)
+        elif declared.paths:
+            kind = partial(PathRunner, Paths.of(frozen.graph, stage))
+        runners.append(
+            kind(surroundings, stage, declared.name, declared.site, code, declared.outputs, acting)
+        )
+    return runners
 
 
 def make_vertices(
@@ -41,10 +72,13 @@ def make_vertices(
     watched: list[list[int]] = []
     owners: list[int] = []
     in_pieces = frozen.behind_loops
+    checked: set[tuple[type[Vertex], bool]] = set()
     for stage, declaration in enumerate(frozen.stages):
         if declaration.vertex is None:
             continue
         runner = runners[stage]
+        if not declaration.placed.has(runner.worker):
+            continue
         try:
             vertex = declaration.vertex()
         except Exception as error:
@@ -61,6 +95,18 @@ def make_vertices(
                 "returns a new object of one each time"
             )
         _check_callbacks(vertex, declaration.name, declaration.site)
+        if (kind := (type(vertex), declaration.inputs > 0)) not in checked:
+            checked.add(kind)
+            _check_class(*kind, f"stage {declaration.name!r} ({declaration.site})")
+        if declaration.paths and (vertex.word_times or async_callbacks(vertex)):
+            what = "takes whole activations (word_times)" if vertex.word_times else "has async callbacks"
+            raise MisuseError(
+                f"stage {declaration.name!r} ({declaration.site}) has `paths`, and "
+                f"{type(vertex).__name__} {what}: it must be known for which message it sends. "
+                "Write plain callbacks, or leave `paths` out"
+            )
+        if declaration.source is not None:
+            check_source(vertex, runner, declaration.source)
         runner.vertex = vertex
         # Read these once, here, where an error still refuses the dataflow.
         runner.wants_frontier = bool(vertex.wants_frontier)
@@ -71,27 +117,49 @@ def make_vertices(
         runner.is_patient = bool(vertex.is_patient) and runner.workers == 1 and stage in in_pieces
         runner.notifies = not vertex.word_times
         for port in range(declaration.inputs):
-            feeding = [
-                len(runners) + c.index for c in frozen.connectors if c.target == stage and c.port == port
-            ]
             runner.ports.append(len(watched))
-            watched.append(feeding)
+            watched.append([len(runners) + connector.index for connector in frozen.feeding[stage][port]])
             owners.append(stage)
     return watched, owners
 
 
 def _check_callbacks(vertex: Vertex, stage: str, site: str) -> None:
-    """Raise MisuseError if a callback by hand is a generator or async: a call of it would do nothing."""
+    """Raise MisuseError if a call of a callback by hand would do nothing: it is a generator, or async where
+    nobody awaits it.
+    """
     if vertex.word_times:
         return
-    for name in ("on_recv", "on_notify"):
+    for name in (*ASYNC_CALLBACKS, "on_start", "on_end", "on_frontier", "on_resume"):
         callback = getattr(vertex, name)
-        if is_generator(callback) or is_async_generator(callback) or is_coroutine(callback):
+        if is_generator(callback) or is_async_generator(callback):
             raise MisuseError(
-                f"stage {stage!r} ({site}): {type(vertex).__name__}.{name} has a yield or is async, so that "
-                "a call of it runs nothing. Write a plain function that sends its records: "
-                "self.send_by(0, [record], time)"
+                f"stage {stage!r} ({site}): {type(vertex).__name__}.{name} has a yield, so that a call of it "
+                "runs nothing. Write a function that sends its records: self.send_by(0, [record], time)"
             )
+        if is_coroutine(callback) and name not in ASYNC_CALLBACKS:
+            raise MisuseError(
+                f"stage {stage!r} ({site}): {type(vertex).__name__}.{name} is async, and nobody awaits it: "
+                f"only {', '.join(ASYNC_CALLBACKS)} may be. Write a plain function"
+            )
+
+
+def _check_class(kind: type[Vertex], has_inputs: bool, where: str) -> None:
+    """Raise MisuseError if a class has a callback by another name, which nobody would call, or with other
+    parameters.
+    """
+    if kind.word_times:
+        return
+    for ours in ("on_recv", "on_notify", "on_end"):
+        if ours == "on_recv" and (not has_inputs or kind.recv_all is not Vertex.recv_all):
+            continue
+        name = meant_callback(kind, Vertex, ours)
+        if name is not None:
+            parameters = ", ".join(inspect.signature(getattr(Vertex, ours)).parameters)
+            raise MisuseError(
+                f"{where}: {kind.__name__} defines {name}, which nobody calls, and no {ours}. "
+                f"Write def {ours}({parameters})"
+            )
+    check_parameters(kind, Vertex, where)
 
 
 def make_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> dict[str, InputHandle]:

@@ -19,12 +19,22 @@ from progress.tracking.count_changes import Change
 from progress.tracking.far import FarPointstamps
 from progress.tracking.tracker import Tracker
 
+from ...operators.alarms import Alarms
 from ...operators.vertex import Feeder
 from ...wire.batch import Batch
 from ...wire.routing import Routing
 from ...wire.transport import Lent
 
-__all__ = ["Checker", "Counts", "Frontiers", "Lender", "LoopSurroundings", "Source", "Surroundings"]
+__all__ = [
+    "Checker",
+    "Counts",
+    "Frontiers",
+    "Lender",
+    "LoopSurroundings",
+    "Source",
+    "Surroundings",
+    "WithAlarms",
+]
 
 Woken_contra = TypeVar("Woken_contra", contravariant=True)
 """The runners that have turns there."""
@@ -132,6 +142,15 @@ class Surroundings(Counts, Protocol[Woken_contra]):
 
     def await_epoch(self, stage: int) -> None:
         """Let a stage have a turn when words count from a later epoch."""
+        ...
+
+
+class WithAlarms(Surroundings[Woken_contra], Protocol[Woken_contra]):
+    """The same, where vertices may ask for turns although nothing comes in: not in a compiled loop."""
+
+    @property
+    def alarms(self) -> Alarms:
+        """What they have asked for."""
         ...
 
 

@@ -31,11 +31,10 @@ def feeders(
 ) -> list[Feeder]:
     """Return the vertices that send to input `port` of a stage on one worker."""
     feeding = []
-    for spec in frozen.connectors:
-        if spec.target == stage and spec.port == port:
-            runner, connector = runners[spec.source], connectors[spec.index]
-            is_plain = connector.route is None and connector.transform is None
-            feeding.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
+    for spec in frozen.feeding[stage][port] if port < len(frozen.feeding[stage]) else ():
+        runner, connector = runners[spec.source], connectors[spec.index]
+        is_plain = connector.route is None and connector.transform is None and spec.placed is None
+        feeding.append(Feeder(runner.vertex, runner.name, runner.code, spec.keep, spec.add, is_plain))
     return feeding
 
 
@@ -45,7 +44,7 @@ def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> No
         if runner.code.shape.coordinates > 1:
             continue
         leading = [
-            sources_of(frozen, [c.index for c in frozen.connectors if c.target == stage and c.port == port])
+            sources_of(frozen, [connector.index for connector in frozen.feeding[stage][port]])
             for port in range(len(runner.ports))
         ]
         if leading and all(leading):
@@ -54,10 +53,13 @@ def follow_inputs(frozen: FrozenDataflow, runners: Sequence[VertexRunner]) -> No
 
 def sources_of(frozen: FrozenDataflow, connectors: Sequence[int]) -> list[int]:
     """Return the stages of inputs from which these connectors lead, each once; none if one of them leads
-    from a vertex. Epochs do not change on the way: from an input connectors lead only into loops.
+    from a vertex, or by a way back of the root. So epochs do not change on the way: from an input connectors
+    lead only into loops.
     """
     sources = dict.fromkeys(frozen.connectors[index].source for index in connectors)
-    return list(sources) if sources.keys() <= set(frozen.open_stages) else []
+    if any(frozen.connectors[index].advances for index in connectors):
+        return []
+    return list(sources) if all(source in frozen.open_stages for source in sources) else []
 
 
 def upstream_of(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> frozenset[int]:
@@ -68,7 +70,7 @@ def upstream_of(frozen: FrozenDataflow, stages: int, connectors: list[int]) -> f
         stage = sources.pop()
         if stage not in locations:
             locations.add(stage)
-            before = [spec for spec in frozen.connectors if spec.target == stage]
+            before = [spec for feeding in frozen.feeding[stage] for spec in feeding]
             locations.update(stages + spec.index for spec in before)
             sources += [spec.source for spec in before]
     return frozenset(locations)

@@ -7,130 +7,60 @@ which the worker applies once per step.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from heapq import heappop
 from operator import index
 from threading import get_ident
-from typing import Final, Protocol
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
 from progress.compiled.arrays import Int64s
 from progress.errors import MisuseError
-from progress.times.anchor import Rebase
+from progress.times.anchor import EPOCH_MAX, Rebase
 from progress.times.lasting import LastingCode
 from progress.times.open_times import OpenTimes
 from progress.times.time_words import TimeCode
+from progress.times.timestamp import Timestamp
 from progress.times.word_antichain import minimal_words
 
-from ...dictionaries import Mark
+from ...dictionaries import HidesWords, Mark
+from ...limits import DATED_EPOCHS_MAX
+from ...operators.activator import Activator
+from ...operators.awaiting.in_order import CallsInOrder, async_callbacks
 from ...operators.lasting_words import LastingWords, has_times
 from ...operators.vertex import Feeder, Vertex
 from ...thresholds import FEW_WORDS_MAX
+from ...user_code.call_site import CallSite
+from ...user_code.vertex_calls import check_result
 from ...wire.batch import Batch
+from .ahead import Ahead, Follower
 from .connector import Connector
 from .rights import Acting, Rights
-from .surroundings import Source, Surroundings
+from .surroundings import Source, Surroundings, WithAlarms
 
-__all__ = ["Ahead", "Follower", "Opened", "VertexRunner"]
-
-
-_NO_TIMES: Final[Int64s] = np.empty(0, np.int64)
-
-
-class Follower(Protocol):
-    """A stage, or compiled loop, that looks how far inputs are."""
-
-    is_ahead: bool
-    """True if it has looked since one of them last went on: frontier news of the tracker tell it nothing
-    new."""
-
-
-class Opened(Protocol):
-    """A stage that stands for an input."""
-
-    followers: list[Follower]
-
-    @property
-    def opened(self) -> int | None:
-        """The word, perhaps a wide one, of the epoch at which it may let rows in, as counted; None: it lets
-        none in any more.
-        """
-        ...
-
-
-class Ahead:
-    """How far the inputs are that lead to each port of a stage, before progress tracking knows.
-
-    On a worker that is alone, a stage to which only inputs lead sees by itself how far they are. What an
-    input lets in is in the inboxes behind it before its epoch goes on. So with an empty inbox nothing is
-    under way. Rows and the end of their epoch are one turn then, and progress tracking hears of both as one:
-    it never hears of what was held in between, or was on its way.
-
-    Law: what is seen here is never before what progress tracking says, nor after the truth. The stage may go
-    on only as inputs do, and they count that in the same step.
-    """
-
-    __slots__ = ("_limit", "_sources", "_words", "are_open", "first")
-
-    def __init__(self, sources: Sequence[Sequence[Opened]], limit: int) -> None:
-        """`limit`: words from here on are wide."""
-        self._sources = sources
-        self._limit = limit
-        self._words: list[Int64s] = [_NO_TIMES] * len(sources)
-        self.are_open = False
-        """True if rows may still come from every one of the inputs."""
-        self.first: int | None = None
-        """The first word at which rows may still come in at any port; None: none do."""
-
-    def look(self) -> None:
-        """See how far the inputs are. Requires: the stage has taken up all rows that they have let in."""
-        self.are_open, self.first = True, None
-        for port, sources in enumerate(self._sources):
-            least: int | None = None
-            for source in sources:
-                word = source.opened
-                if word is None:
-                    self.are_open = False
-                elif least is None or word < least:
-                    least = word
-            if least is None:
-                self._words[port] = _NO_TIMES
-                continue
-            least = least if least < self._limit else self._limit
-            self._words[port] = np.array([least], np.int64)
-            if self.first is None or least < self.first:
-                self.first = least
-
-    def frontier(self, port: int) -> Int64s:
-        """Return the frontier of a port, as of the last `look`."""
-        return self._words[port]
-
-    def or_later(self, port: int, tracked: Int64s) -> Int64s:
-        """Return the later of this frontier and that of progress tracking: inputs have gone on since."""
-        words = self._words[port]
-        return words if not words.size or (tracked.size and tracked[0] < words[0]) else tracked
-
-    def rebase(self, by: Rebase) -> None:
-        """Count words from a later anchor. Callers `look` again before they read `first`."""
-        self._words = [by.early(words) for words in self._words]
+__all__ = ["VertexRunner"]
 
 
 class VertexRunner(Rights):
     """One stage on one worker."""
 
     _surroundings: Surroundings[VertexRunner]
+    sends_far: ClassVar[bool] = False
 
     __slots__ = (
-        "_ahead", "_has_looked", "_has_times", "_is_begun", "_lasting", "_looks_for_times", "_waiting",
-        "_waiting_in_order", "activations", "due", "followers", "has_frontier_news", "inbox", "is_ahead",
-        "is_patient", "is_queued", "may_resume", "notifies", "opened", "outputs", "ports", "requested",
-        "source", "vertex", "vertex_code", "wants_end", "wants_frontier", "wants_resume",
+        "_acts_at", "_ahead", "_alarms", "_has_asked", "_has_looked", "_has_times", "_is_begun", "_lasting",
+        "_looks_for_times", "_lost", "_waiting", "_waiting_in_order", "activations", "calls", "due",
+        "followers", "has_frontier_news", "inbox", "is_ahead", "is_patient", "is_queued", "may_resume",
+        "moves", "notifies", "opened", "outputs", "ports", "requested", "source", "vertex", "vertex_code",
+        "wants_activation", "wants_end", "wants_frontier", "wants_resume",
     )  # fmt: skip
 
     def __init__(
         self,
-        surroundings: Surroundings[VertexRunner],
+        surroundings: WithAlarms[VertexRunner],
         stage: int,
         name: str,
         site: str,
@@ -140,11 +70,14 @@ class VertexRunner(Rights):
     ) -> None:
         """`acting`: the thread of its worker; by default the one that makes the runner."""
         super().__init__(surroundings, stage, name, site, code, Acting() if acting is None else acting)
+        self._alarms = surroundings.alarms
         self.outputs: list[list[Connector]] = [[] for _ in range(outputs)]
         self.ports: list[int] = []
         self.inbox: list[tuple[int, int, int, Batch]] = []
         # Notifications that were requested and not delivered; each is due (ascending) or waiting.
         self.requested: set[int] = set()
+        self._acts_at: dict[int, set[int]] = {}
+        """By requested word, the words at which its notification may act; its own word, if it is not here."""
         self.due: list[int] = []
         self._waiting: list[int] = []
         self._waiting_in_order: OpenTimes | None = None
@@ -152,17 +85,22 @@ class VertexRunner(Rights):
         self.is_queued = False
         self.vertex: Vertex | None = None
         self.source: Source | None = None
+        self.calls: CallsInOrder | None = None
         self.wants_frontier = False
         self.wants_resume = False
-        self.may_resume = False
+        self.may_resume = self.wants_activation = False
         self.wants_end = False
         self.is_patient = False
         self.notifies = False
         self.activations = 0
         self.opened: int | None = None
+        self.moves: list[tuple[int, float] | None] = []
+        """The last epochs that the input for which it stands has opened, each with the moment: a ring."""
         self.followers: list[Follower] = []
         self._ahead: Ahead | None = None
-        self._has_looked = self._is_begun = False
+        self._lost: tuple[Timestamp, CallSite] | None = None
+        """A capability that is gone, and was not dropped."""
+        self._has_looked = self._is_begun = self._has_asked = False
         self.is_ahead = False
         self.vertex_code = code
         self._lasting: LastingWords | None = None
@@ -179,6 +117,17 @@ class VertexRunner(Rights):
             self.vertex_code = LastingCode.of(self.code)
             self._looks_for_times = vertex.word_times
         vertex.bind(self)
+        if not vertex.word_times and (names := async_callbacks(vertex)):
+            self.calls = CallsInOrder(vertex, names, self._acting, self.received_times)
+
+    def open_input(self, epoch: int) -> int:
+        """Note that the input for which this stage stands is open at an epoch, which is its first; return the
+        word of that.
+        """
+        word = self.opened = self.code.pack((epoch,))
+        self.moves = [None] * DATED_EPOCHS_MAX
+        self.moves[epoch % DATED_EPOCHS_MAX] = epoch, time.monotonic()
+        return word
 
     def begin(self) -> None:
         """Begin, at the epoch from which words count now."""
@@ -217,18 +166,44 @@ class VertexRunner(Rights):
         """Ask for a notification at `word`."""
         if get_ident() != self._acting.thread:
             self._acting.refuse(self.title(), "asked for notification")
-        if word in self.requested:
+        if word in self.requested and word not in self._acts_at:
             return
         if word not in self._received and word not in self._held:
             self._check_right(word, "asked for notification")
-        self.events.append(("notify_at", word))
-        self.requested.add(word)
-        if self._waiting_in_order is not None:
-            self._waiting_in_order.add(word)
-        else:
-            self._waiting.append(word)
+        self._wait_for(word)
         self._surroundings.count(self.stage, word, 1)
-        self._surroundings.recheck.add(self.stage)
+        for at in self._acts_at.pop(word, ()):
+            self._surroundings.count(self.stage, at, -1)
+
+    def request_at(self, word: int, at: int) -> None:
+        """Ask for a notification at `word` that may act at `at`; requires word ≤ at."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked for notification")
+        self._check_right(word, "asked for notification")
+        if word == at or (word in self.requested and word not in self._acts_at):
+            self.request(word)
+            return
+        self._wait_for(word)
+        acts_at = self._acts_at.setdefault(word, set())
+        if at not in acts_at:
+            acts_at.add(at)
+            self._surroundings.count(self.stage, at, 1)
+
+    def asked_words(self) -> list[int]:
+        """Return the words that requested notifications hold, each as often as it is counted."""
+        return [at for word in self.requested for at in self._acts_at.get(word, (word,))]
+
+    def _wait_for(self, word: int) -> None:
+        """Put a word among those that are requested, unless it is there."""
+        self.events.append(("notify_at", word))
+        if word not in self.requested:
+            self._has_asked = True
+            self.requested.add(word)
+            if self._waiting_in_order is not None:
+                self._waiting_in_order.add(word)
+            else:
+                self._waiting.append(word)
+            self._surroundings.recheck.add(self.stage)
 
     def resume(self) -> None:
         """See `Vertex.resume`."""
@@ -236,6 +211,25 @@ class VertexRunner(Rights):
             self._acting.refuse(self.title(), "asked to be resumed")
         if not self.wants_resume:
             self.wants_resume = True
+            self._surroundings.resume_later(self)
+
+    def activate_at(self, moment: float | None) -> None:
+        """See `Runner`."""
+        if get_ident() != self._acting.thread:
+            self._acting.refuse(self.title(), "asked to be activated")
+        if not self._has_ended:
+            self._acting.has_alarms = True
+            self._alarms.set(self.stage, moment)
+
+    def activator(self) -> Activator:
+        """See `Vertex.activator`."""
+        self._alarms.activators += 1
+        return Activator(self._alarms.rung, self.stage, self._acting)
+
+    def lose(self, time: Timestamp, site: CallSite) -> None:
+        """See `Runner`. The vertex fails in its next turn, since this may be called at any moment."""
+        if not self._has_ended:
+            self._lost = time, site
             self._surroundings.resume_later(self)
 
     def frontier(self, port: int) -> Int64s:
@@ -297,6 +291,8 @@ class VertexRunner(Rights):
         count = self._surroundings.count
         before = self.code.pack_wide((old,)) if self.opened is None else self.opened
         self.opened = None if new is None else self.code.pack_wide((new,))
+        now = EPOCH_MAX if new is None else new
+        self.moves[now % DATED_EPOCHS_MAX] = now, time.monotonic()
         if self.opened is not None:
             count(self.stage, self.opened, 1)
         count(self.stage, before, -1)
@@ -312,7 +308,10 @@ class VertexRunner(Rights):
         """Return True if rows of an epoch may enter; if not, the stage has a turn when they may be able
         to.
         """
-        code = self.code
+        code, gate = self.code, self._acting.gate
+        if not gate.is_open:
+            gate.wait(self)
+            return False
         if epoch < code.anchor.epoch + code.layout.window:  # `room`, without a call
             return True
         self._surroundings.await_epoch(self.stage)
@@ -327,7 +326,10 @@ class VertexRunner(Rights):
         self.activations += 1
         if self.source is not None:
             self.may_resume = self.wants_resume = False
-            self.source.let_rows_in()
+            if self._acting.gate.is_open:
+                self.source.let_rows_in()
+            else:
+                self._acting.gate.wait(self)
             return
         assert self.vertex is not None
         if self.inbox:
@@ -345,8 +347,21 @@ class VertexRunner(Rights):
                 self.has_frontier_news = False
                 self.vertex.on_frontier()
         if self.may_resume:
-            self.may_resume = self.wants_resume = False
+            self.may_resume = False
+            if self._lost is not None:
+                self._refuse_lost(*self._lost)
+            self.wants_resume = False
             self.vertex.on_resume()
+        if self.wants_activation:
+            self.wants_activation = False
+            self.vertex.on_activate()
+
+    def _refuse_lost(self, time: Timestamp, site: CallSite) -> NoReturn:
+        raise MisuseError(
+            f"{self.title()} has lost its capability at {time}, made at {site}: nothing refers to it any "
+            "more, and it was not dropped, so that this time would never be over. Keep it in an attribute "
+            "until drop(), or write `with self.hold(time):`"
+        )
 
     def wants_idle(self) -> bool:
         """Return True if the vertex has a use for idle moments."""
@@ -381,6 +396,11 @@ class VertexRunner(Rights):
         takes_records = kind.recv_all is Vertex.recv_all and kind.symbols is Vertex.symbols
         return takes_records or "symbols" in vars(kind)
 
+    def hides_words(self) -> bool:
+        """Return True while the vertex, or a batch that waits for it, has symbols that nobody can show."""
+        vertex: object = self.vertex
+        return isinstance(vertex, HidesWords) and vertex.hides_words(bool(self.inbox))
+
     def compared(self) -> object:
         """Return all that decides what it will do: without the order in which waiting times are kept,
         and events.
@@ -388,11 +408,27 @@ class VertexRunner(Rights):
         return (
             self.stage,
             self.inbox,
-            (sorted(self.requested), self.due, sorted(self.held_words().items())),
-            (self.is_queued, self.has_frontier_news, self.wants_resume, self.may_resume),
+            (sorted(self.requested), self.due, sorted(self.held_words().items()), self._acts_at, self._lost),
+            (
+                self.is_queued,
+                self.has_frontier_news,
+                self.wants_resume,
+                self.may_resume,
+                self.wants_activation,
+            ),
             [(connector.transform, connector.routing) for listed in self.outputs for connector in listed],
             self.vertex,
         )
+
+    def first_asked(self) -> int | None:
+        """Return the first epoch that is to have a word although nothing may count there: a reader asks about
+        it, or a notification at it is requested that holds a later time. None if there is none.
+        """
+        asked = None if self.vertex is None else self.vertex.first_asked()
+        if self._acts_at:
+            first = self.code.epoch_of(min(self._acts_at))
+            return first if asked is None else min(asked, first)
+        return asked
 
     def catch_up(self) -> None:
         """Let the vertex do what it has put off; one without outputs may not have looked at its frontier
@@ -413,6 +449,9 @@ class VertexRunner(Rights):
         ]
         self.requested = {by.word(word) for word in self.requested}
         self.due = [by.word(word) for word in self.due]
+        self._acts_at = {
+            by.word(word): {by.word(at) for at in acts_at} for word, acts_at in self._acts_at.items()
+        }
         self._waiting = [by.word(word) for word in self._waiting]
         if self.opened is not None:
             self.opened = by.word(self.opened)
@@ -442,12 +481,21 @@ class VertexRunner(Rights):
             self._lasting = LastingWords(self, self.vertex_code)
             vertex.rebind(self._lasting)
 
+    def end(self) -> bool:
+        """Take all rights, for nothing is delivered any more; return False if that was so before."""
+        has_ended, self._has_ended = self._has_ended, True
+        self._received.clear()
+        self._held.clear()
+        self._held_far.clear()
+        return not has_ended
+
     def find_due(self) -> bool:
         """Move requests to `due` that are so now: no time of a frontier is ≤ them. Return True if any is.
 
         `due` stays in order: a later request may be for an earlier time than one that is due already.
         """
         waiting = self._waiting
+        self._has_asked = False
         if self._waiting_in_order is None and len(waiting) <= FEW_WORDS_MAX:
             guards = self.code.guards
             frontier = self._surroundings.tracker.frontier
@@ -480,7 +528,7 @@ class VertexRunner(Rights):
             self._waiting = []
         tracker = self._surroundings.tracker
         frontiers = [tracker.frontier(port) for port in self.ports]
-        fronts = frontiers[0]
+        fronts = frontiers[0] if frontiers else np.empty(0, np.int64)  # nothing comes in at a source
         if len(frontiers) > 1:
             fronts = minimal_words(np.sort(np.concatenate(frontiers)), self.code.guards)
         due = self._waiting_in_order.take_complete(fronts)
@@ -500,9 +548,11 @@ class VertexRunner(Rights):
                     "method `rebase`, which moves those that it keeps; `def rebase(self, by): pass` if none"
                 )
         received, lasting = self._received, self._lasting
-        if len(inbox) == 1 and not self.notifies:
+        if len(inbox) == 1:
             port, location, word, batch = inbox[0]
             received.add(word)
+            if self.notifies:
+                self.events.append(("on_recv", word))
             alone = [(word, batch)]
             vertex.recv_all(port, alone if lasting is None else lasting.outward(alone))
             received.clear()
@@ -530,14 +580,21 @@ class VertexRunner(Rights):
     def _notify(self) -> None:
         vertex = self.vertex
         assert vertex is not None
-        due, self.due = self.due, []
         checker, count, received = self._surroundings.checker, self._surroundings.count, self._received
-        for word in due:
+        while self.due:
+            word = heappop(self.due)
             self.requested.discard(word)
-            received.add(word)
+            acts_at = self._acts_at.pop(word, None) or {word}
+            received |= acts_at
             if checker is not None:
                 checker.on_notify(self.stage, word)
             self.events.append(("on_notify", word))
-            vertex.on_notify(self.code.unpack(word))
-            received.discard(word)
-            count(self.stage, word, -1)
+            check_result(vertex, "on_notify", vertex.on_notify(self.code.unpack(word)))
+            received -= acts_at
+            self._received_minimal = None
+            for at in acts_at:
+                count(self.stage, at, -1)
+            if self.due and self._has_asked:
+                # What it has asked for may come before others that are due. Frontiers are those of before
+                # this callback, whose time still counts there, so nothing that it sends is overlooked.
+                self.find_due()

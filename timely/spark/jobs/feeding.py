@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,13 +18,24 @@ from pyspark.sql import types as T
 from timely.counted import counted
 from timely.operators.inputs.names import ExpectedAppend
 from timely.spark.delivering import EpochFeed, TargetFactory
-from timely.spark.epochs import DIFF, EPOCH, DiffError, EpochRows, EpochSize, chunks_of, epoch_rows
+from timely.spark.epochs import (
+    DIFF,
+    EPOCH,
+    DiffError,
+    EpochRows,
+    EpochSize,
+    RowsDigest,
+    chunks_of,
+    digest_before,
+    epoch_rows,
+)
 from timely.spark.errors import InputFormatError
 from timely.spark.frames import distinct_names, quoted
+from timely.spark.once.fed import joint_digest, summed_digest
 
 from .calendar import Calendar
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["Layout", "digest_of", "lay_out", "writers_of"]
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _COMES = ("insert", "+", "+1", "update_postimage", "update_after")
@@ -39,10 +50,14 @@ _SHOWN_MAX = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """The rows of each input by name, and the epochs to be fed."""
+    """The rows of each input by name, and the epochs to be fed.
+
+    `before`: the digests of earlier rows of each input, if digests are wanted; else empty.
+    """
 
     rows: dict[str, EpochRows]
     epochs: range
+    before: dict[str, RowsDigest] = field(default_factory=dict)
 
     def size(self, epoch: int) -> EpochSize:
         """Return how many rows of all inputs come and go in an epoch."""
@@ -64,6 +79,21 @@ class Layout:
                 expected[epoch] += [append for receipt in receipts for append in receipt.expected(name)]
         return expected
 
+    def digest(self, epoch: int) -> str:
+        """Return the digest of the rows of one epoch."""
+        return joint_digest({name: rows.digests.get(epoch, (0, 0)) for name, rows in self.rows.items()})
+
+    def digests(self) -> dict[int, str]:
+        """Return, by epoch, the digest of all rows up to that epoch, also for the epoch before the first."""
+        sums: dict[str, RowsDigest] = dict(self.before)
+        digests = {self.epochs.start - 1: joint_digest(sums)}
+        for epoch in self.epochs:
+            for name, rows in self.rows.items():
+                if epoch in rows.digests:
+                    sums[name] = summed_digest(sums[name], rows.digests[epoch])
+            digests[epoch] = joint_digest(sums)
+        return digests
+
     def release(self) -> None:
         """Let Spark drop the cached rows, if it still runs."""
         for rows in self.rows.values():
@@ -77,14 +107,18 @@ def lay_out(
     calendar: Calendar,
     diff: str | None,
     condensed: int = 0,
+    *,
+    since: int | None = None,
+    has_digests: bool = False,
 ) -> Layout:
     """Lay out the rows of each input, with the columns `fields`, at the epochs of `calendar`.
 
     `diff` names a column with how often a row comes (negative: goes), or with "insert" and "remove". Epochs
-    before `condensed` are summed up in the last of them. Costs one Spark job for each input.
+    before `condensed` are summed up in the last of them; with `since` those before it are left out.
+    `has_digests`: make digests of all rows. Costs one Spark job for each input, and one more with `since`.
     """
-    writers = max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
-    layout = Layout({}, range(max(0, condensed - 1), calendar.count))
+    writers = writers_of(inputs)
+    layout = Layout({}, range(max(0, condensed - 1) if since is None else since, calendar.count))
     try:
         for name, original in inputs.items():
             frame, inner = distinct_names(original, fields[name].names)
@@ -95,9 +129,18 @@ def lay_out(
             nullable = {field.name: field.nullable for field in fields[name].fields}
             column = DIFF if DIFF in dated.columns else None
             names = {new: old for old, new in inner.items()}
+            if has_digests:
+                layout.before[name] = digest_before(since, dated, diff=column) if since else (0, 0)
+            if since is not None:
+                dated = dated.where(F.col(EPOCH) >= since)
             try:
                 layout.rows[name] = epoch_rows(
-                    dated, diff=column, writers=writers, nullable=nullable, names=names
+                    dated,
+                    diff=column,
+                    writers=writers,
+                    nullable=nullable,
+                    names=names,
+                    has_digests=has_digests,
                 )
             except InputFormatError as error:
                 precise = _wrong_diffs(name, frame, diff) if isinstance(error, DiffError) and diff else None
@@ -108,6 +151,22 @@ def lay_out(
         layout.release()
         raise
     return layout
+
+
+def writers_of(inputs: Mapping[str, DataFrame]) -> int:
+    """Return the number of writers of each input; it decides how rows are cut into appends."""
+    return max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
+
+
+def digest_of(inputs: Mapping[str, DataFrame], fields: Mapping[str, T.StructType], diff: str | None) -> str:
+    """Return the digest of all rows of these inputs, as layouts have it; one Spark job for each."""
+    digests: dict[str, RowsDigest] = {}
+    for name, original in inputs.items():
+        frame, inner = distinct_names(original, fields[name].names)
+        frame, keep = _with_diff(name, frame, list(inner.values()), diff)
+        dated = frame.select(*map(quoted, keep), F.lit(0).cast("bigint").alias(EPOCH))
+        digests[name] = digest_before(1, dated, diff=DIFF if DIFF in keep else None)
+    return joint_digest(digests)
 
 
 def _with_diff(

@@ -22,17 +22,18 @@ import timely
 from timely.client.reading import FlowOutput
 from timely.errors import MisuseError, TimelyError
 from timely.operators.inputs.names import ExpectedAppend
-from timely.spark.delivering import TargetFactory
 from timely.spark.epochs import DIFF, EPOCH, EpochSize
 from timely.spark.errors import OutputError
 from timely.spark.frames import frame_of, same_in_spark
+from timely.spark.once.fed import Fed
 from timely.spark.stopping import Stopped
+from timely.wire.arrow import int64_array, int64s_of
 
 from .calendar import Calendar
 from .columns import SparkForm
 from .feeding import Layout
 from .outputs import Epoch, Target, ToCallback
-from .querying import Query
+from .querying import Hosted, Query
 from .shown import Screen
 from .sinks import FolderSink, MemorySink, Sink, sink_of
 
@@ -43,8 +44,10 @@ __all__ = [
     "answers_of",
     "call_back_last",
     "close_all",
+    "fed_beside",
     "first_needed",
     "follow",
+    "last_committed",
     "opened_outputs",
 ]
 
@@ -83,6 +86,10 @@ class AnswerFeed:
     unread: Sequence[str] = ()
     _waiting: deque[tuple[Epoch, list[pa.Table]]] = field(default_factory=deque)
     _calls_back: bool = True
+    _answered: int = 0
+    """The first epoch that was not handed on yet."""
+    _forgotten: int = 0
+    """The first epoch whose changes the workers keep."""
 
     def seal(self, number: int, value: object, size: EpochSize, expected: Sequence[ExpectedAppend]) -> None:
         """Complete the epoch, wait for its answers, and hand them on.
@@ -104,12 +111,26 @@ class AnswerFeed:
             raise
         seconds = time.perf_counter() - begin
         self._check_before(number, read, tables)
-        for output in (*read, *map(self.flow.output, self.unread)):
-            output.forget(number + 1)
         self._hand_on(Epoch.of(number, value, size, seconds), tables)
+        self._answered = number + 1
+        self.forget_committed()
         self.screen.done(number, size.rows, sum(table.num_rows for table in tables))
 
-    def _check_before(self, number: int, read: list[FlowOutput], tables: list[pa.Table]) -> None:
+    def forget_committed(self) -> None:
+        """Let the workers drop the changes of epochs that all sinks have committed, and all callbacks have
+        had: a job that is started again in a durable cluster reads the others once more.
+        """
+        stop = min(self._answered, self._committed())
+        if self._waiting:
+            stop = min(stop, self._waiting[0][0])
+        if stop > self._forgotten:
+            self._forgotten = stop
+            for name in (*(output.name for output in self.outputs), *self.unread):
+                self.flow.output(name).forget(stop)
+
+    def _check_before(
+        self, number: int, read: Sequence[FlowOutput], tables: Sequence[pa.Table | None]
+    ) -> None:
         """For each sink whose last committed epoch is this one, compare its rows with those as of this
         epoch.
         """
@@ -120,12 +141,28 @@ class AnswerFeed:
                     self.screen.waits("Spark, to look at what is committed")
                     sink.check_before(rows_before)
 
-    def _rows_before(self, number: int, output: OneOutput, reader: FlowOutput, changes: pa.Table) -> pa.Table:
-        if number >= self.wants:
-            _, changes = next(reader.follow(snapshot=True))
-            if isinstance(changes, TimelyError):
-                raise changes
-        return output.form.of(changes)
+    def check_resumed(self) -> None:
+        """Compare what sinks have committed with the rows of a dataflow that was there before this run."""
+        if self.wants:
+            read = [self.flow.output(output.name) for output in self.outputs]
+            self._check_before(self.wants - 1, read, [None] * len(read))
+
+    def _rows_before(
+        self, number: int, output: OneOutput, reader: FlowOutput, changes: pa.Table | None
+    ) -> pa.Table:
+        """Return the rows as of an epoch. `changes` are those from epoch 0 on, if that is the first one that
+        this run answers.
+        """
+        if number < self.wants and changes is not None:
+            return output.form.of(changes)
+        self.flow.wait(number)
+        epoch, rows = next(reader.follow(snapshot=True))
+        if isinstance(rows, TimelyError):
+            raise rows
+        if epoch > number:  # the dataflow was there before, with epochs that are not committed
+            later = reader.changes(number + 1, epoch + 1)
+            rows = pa.concat_tables([rows, _negated(later.select(rows.column_names).cast(rows.schema))])
+        return output.form.of(rows)
 
     def _hand_on(self, epoch: Epoch, tables: list[pa.Table]) -> None:
         if epoch < self.wants:
@@ -148,13 +185,14 @@ class AnswerFeed:
             for sink in output.sinks:
                 sink.finish(partial(self._snapshot, output))
         self.call_back()
+        self.forget_committed()
 
     def call_back(self) -> None:
         """Call the callbacks for the epochs that are committed by now."""
         spent = self.screen.spent()
         if self._waiting:  # the time since the last call was spent on the newest epoch
             self._waiting[-1][0].spend(spent)
-        committed = min((sink.committed for output in self.outputs for sink in output.sinks), default=1 << 62)
+        committed = self._committed()
         while self._calls_back and self._waiting and self._waiting[0][0] < committed:
             epoch, tables = self._waiting.popleft()
             try:
@@ -166,6 +204,10 @@ class AnswerFeed:
             except BaseException:
                 self._calls_back = False  # after an error of a callback make no more calls on the way out
                 raise
+
+    def _committed(self) -> int:
+        """Return the first epoch that some sink has not committed."""
+        return min((sink.committed for output in self.outputs for sink in output.sinks), default=1 << 62)
 
     def _snapshot(self, output: OneOutput) -> pa.Table:
         return output.form.of(self.flow.output(output.name).snapshot())
@@ -198,20 +240,51 @@ def first_needed(opened: Sequence[OneOutput]) -> int:
     return min((first for output in opened for first in _wants(output)), default=0)
 
 
+def last_committed(opened: Sequence[OneOutput]) -> int:
+    """Return the epoch behind the last one that some output has committed."""
+    sinks = [sink for output in opened for sink in output.sinks if isinstance(sink, FolderSink)]
+    return max((sink.wants for sink in sinks if sink.keep != "snapshot"), default=0)
+
+
+def fed_beside(opened: Sequence[OneOutput]) -> Fed | None:
+    """Return what is noted of earlier runs beside the first output in a folder; None if there is none."""
+    sinks = (sink for output in opened for sink in output.sinks if isinstance(sink, FolderSink))
+    first = next(sinks, None)
+    return None if first is None else Fed.read(first.folder)
+
+
 def _wants(output: OneOutput) -> list[int]:
     return [0] if output.callbacks else [sink.wants for sink in output.sinks] or [1 << 62]
 
 
-def follow(layout: Layout, answers: AnswerFeed, target: TargetFactory, calendar: Calendar) -> None:
-    """Send, seal and answer all epochs of a layout."""
+def follow(
+    layout: Layout,
+    answers: AnswerFeed,
+    hosted: Hosted,
+    calendar: Calendar,
+    fed: Fed | None = None,
+) -> None:
+    """Send, seal and answer all epochs of a layout. A dataflow that was there before has the rows of sealed
+    epochs already. `fed`: where to note which epochs are sent.
+    """
     values = calendar.values()
+    digests = {} if fed is None else layout.digests()
+    opened = answers.flow.epoch
     for chunk in layout.chunks():
+        sent = range(max(chunk.start, opened), max(chunk.stop, opened))
+        if fed is not None:
+            fed.note({epoch: digests[epoch] for epoch in range(sent.start - 1, sent.stop) if sent})
         answers.screen.waits("Spark, to send rows")
-        expected = layout.send(chunk, target)
+        expected = hosted.feed(partial(layout.send, sent))
         answers.screen.sent()
         for epoch in chunk:
             value = None if values is None else values[epoch].as_py()
-            answers.seal(epoch, value, layout.size(epoch), expected[epoch])
+            answers.seal(epoch, value, layout.size(epoch), expected.get(epoch, ()))
+
+
+def _negated(changes: pa.Table) -> pa.Table:
+    at = changes.column_names.index(DIFF)
+    return changes.set_column(at, changes.schema.field(at), int64_array(-int64s_of(changes.column(DIFF))))
 
 
 @dataclass(frozen=True)

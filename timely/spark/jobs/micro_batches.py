@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,28 +32,28 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-import timely
 from timely.counted import counted
 from timely.errors import MisuseError
-from timely.spark.delivering import TargetFactory
 from timely.spark.epochs import EPOCH
 from timely.spark.errors import InputFormatError, OutputError, first_line
 from timely.spark.frames import quoted, read_folders, same_in_spark
 from timely.spark.lost import quiet_about_lost_java, spark_errors_as, spark_lost
+from timely.spark.once.fed import Fed
 
-from .feeding import lay_out
+from .feeding import Layout, digest_of, lay_out, writers_of
 from .following import (
     AnswerFeed,
     Job,
     OneOutput,
     answers_of,
     call_back_last,
+    fed_beside,
     first_needed,
     follow,
     opened_outputs,
 )
 from .outputs import Target
-from .querying import Query, installed
+from .querying import Hosted, Query, Workplace, installed
 from .shown import Screen
 from .sinks import FolderSink
 
@@ -131,8 +132,9 @@ class _Follower:
     diff: str | None
     answers: AnswerFeed
     outputs: list[OneOutput]
-    target: TargetFactory
+    hosted: Hosted
     rows_folder: Path | None
+    fed: Fed | None = None
     next: int = 0
     failure: BaseException | None = None
 
@@ -147,11 +149,15 @@ class _Follower:
             self.failure = failure
             raise
 
-    def take_stored(self, committed: int, wants: int) -> None:
-        """Feed the stored rows of the `committed` batches that some output has committed.
+    def take_stored(self, committed: int, wants: int, goes_on: bool) -> None:
+        """Feed the stored rows of the `committed` batches that some output has committed. If the dataflow
+        `goes_on`, it has them.
 
         All outputs have committed the batches before `wants`, so these are fed as one sum.
         """
+        self.next = committed
+        if goes_on and wants == committed:
+            return
         inputs = dict(self.frames)
         folder = self.rows_folder
         assert folder is not None
@@ -167,12 +173,14 @@ class _Follower:
         batches = _Batches(self.stream, committed)
         with spark_errors_as(f"the stored rows of the stream {self.stream!r} cannot be read"):
             inputs[self.stream] = read_folders(spark, *there)
-            layout = lay_out(inputs, self.fields, batches, self.diff, wants)
+            if goes_on:
+                layout = lay_out(inputs, self.fields, batches, self.diff, since=wants)
+            else:
+                layout = lay_out(inputs, self.fields, batches, self.diff, wants)
         try:
-            follow(layout, self.answers, self.target, batches)
+            follow(layout, self.answers, self.hosted, batches)
         finally:
             layout.release()
-        self.next = committed
 
     def _take(self, batch: DataFrame, number: int) -> None:
         self.answers.screen.waits("Spark, to read a batch")
@@ -180,19 +188,40 @@ class _Follower:
         with spark_errors_as(f"batch {number} of the stream {self.stream!r} cannot be read"):
             rows = self._write(batch, number)
             inputs = {self.stream: rows} if number else {**self.frames, self.stream: rows}
-            layout = lay_out(inputs, self.fields, _Batches(self.stream, number + 1), self.diff)
+            batches = _Batches(self.stream, number + 1)
+            layout = lay_out(inputs, self.fields, batches, self.diff, has_digests=self.fed is not None)
         try:
+            sent = self._unsent(layout, number)
             self.answers.screen.waits("Spark, to send rows")
-            expected = layout.send(range(number, number + 1), self.target)
+            expected = self.hosted.feed(partial(layout.send, sent))
             self.answers.screen.sent()
-            self.answers.seal(number, None, layout.size(number), expected[number])
+            self.answers.seal(number, None, layout.size(number), expected.get(number, ()))
         finally:
             layout.release()
         for output in self.outputs:
             for sink in output.sinks:
                 sink.flush()
         self.answers.call_back()
+        self.answers.forget_committed()
         self.next = number + 1
+
+    def _unsent(self, layout: Layout, number: int) -> range:
+        """Return the range of this batch, or none if the dataflow has it already; note that it will be sent.
+
+        Raise `OutputError` if the dataflow has, or may have, other rows under its number.
+        """
+        is_sealed = number < self.answers.flow.epoch
+        if self.fed is not None:
+            digest = layout.digest(number)
+            if self.fed.epochs.get(number, "" if is_sealed else digest) != digest:
+                raise OutputError(
+                    f"batch {number} of the stream {self.stream!r} has come before, with other rows, and the "
+                    f"durable cluster has those. Remove {self.fed.folder} and the folder of the cluster, or "
+                    "give others"
+                )
+            if not is_sealed:
+                self.fed.note({number: digest})
+        return range(number, number) if is_sealed else range(number, number + 1)
 
     def _write(self, batch: DataFrame, number: int) -> DataFrame:
         """Store the rows of a batch, with their epoch, and return them as read from there; without a folder
@@ -216,7 +245,7 @@ def follow_stream(
     targets: Mapping[str, list[Target]],
     epochs: object,
     diff: str | None,
-    workers: int | timely.Cluster,
+    place: Workplace,
     screen: Screen,
 ) -> list[OneOutput]:
     """Follow the query over the micro-batches of `stream` until it ends; return the outputs."""
@@ -244,14 +273,24 @@ def follow_stream(
         done = 0 if folder is None else _done_by_spark(folder / "checkpoint")
         if done > committed:
             raise _missing(stream, done, committed)
-        cluster, flow = stack.enter_context(installed(query, workers))
-        answers = answers_of(flow, opened, screen, wants)
+        fed = fed_beside(opened) if place.is_durable else None
+        hosted = stack.enter_context(installed(query, place, stays=fed is not None))
+        others = {name: frame for name, frame in frames.items() if name != stream}
+        with spark_errors_as("the inputs cannot be read"):
+            facts = "" if fed is None else f"{writers_of(frames)} {digest_of(others, query.fields, diff)}"
+        # The next batch may be sealed, and not committed.
+        goes_on = hosted.goes_on(fed, facts, wants, range(committed, committed + 2))
+        if not goes_on:
+            hosted.begin_anew(fed)
+            hosted.note_begin(fed, facts)
+        answers = answers_of(hosted.flow, opened, screen, wants)
         feeds.append(answers)
-        target = cluster.append_target(flow.index)
         rows_folder = None if folder is None else folder / "rows"
-        follower = _Follower(stream, frames, query.fields, diff, answers, opened, target, rows_folder)
+        follower = _Follower(stream, frames, query.fields, diff, answers, opened, hosted, rows_folder, fed)
+        if goes_on:
+            answers.check_resumed()
         if committed:
-            follower.take_stored(committed, wants)
+            follower.take_stored(committed, wants, goes_on)
         base = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="naiad-stream-")))
         with spark_errors_as(f"the stream {stream!r} cannot be started"):
             writer = frames[stream].writeStream.foreachBatch(follower)

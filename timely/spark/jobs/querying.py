@@ -11,12 +11,15 @@ that it needs by their names.
 
 from __future__ import annotations
 
+import itertools
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
-from typing import Protocol, cast
+from pathlib import Path
+from typing import Final, Protocol, TypeVar, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -24,16 +27,36 @@ from pyspark.sql import types as T
 
 import timely
 from timely.building.builders import Builder, build_dataflow, is_marked, load_builder, load_function
-from timely.errors import MisuseError, PeerError, TimelyError
+from timely.errors import InputClosedError, InternalError, MisuseError, PeerError, TimelyError
 from timely.failure import add_note
+from timely.limits import (
+    LOST_SECONDS_MAX,
+    RESUMES_COUNT_MAX,
+    SILENCE_SECONDS_DEFAULT,
+    VERDICT_SECONDS_MAX,
+)
+from timely.spark.delivering import TargetFactory
+from timely.spark.epochs import DIFF
+from timely.spark.errors import SparkLostError
+from timely.spark.once.fed import Fed
 from timely.spark.scheduled.starting import ScheduledCluster
 from timely.user_code.call_site import site_of
+from timely.wire.requests import Progress
 
 from .columns import SparkForm, fitted_fields, input_fields, nested_types
 
-__all__ = ["Query", "installed", "query_of"]
+__all__ = ["Hosted", "Query", "Workplace", "installed", "query_of"]
+
+R = TypeVar("R")
 
 _QUERIES = "differential.queries"
+
+_NOTICED_SECONDS: Final = SILENCE_SECONDS_DEFAULT + LOST_SECONDS_MAX + VERDICT_SECONDS_MAX
+"""After so long all workers know that one is lost, and have ended."""
+_LOOK_SECONDS: Final = 0.1
+
+_CLAIM: Final = "timely.spark.run"
+"""The writer of an append without rows, which only the first job can make."""
 
 
 class _Described(Protocol):
@@ -162,22 +185,179 @@ def _of_differential(spec: str) -> Builder:
     return load_function(spec, "what queries are written with")
 
 
-@contextmanager
-def installed(query: Query, workers: int | timely.Cluster) -> Iterator[tuple[timely.Cluster, timely.Flow]]:
-    """Install the query inside the block: on new workers, which end with the block, or on those of the
-    caller, where it is uninstalled at the end.
+class Hosted:
+    """A query that runs on the workers of `cluster`, as the dataflow `flow`.
+
+    `stays`: the dataflow is left for the next run, which can go on with it. `is_new`: no rows have come, and
+    this job alone feeds it.
     """
+
+    def __init__(self, cluster: timely.Cluster, query: Query, stays: bool) -> None:
+        self.cluster = cluster
+        self._query = query
+        self._stays = stays
+        self.flow = cluster.install(query.build)
+        self.is_new = not cluster.is_durable or _is_empty(cluster, self.flow)
+        if cluster.is_durable and self.is_new:
+            self._claim()
+
+    def _claim(self) -> None:
+        """Make sure that no other job feeds the dataflow: a durable cluster returns the same one to all that
+        install a query. If another job has claimed it, and fed nothing, install it anew: most often that job
+        has ended. If not, its next call raises that its dataflow is gone.
+        """
+        if self._has_claimed() or not self.is_new:
+            return
+        self.flow.uninstall()
+        self.flow = self.cluster.install(self._query.build)
+        if not self._has_claimed():
+            raise MisuseError(
+                f"another job begins with the query {self._query.name} in this durable cluster, which has "
+                "one dataflow of that name: wait until that job has ended, or give this query another name"
+            )
+
+    def _has_claimed(self) -> bool:
+        """Return True if this is the first job that claims the dataflow; its rows are only of that one."""
+        first = self.flow.input(self.flow.inputs[0])
+        if first.form.schema is None:
+            return True  # Spark cannot feed it
+        nothing = first.form.schema.append(pa.field(DIFF, pa.int64())).empty_table()
+        try:
+            return first.append(nothing, epoch=0, writer=_CLAIM, sequence=0)
+        except InputClosedError:  # another job has fed it meanwhile
+            self.is_new = False
+            return False
+
+    def _extent(self) -> tuple[str, int]:
+        """Return what only this dataflow has, also after a restart, and the first epoch whose changes all
+        outputs still have.
+        """
+        replies = [
+            reply
+            for name in self.flow.outputs
+            for reply in self.flow.ask_all(Progress(self.flow.index, name, keep_from=0, extent=True))
+        ]
+        return replies[0].text("origin"), max(reply.integer("kept") for reply in replies)
+
+    def begin_anew(self, fed: Fed | None) -> None:
+        """Replace the dataflow by one that has no rows, unless it has none. Raise `MisuseError` if it was not
+        fed by a job with these outputs: others may need it.
+        """
+        if self.is_new:
+            return
+        if fed is None or fed.origin != self._extent()[0]:
+            raise MisuseError(
+                f"the durable cluster has the dataflow {self.flow.index} ({self.flow.name}) with rows that "
+                "no job with these outputs has fed. Give another folder as durable=, or uninstall that "
+                f"dataflow: timely.connect(…, durable=…).flow({self.flow.index}).uninstall()"
+            )
+        self.flow.uninstall()
+        self.flow = self.cluster.install(self._query.build)
+        self.is_new = True
+
+    def feed(self, send: Callable[[TargetFactory], R]) -> R:
+        """Return what `send` returns for the dataflow; call it again if a durable cluster has started again
+        meanwhile. What it sends has names, and counts once.
+        """
+        for repeats in itertools.count():
+            before = self.flow.incarnation
+            try:
+                return send(self.cluster.append_target(self.flow.index))
+            except SparkLostError:
+                raise
+            except PeerError as error:
+                # An error of Spark itself tells of no worker.
+                seconds = 0.0 if error.__cause__ is not None else _NOTICED_SECONDS
+                if not self.cluster.is_durable or repeats >= RESUMES_COUNT_MAX:
+                    raise
+                if not self._is_another(before, seconds):
+                    raise
+        raise InternalError("nothing ends the calls")
+
+    def _is_another(self, incarnation: int, seconds: float) -> bool:
+        """Wait until a durable cluster that has lost a worker is back; return False if it has lost none. The
+        other workers go on answering until they have noticed the loss, for `seconds` at most.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            self.cluster.flows()  # this waits while the cluster starts again, or raises
+            if self.flow.incarnation != incarnation:
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_SECONDS)
+
+    def goes_on(self, fed: Fed | None, facts: str, wants: int, opened: range) -> bool:
+        """Return True if this run may go on with the rows that the dataflow has: a job with these outputs has
+        fed it, under the same `facts`; the open epoch is one of `opened`; and the changes from epoch `wants`
+        on are still there.
+        """
+        if fed is None or self.is_new or self.flow.epoch not in opened or fed.facts != facts:
+            return False
+        origin, kept = self._extent()
+        return fed.origin == origin and kept <= wants
+
+    def note_begin(self, fed: Fed | None, facts: str) -> None:
+        """Note that the dataflow will be fed by this job, and later by others with these outputs."""
+        if fed is not None:
+            fed.begin(self._extent()[0], facts)
+
+    def end(self) -> None:
+        """Uninstall the dataflow, unless it stays, or is that of others."""
+        if self.is_new and not self._stays:
+            with suppress(TimelyError):  # the flow or its cluster has ended: that error is raised already
+                self.flow.uninstall()
+
+
+def _is_empty(cluster: timely.Cluster, flow: timely.Flow) -> bool:
+    """Return True if a dataflow is in its first epoch, and no rows have come."""
+    if flow.epoch > 0:
+        return False
+    for worker in cluster.stats():
+        match worker.get("dataflows"):
+            case {flow.index: {"inputs": list(inputs)}}:
+                if any(not isinstance(one, dict) or one.get("rows_waiting") for one in inputs):
+                    return False
+    return True
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a query runs: on so many new workers, which keep what comes in if `durable` names a folder; or in
+    a cluster.
+    """
+
+    workers: int | timely.Cluster
+    durable: Path | str | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        """True if the workers go on after a restart, with all dataflows."""
+        if isinstance(self.workers, int):
+            return self.durable is not None
+        return self.workers.is_durable
+
+
+@contextmanager
+def installed(query: Query, place: Workplace, *, stays: bool = False) -> Iterator[Hosted]:
+    """Install the query inside the block: on new workers, which end with the block, or in the cluster of the
+    caller. At the end it is uninstalled, unless it `stays`, or its workers end for good.
+    """
+    workers = place.workers
     if isinstance(workers, int):
-        with timely.connect(workers=workers) as cluster:
-            yield cluster, cluster.install(query.build)
+        with timely.connect(workers=workers, durable=place.durable) as cluster:
+            hosted = Hosted(cluster, query, stays or not place.is_durable)
+            try:
+                yield hosted
+            finally:
+                hosted.end()
         return
-    flow = workers.install(query.build)
+    hosted = Hosted(workers, query, stays)
     try:
-        yield workers, flow
+        yield hosted
     except PeerError:
         if isinstance(workers, ScheduledCluster):
             workers.check()  # an executor knows only that a worker is gone; this call raises the reason
         raise
     finally:
-        with suppress(TimelyError):  # the flow or its cluster has ended: the error of that is raised already
-            flow.uninstall()
+        hosted.end()

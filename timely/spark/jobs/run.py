@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
@@ -20,23 +21,26 @@ import timely
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError
 from timely.spark.lost import java_watched, own_errors_only, spark_errors_as
+from timely.spark.once.fed import Fed
 from timely.user_code.short_traces import shortened_traces
 
 from .calendar import calendar_of
-from .feeding import Layout, lay_out
+from .feeding import Layout, lay_out, writers_of
 from .following import (
     AnswerFeed,
     Job,
     OneOutput,
     answers_of,
     call_back_last,
+    fed_beside,
     first_needed,
     follow,
+    last_committed,
     opened_outputs,
 )
 from .micro_batches import MicroBatches, follow_stream, stream_of
 from .outputs import Target, targets_of
-from .querying import installed, query_of
+from .querying import Hosted, Workplace, installed, query_of
 from .result import Result
 from .shown import Screen
 from .spans import Window
@@ -44,7 +48,7 @@ from .spans import Window
 __all__ = ["run"]
 
 
-def run(
+def run(  # noqa: PLR0913  # users give few of them, each by its name
     query: object,
     inputs: Mapping[str, DataFrame],
     *,
@@ -53,6 +57,7 @@ def run(
     diff: str | None = None,
     outputs: object = None,
     workers: int | timely.Cluster = 2,
+    durable: Path | str | None = None,
     progress: bool = True,
 ) -> Result:
     """Follow `query` over the epochs of DataFrames, and return its answers as DataFrames.
@@ -82,36 +87,37 @@ def run(
                 answers go only to the result, in the driver's memory.
     workers     the number of processes on this machine, which end with the call; or a cluster, on which the
                 query is installed, and uninstalled at the end.
+    durable     a folder that keeps what comes in: processes that end start again by themselves, and a job
+                that is started again, with an output in a folder or table, feeds no epoch twice. Not with a
+                running cluster, which has a folder or none.
     progress    show one line on the error stream while the job runs, if that is a terminal.
 
     If it is started again with the same outputs, it goes on after the last epoch that all of them have
-    committed; an output of another query, other columns or other epochs is refused. If it fails, the
+    committed; it refuses an output of another query, other columns or other epochs. If it fails, the
     processes that it has started end, and committed epochs stay.
 
     Raises InputFormatError for inputs, MisuseError for arguments that do not fit together, OutputError for
     outputs, PeerError for a worker or Spark that is lost, and the error of the query; the traceback shows no
     errors of Spark. Costs: one Spark job to lay out and count an input, and one for each chunk of about
-    262,144 rows; after that the work is proportional to the changes. Rows that have arrived for later epochs
-    wait in the workers.
+    262,144 rows; then the work follows the changes.
     """
     with shortened_traces(), own_errors_only(), java_watched(), Screen(progress) as screen:
-        frames = _checked(inputs)
-        _check_window(window)
-        _check_epochs(epochs)
-        _check_diff(frames, epochs, window, diff)
+        _check_durable(workers, durable)
+        frames = _checked(inputs, epochs, window, diff)
+        place = Workplace(workers, durable)
         stream = stream_of(frames, epochs, window)
         beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
         fitted = query_of(query, frames, beside)
         targets = targets_of(outputs, list(fitted.outputs))
         if stream is not None:
-            opened = follow_stream(stream, frames, fitted, targets, epochs, diff, workers, screen)
+            opened = follow_stream(stream, frames, fitted, targets, epochs, diff, place, screen)
             return _result(opened, screen)
         assert not isinstance(epochs, MicroBatches)
         screen.waits("Spark, to find epochs")
         with spark_errors_as("the inputs cannot be read"):
             calendar = calendar_of(frames, epochs, window)
         job = Job(next(iter(frames.values())).sparkSession, fitted, calendar)
-        return _follow_frames(job, frames, targets, diff, workers, screen)
+        return _follow_frames(job, frames, targets, diff, place, screen)
 
 
 def _check_window(window: object) -> None:
@@ -123,12 +129,21 @@ def _check_window(window: object) -> None:
         )
 
 
+def _check_durable(workers: object, durable: object) -> None:
+    if durable is not None and isinstance(workers, timely.Cluster):
+        raise MisuseError(
+            "durable= is for workers that the call starts: whether those of a cluster keep what comes in was "
+            "decided when they were started, by timely.connect(…, durable=…) or timely.spark.cluster(…, "
+            "durable=…)"
+        )
+
+
 def _follow_frames(
     job: Job,
     frames: Mapping[str, DataFrame],
     targets: Mapping[str, list[Target]],
     diff: str | None,
-    workers: int | timely.Cluster,
+    place: Workplace,
     screen: Screen,
 ) -> Result:
     calendar, feeds = job.calendar, list[AnswerFeed]()
@@ -138,15 +153,52 @@ def _follow_frames(
         wants = min(calendar.count, first_needed(opened))
         screen.total(calendar.count, done=wants)
         screen.waits("workers to start, Spark to lay out rows")
-        laid = partial(lay_out, frames, job.query.fields, calendar, diff, wants)
-        with _meanwhile(laid) as layout_of, installed(job.query, workers) as (cluster, flow):
+        fed, facts = fed_beside(opened) if place.is_durable else None, str(writers_of(frames))
+        lay = partial(lay_out, frames, job.query.fields, calendar, diff, has_digests=fed is not None)
+        # A dataflow that was fed before may lack a few epochs only; its workers know which.
+        is_first = fed is None or not fed.origin
+        with (
+            _meanwhile(partial(lay, wants), is_first) as layout_of,
+            installed(job.query, place, stays=fed is not None) as hosted,
+        ):
             with spark_errors_as("the inputs cannot be laid out"):
-                layout = layout_of()
-            feeds.append(answers_of(flow, opened, screen, wants))
-            follow(layout, feeds[0], cluster.append_target(flow.index), calendar)
+                layout = _rest(hosted, fed, facts, opened, calendar.count, lay)
+                if layout is not None:
+                    stack.callback(layout.release)
+                    wants = layout.epochs.start
+                else:
+                    hosted.begin_anew(fed)
+                    layout = layout_of()
+            feeds.append(answers_of(hosted.flow, opened, screen, wants))
+            if hosted.is_new:
+                hosted.note_begin(fed, facts)
+            else:
+                feeds[0].check_resumed()
+            follow(layout, feeds[0], hosted, calendar, fed)
             feeds[0].finish()
     values = calendar.values()
     return _result(opened, screen, calendar.count, None if values is None else values.to_pylist())
+
+
+def _rest(
+    hosted: Hosted,
+    fed: Fed | None,
+    facts: str,
+    opened: Sequence[OneOutput],
+    epochs: int,
+    lay: partial[Layout],
+) -> Layout | None:
+    """Return the layout of the epochs that are not committed, or that the dataflow lacks; None if the
+    dataflow is new, or has other rows than those that are to be fed.
+    """
+    wants = min(hosted.flow.epoch, first_needed(opened))
+    if not hosted.goes_on(fed, facts, wants, range(last_committed(opened), epochs + 1)):
+        return None
+    layout = lay(since=wants)
+    if fed is not None and fed.fits(hosted.flow.epoch, layout.digests()):
+        return layout
+    layout.release()
+    return None
 
 
 def _result(
@@ -159,7 +211,10 @@ def _result(
     return Result({output.name: output.sinks for output in opened}, epochs, values, screen.seconds)
 
 
-def _checked(inputs: object) -> dict[str, DataFrame]:
+def _checked(
+    inputs: object, epochs: str | MicroBatches | None, window: Window | None, diff: str | None
+) -> dict[str, DataFrame]:
+    """Return the inputs, if all arguments about their rows fit."""
     if not isinstance(inputs, Mapping) or not inputs:
         raise MisuseError("inputs are DataFrames by name: inputs={'edges': edges}")
     for name, frame in inputs.items():
@@ -170,7 +225,11 @@ def _checked(inputs: object) -> dict[str, DataFrame]:
             )
         if not str(name).isidentifier():
             raise MisuseError(f"input {name!r}: the query takes inputs by name, so it is a word like edges")
-    return {str(name): frame for name, frame in inputs.items()}
+    frames = {str(name): frame for name, frame in inputs.items()}
+    _check_window(window)
+    _check_epochs(epochs)
+    _check_diff(frames, epochs, window, diff)
+    return frames
 
 
 def _check_epochs(epochs: object) -> None:
@@ -211,16 +270,23 @@ def _check_diff(inputs: Mapping[str, DataFrame], epochs: object, window: Window 
 
 
 @contextmanager
-def _meanwhile(lay_out: Callable[[], Layout]) -> Iterator[Callable[[], Layout]]:
+def _meanwhile(lay_out: Callable[[], Layout], is_begun: bool = True) -> Iterator[Callable[[], Layout]]:
     """Lay rows out in a thread of its own, and yield a function that waits for them. Spark drops them at the
-    end, also if that function was not called.
+    end, also if that function was not called. With `is_begun` False the thread begins when it is called.
     """
     aside = ThreadPoolExecutor(1, "laying out")
-    laid = aside.submit(lay_out)
+    laid = [aside.submit(lay_out)] if is_begun else []
+
+    def layout() -> Layout:
+        if not laid:
+            laid.append(aside.submit(lay_out))
+        return laid[0].result()
+
     try:
-        yield laid.result
+        yield layout
     finally:
-        laid.add_done_callback(_release)
+        for each in laid:
+            each.add_done_callback(_release)
         aside.shutdown(wait=False)  # after an error do not wait for the job of Spark
 
 

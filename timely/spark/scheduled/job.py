@@ -70,6 +70,9 @@ class SparkJob:
         shared: settings that are the same for all workers.
         hooks: functions to call once on each host before workers start.
         keys: of the cluster; without them its workers accept every client.
+        token: shows workers that a client may send functions; by default a new one.
+        addresses: where workers that these replace were reached; those that come to the same host listen at
+            the same port.
     """
 
     def __init__(
@@ -79,11 +82,14 @@ class SparkJob:
         shared: Shared,
         hooks: Sequence[str] = (),
         keys: ClusterKeys | None = None,
+        token: str = "",
+        addresses: Sequence[str] = (),
     ) -> None:
-        self.token = secrets.token_hex(16)
+        self.token = token or secrets.token_hex(16)
         self._context = context
         self._group = f"naiad-{secrets.token_hex(8)}"
         self._roster = Roster(workers)
+        self._shared = shared
         self._changed = threading.Condition()
         self._failure: TimelyError | None = None
         self._is_stopping = False
@@ -102,7 +108,7 @@ class SparkJob:
         self._selector.register(self._wake_recv, selectors.EVENT_READ, None)
         port = self._door.getsockname()[1]
         keys_text = "" if keys is None else keys.to_text()
-        self._task = BarrierTask((host, port), self.token, shared, hooks, keys_text)
+        self._task = BarrierTask((host, port), self.token, shared, hooks, keys_text, addresses)
         self._threads = [
             threading.Thread(target=work, name=f"naiad in Spark: {name}", daemon=True)
             for name, work in (("job", self._run), ("lines", self._listen))
@@ -159,6 +165,21 @@ class SparkJob:
     def knows_best(self) -> bool:
         """True: a worker whose task is lost knows only that it has to end."""
         return True
+
+    @property
+    def starts_again(self) -> bool:
+        """Return False: `ScheduledCluster.restart` makes another cluster, or a `JobKeeper` another job."""
+        return False
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where clients reach the workers, in order; empty before all are ready."""
+        return self._roster.addresses if self._roster.is_ready else []
+
+    @property
+    def is_in_vain(self) -> bool:
+        """True if Spark runs no job any more."""
+        return is_stopped(self._context)
 
     def check(self) -> None:
         """Raise `ClusterLostError` if the cluster has ended without `stop`; wait for the verdict if one
@@ -314,10 +335,12 @@ class SparkJob:
         if is_stopped(self._context):
             text = f"the session of Spark was stopped, and the tasks of the workers with it ({text})"
             mend = "start another one in another session"
-        error = ClusterLostError(
-            f"{text}\nThe cluster of {counted(self._roster.count, 'worker')} that Spark ran is over, and "
-            f"what it held is gone: {mend}, to be fed behind the last commit."
-        )
+        over = f"The cluster of {counted(self._roster.count, 'worker')} that Spark ran is over"
+        if self._shared.durable:
+            over += f". What it held is in its store, {self._shared.durable}."
+        else:
+            over += f", and what it held is gone: {mend}, to be fed behind the last commit."
+        error = ClusterLostError(f"{text}\n{over}")
         with self._changed:
             self._failure = error
             self._changed.notify_all()
@@ -373,6 +396,8 @@ class SparkJob:
             while not has():
                 if self._failure is not None:
                     raise fresh_copy(self._failure)
+                if self._is_stopping:
+                    raise ClusterLostError("the cluster was closed while its workers were starting")
                 waited = time.monotonic() - begun
                 if is_late(waited):
                     raise late(waited)

@@ -15,10 +15,10 @@ Spark sends this module as code, so it imports nothing of ours at the top.
 from __future__ import annotations
 
 import os
-import select
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["BarrierTask", "Shared"]
 
 _ORDER_SECONDS_MAX = 3600.0
+_LOOK_SECONDS = 1.0
+"""How often a task looks whether its worker has ended, or is stopped: see `Launcher`."""
+_PORT_SECONDS_MAX = 2.0
+"""How long the worker before may take to leave its port: it ends with its task."""
 _WARM = (
     "import os, sys, threading\n"
     "threading.Thread(target=lambda: (sys.stdin.read(), os._exit(1)), daemon=True).start()\n"
@@ -49,6 +53,8 @@ class Shared(NamedTuple):
     log_level: str = "warning"
     check_progress: bool = False
     silence_seconds: float = 2.5  # `SILENCE_SECONDS_DEFAULT`, which cannot be imported here
+    durable: str = ""
+    sync: str = "disk"
 
 
 class BarrierTask:
@@ -60,6 +66,7 @@ class BarrierTask:
         shared: the settings of all workers.
         hooks: functions to call once on each host before workers start, "module:function".
         keys: of the cluster, as text; empty: every program that reaches the workers is a client.
+        addresses: where clients have reached the workers before, in order; empty: they are new.
     """
 
     def __init__(
@@ -69,8 +76,10 @@ class BarrierTask:
         shared: Shared,
         hooks: Iterable[str] = (),
         keys: str = "",
+        addresses: Iterable[str] = (),
     ) -> None:
         self._driver = driver
+        self._addresses = list(addresses)
         self._token = token
         self._keys = keys
         self._shared = shared
@@ -157,18 +166,21 @@ class BarrierTask:
 
         host = hosts[index]
         listen = f"tcp://{_numeric(host)}:0"
+        before = self._addresses[index] if self._addresses else ""
         return WorkerSettings(
             index,
             len(hosts),
             (listen,),
             (),
-            listen,
+            _same_port(host, before) or listen,
             host,
             log_level=self._shared.log_level,
             check_progress=self._shared.check_progress,
             silence_seconds=self._shared.silence_seconds,
             token=self._token,
             keys=self._keys,
+            durable=self._shared.durable,
+            sync=self._shared.sync,
         )
 
 
@@ -177,11 +189,13 @@ def _watch(line: Line, launcher: Launcher) -> None:
     worker ends without an order.
     """
     from timely.errors import PeerError
+    from timely.worker.launcher import wait_readable
 
     is_ready = False
     while True:
         try:
             launcher.check()
+            launcher.check_stopped()
         except PeerError:
             if launcher.has_ended:
                 line.say(ended=True)
@@ -191,8 +205,7 @@ def _watch(line: Line, launcher: Launcher) -> None:
         if address is not None and not is_ready:
             line.say(ready=address)
             is_ready = True
-        readable, _, _ = select.select([line.fileno(), *launcher.descriptors], [], [])
-        if line.fileno() not in readable:
+        if line.fileno() not in wait_readable([line.fileno(), *launcher.descriptors], _LOOK_SECONDS):
             continue
         try:
             heard = line.hear()
@@ -203,6 +216,26 @@ def _watch(line: Line, launcher: Launcher) -> None:
             if "end" in order:
                 launcher.stop(str(order["end"]))
                 return
+
+
+def _same_port(host: str, before: str) -> str:
+    """Return where a worker listens for the clients of one that was at `before`; "" if that was on another
+    host, or another program has its port.
+    """
+    name, _, port = before.removeprefix("tcp://").rpartition(":")
+    if name.strip("[]") != host or not port.isdecimal():
+        return ""
+    until = time.monotonic() + _PORT_SECONDS_MAX
+    numeric = _numeric(host)
+    while True:
+        try:
+            family = socket.AF_INET6 if ":" in numeric else socket.AF_INET
+            socket.create_server((numeric.strip("[]"), int(port)), family=family).close()
+            return f"tcp://{numeric}:{port}"
+        except OSError:
+            if time.monotonic() >= until:
+                return ""
+            time.sleep(_PORT_SECONDS_MAX / 20)
 
 
 def _numeric(host: str) -> str:

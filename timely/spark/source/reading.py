@@ -8,11 +8,15 @@ A worker has the rows of an output that it has computed. A row that one worker h
 times, since a row and its removal may enter an input on different workers. If some worker has rows a negative
 number of times, partitions are therefore shares and not workers: each task reads, from all workers, the rows
 whose hash is its own, and sums them up. Otherwise, which is nearly always, no sums are needed.
+
+In a durable cluster partitions are shares, too, since a row may be on another worker after a restart; and
+each task asks whether to sum up. So a task that Spark runs again reads the same, whatever other tasks have
+read before. A restart in the middle of a task lets the task begin again by itself, unless it has passed on
+too many rows: then Spark runs it again.
 """
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,11 +27,12 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from timely.client.installed import Workers
-from timely.client.pieces import Held, OutputSlice, extent_of, hold_everywhere, pieces
+from timely.client.pieces import Held, OutputSlice, extent_of, hold_everywhere, pieces_of_all
 from timely.client.reading import FlowOutput
+from timely.client.remote.workers import RemoteWorkers
 from timely.client.session import Flow
 from timely.client.tables import summed
-from timely.errors import MisuseError
+from timely.errors import MisuseError, RestartedError
 from timely.spark.epochs import DIFF, EPOCH
 from timely.spark.source.columns import arrow_form, as_batches, check_requested, repeated, spark_form
 from timely.spark.source.connecting import Whereabouts, flow_of, workers_at
@@ -45,7 +50,11 @@ __all__ = [
     "plan_of",
     "position_name",
     "read_partition",
+    "split",
 ]
+
+_WAITING_BYTES_MAX = 64 << 20
+"""How many bytes a task holds back, so that it can begin again if a durable cluster starts again."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +87,17 @@ class ReadPlan:
 
 class OutputPartition(InputPartition):
     """The rows that one task reads: those of a slice of an output on some workers. With `epoch`, the rows of
-    a collection are read as changes in that epoch.
+    a collection are read as changes in that epoch. `has_sums`: equal rows of several workers are summed up.
     """
 
-    def __init__(self, at: Whereabouts, output_slice: OutputSlice, epoch: int | None = None) -> None:
+    def __init__(
+        self, at: Whereabouts, output_slice: OutputSlice, epoch: int | None = None, has_sums: bool = False
+    ) -> None:
         super().__init__((at.addresses, output_slice.part))
         self.at = at
         self.output_slice = output_slice
         self.epoch = epoch
+        self.has_sums = has_sums
 
 
 def plan_of(options: SourceOptions) -> ReadPlan:
@@ -208,32 +220,74 @@ class OutputReader(DataSourceReader):
 
 def partitions_of(workers: Workers, at: Whereabouts, output_slice: OutputSlice) -> list[InputPartition]:
     """Return a partition for each worker, once the epochs are complete there; or, if rows of several workers
-    have to be summed up, for each share.
+    have to be summed up, or may come to lie elsewhere, for each share.
     """
     extents = extent_of(workers, output_slice)
-    if any(extent.is_negative for extent in extents):
-        return [
-            OutputPartition(at, replace(output_slice, part=part, parts=workers.count))
-            for part in range(workers.count)
-        ]
+    return split(at, output_slice, has_sums=any(extent.is_negative for extent in extents))
+
+
+def split(
+    at: Whereabouts, output_slice: OutputSlice, epoch: int | None = None, *, has_sums: bool = False
+) -> list[InputPartition]:
+    """Return a partition for each worker; for each share if it has to sum up rows of several workers, or if
+    the cluster is durable. With `epoch`, see `OutputPartition`.
+    """
+    if has_sums or at.incarnation:
+        parts = len(at.addresses)
+        shares = (replace(output_slice, part=part, parts=parts) for part in range(parts))
+        return [OutputPartition(at, share, epoch, has_sums) for share in shares]
     return [
-        OutputPartition(at.only(address), output_slice.only(worker))
+        OutputPartition(at.only(address), output_slice.only(worker), epoch)
         for worker, address in enumerate(at.addresses)
     ]
 
 
 def read_partition(partition: OutputPartition, form: T.StructType) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one partition, with the columns `form`."""
-    output_slice, exact = partition.output_slice, arrow_form(form)
+    exact = arrow_form(form)
     with plainly(), workers_at(partition.at) as workers:
-        tables: Iterator[pa.Table] = itertools.chain.from_iterable(
-            pieces(workers, worker, output_slice) for worker in range(workers.count)
-        )
-        if output_slice.parts > 1:
-            tables = iter([summed(pa.concat_tables(tables))])
-        for table in tables:
+        for table in _from_one_incarnation(workers, partition):
             for rows in _shown(table, partition, form.names):
                 yield from as_batches(rows, exact)
+
+
+def _from_one_incarnation(workers: RemoteWorkers, partition: OutputPartition) -> Iterator[pa.Table]:
+    """Yield the pieces of all workers, summed up if that is needed. If a durable cluster starts again
+    meanwhile, begin again; raise `RestartedError` if pieces have left already: of a durable cluster, none do
+    before there are `_WAITING_BYTES_MAX`, or all.
+    """
+    is_durable = workers.incarnation > 0
+    while True:
+        waiting: list[pa.Table] = []
+        size_bytes = 0
+        has_begun = not is_durable
+        try:
+            for table in _tables(workers, partition):
+                waiting.append(table)
+                size_bytes += table.nbytes
+                if has_begun or size_bytes > _WAITING_BYTES_MAX:
+                    has_begun = True
+                    yield from waiting
+                    waiting.clear()
+        except RestartedError:
+            if has_begun:
+                raise
+        else:
+            yield from waiting
+            return
+
+
+def _tables(workers: RemoteWorkers, partition: OutputPartition) -> Iterator[pa.Table]:
+    """Return the pieces of all workers; or their sum, if rows of several workers have to be summed up. Where
+    rows lie may have changed since the partitions were planned, if the cluster is durable.
+    """
+    output_slice, has_sums, members = partition.output_slice, partition.has_sums, workers.members
+    if members.incarnation and partition.epoch is None and output_slice.start < 0:
+        has_sums = any(extent.is_negative for extent in extent_of(workers, output_slice))
+    tables = pieces_of_all(workers, output_slice)
+    if workers.members != members:
+        raise RestartedError("the cluster has started again before the first piece was read")
+    return iter([summed(pa.concat_tables(tables))]) if has_sums else tables
 
 
 def _shown(table: pa.Table, partition: OutputPartition, names: Sequence[str]) -> Iterator[pa.Table]:

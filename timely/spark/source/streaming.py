@@ -23,8 +23,9 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from timely.client.connection import RemoteWorkers
+from timely.client.installed import to_all
 from timely.client.pieces import Held, OutputSlice, hold_everywhere
+from timely.client.remote.workers import RemoteWorkers
 from timely.errors import ForgottenError, MisuseError, TimelyError
 from timely.limits import READER_SECONDS_MAX
 from timely.operators.capture import FOREVER
@@ -35,7 +36,7 @@ from timely.spark.source.connecting import connected_to
 from timely.spark.source.offsets import Offset, check_offset
 from timely.spark.source.options import EARLIEST, LATEST, SNAPSHOT
 from timely.spark.source.plainly import plainly
-from timely.spark.source.reading import OutputPartition, ReadPlan, read_partition
+from timely.spark.source.reading import OutputPartition, ReadPlan, read_partition, split
 from timely.wire.requests import Describe, Progress
 
 if TYPE_CHECKING:
@@ -166,11 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 origins=there.origins,
             )
             epoch = stop.epoch - 1 if is_snapshot else None
-            at = self.plan.at
-            return [
-                OutputPartition(at.only(address), output_slice.only(worker), epoch)
-                for worker, address in enumerate(at.addresses)
-            ]
+            return split(self.plan.at, output_slice, epoch)
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Let the workers drop changes before `end`."""
@@ -181,8 +178,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             forget = Progress(
                 plan.dataflow, plan.output, reader=plan.reader, keep_from=offset.epoch, drops=True
             )
-            everywhere = [(worker, forget, None) for worker in range(workers.count)]
-            workers.ask(everywhere, answer_seconds(plan.timeout_seconds))
+            workers.ask_members(to_all(forget), answer_seconds(plan.timeout_seconds))
 
     def _connected(self) -> RemoteWorkers:
         """Return the workers, by connections that last as long as the query."""
@@ -263,7 +259,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except MisuseError:
             workers = self._connected()  # give up the position there
             leave = Progress(plan.dataflow, plan.output, reader=plan.reader)
-            workers.ask([(worker, leave, None) for worker in range(workers.count)])
+            workers.ask_members(to_all(leave))
             raise
 
     def stop(self) -> None:

@@ -32,7 +32,7 @@ from timely.errors import MisuseError
 __all__ = ["Conditions", "conditions"]
 
 Conditions = list[list[object]]
-"""Conditions as workers take them: [column, what, value], see `operators/conditions.py`."""
+"""Conditions as workers take them: [column, what, value], see `operators/outputs/conditions.py`."""
 
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<text>'(?:[^'\\]|'')*')

@@ -1,12 +1,18 @@
 """What are the frames of a client's request, and of the worker's reply?
 
-    request   frame 0: msgpack [protocol version, number of the request, its name, its fields]
+    request   frame 0: msgpack [protocol version, number of the request, its name, its fields]; a client of a
+                       durable cluster adds the incarnation for which it has made the request (`life_of`)
               frame 1: the table of a delivery, as an Arrow IPC stream
     reply     frame 0: msgpack [protocol version, number of the request, "ok", values] or
                        [protocol version, number of the request, "error", [class names, message]] or the same
                        with "ended": an error that has ended the dataflow, and answers all later requests to
                        it
               frame 1: a table, if the request was for one
+
+Where a request goes depends on the number of workers, and a durable cluster may start again with another one.
+So a worker refuses a request that was made for another incarnation, before it has any effect: the answers of
+several workers to requests of one incarnation are of one cluster. Another cluster may have come to the
+address of the one that a client has lost without a notice, so the identity of the cluster is in that number.
 
 An error with the number `FAREWELL` answers no request: it is the last message of a worker to all clients that
 have sent it one.
@@ -20,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Final, TypeAlias, get_args
+from zlib import crc32
 
 import msgpack
 import pyarrow as pa
@@ -50,14 +57,19 @@ __all__ = [
     "encode_reply",
     "encode_request",
     "head_of",
+    "life_of",
     "number_of",
 ]
 
-Head: TypeAlias = tuple[Value, Value, Value, Value]
-"""The content of the first frame, unchecked: version, number, name, fields."""
+Head: TypeAlias = tuple[Value, Value, Value, Value, Value]
+"""The content of the first frame, unchecked: version, number, name, fields, and of which
+incarnation (0: any)."""
 
 FAREWELL: Final = 0
 """No request has this number."""
+
+_INCARNATION_BITS: Final = 31
+_INCARNATION_MASK: Final = (1 << _INCARNATION_BITS) - 1
 
 _REQUESTS: dict[str, type[Request]] = {request.__name__.lower(): request for request in get_args(Request)}
 _TYPES: dict[str, type] = {
@@ -85,15 +97,31 @@ _NEEDED_FIELDS = {
 }
 
 
-def encode_request(number: int, request: Request, table: pa.Table | None = None) -> list[Frame]:
-    """Return the frames of a request; raises `RequestError` for an argument that msgpack cannot hold."""
+def life_of(incarnation: int, cluster: str) -> int:
+    """Return the number by which requests name an incarnation of a durable cluster. `cluster`: its identity;
+    if that is empty, the number is that of the incarnation. 0: of no durable cluster.
+    """
+    if not (incarnation and cluster):
+        return incarnation
+    return incarnation | crc32(cluster.encode()) << _INCARNATION_BITS
+
+
+def encode_request(
+    number: int, request: Request, table: pa.Table | None = None, life: int = 0
+) -> list[Frame]:
+    """Return the frames of a request that was made for an incarnation, as `life_of` numbers it (0: for any);
+    raises `RequestError` for an argument that msgpack cannot hold.
+    """
     values = {
         name: value
         for name, default in _DEFAULTS[type(request)]
         if (value := getattr(request, name)) != default
     }
+    head: list[Value] = [PROTOCOL_VERSION, number, type(request).__name__.lower(), values]
+    if life:
+        head.append(life)
     try:
-        header: Frame = msgpack.packb([PROTOCOL_VERSION, number, type(request).__name__.lower(), values])
+        header: Frame = msgpack.packb(head)
     except (TypeError, ValueError, OverflowError) as error:
         raise RequestError(
             f"{type(request).__name__.lower()} takes None, bool, int (64 bits), float, str, bytes, lists "
@@ -121,17 +149,22 @@ def check_size(frames: list[Frame]) -> list[Frame]:
     return frames
 
 
-def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tuple[Request, pa.Table | None]:
-    """Return the request in `frames`, and its table if it has one; `RequestError` if it is malformed.
+def decode_request(
+    frames: Sequence[memoryview], head: Head | None = None, life: int | None = None
+) -> tuple[Request, pa.Table | None]:
+    """Return the request in `frames`, and its table if it has one; `RequestError` if it is malformed,
+    `PeerError` if it was made for another incarnation or cluster than this one (None: take all).
 
     A caller that has read the first frame already passes it as `head`.
     """
-    version, _, name, values = _header(frames) if head is None else head
+    version, _, name, values, meant = _header(frames) if head is None else head
     if version != PROTOCOL_VERSION:
         raise RequestError(
             f"the client speaks protocol version {shown(version)}, this worker {PROTOCOL_VERSION}: use "
             "the same release"
         )
+    if life is not None and (type(meant) is not int or meant not in (0, life, life & _INCARNATION_MASK)):
+        raise _made_for_another(meant, life)
     request_class = _REQUESTS.get(name) if isinstance(name, str) else None
     if request_class is None:
         raise RequestError(f"there is no request {shown(name)}: there are {', '.join(sorted(_REQUESTS))}")
@@ -158,6 +191,19 @@ def decode_request(frames: Sequence[memoryview], head: Head | None = None) -> tu
                 f"{name!r}: the field {one!r} is nested more than {NESTING_LEVELS_MAX} levels deep"
             )
     return request_class(**values), frame_to_table(frames[1]) if len(frames) > 1 else None
+
+
+def _made_for_another(meant: Value, life: int) -> TimelyError:
+    """Return the error about a request that was made for the incarnation `meant`, and not for this one."""
+    if type(meant) is not int or meant < 0:
+        return RequestError(f"a request is made for incarnation 1 or a later one, not {shown(meant)}")
+    made_for = f"this request was made for incarnation {meant & _INCARNATION_MASK}"
+    if meant >> _INCARNATION_BITS not in (0, life >> _INCARNATION_BITS):
+        return PeerError(f"another cluster is at this address: {made_for} of one, and had no effect here")
+    return PeerError(
+        f"the cluster has started again: {made_for}, and had no effect; this is incarnation "
+        f"{life & _INCARNATION_MASK}"
+    )
 
 
 def number_of(frames: Sequence[memoryview], header_bytes_max: int = HEADER_BYTES_MAX) -> int:
@@ -204,7 +250,7 @@ def decode_reply(frames: Sequence[memoryview], head: Head | None = None) -> Repl
     A caller that has read the first frame already passes it as `head`.
     """
     try:
-        version, _, kind, body = _header(frames, FRAME_BYTES_MAX) if head is None else head
+        version, _, kind, body, _ = _header(frames, FRAME_BYTES_MAX) if head is None else head
     except RequestError as error:
         raise PeerError(f"a worker's answer cannot be read: {error}") from error
     if version != PROTOCOL_VERSION:
@@ -236,6 +282,6 @@ def _header(frames: Sequence[memoryview], bytes_max: int = HEADER_BYTES_MAX) -> 
         parts: Value = msgpack.unpackb(frames[0], strict_map_key=False)
     except Exception as error:  # msgpack raises whatever a map's key or a nesting leads to
         raise RequestError(f"the header is not msgpack: {type(error).__name__}: {error}") from error
-    if not isinstance(parts, list) or len(parts) != 4:
+    if not isinstance(parts, list) or len(parts) not in (4, 5):
         raise RequestError("the header is not a list of four: version, number, name, fields")
-    return parts[0], parts[1], parts[2], parts[3]
+    return parts[0], parts[1], parts[2], parts[3], parts[4] if len(parts) == 5 else 0

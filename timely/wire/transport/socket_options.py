@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, cast
 
 import zmq
 
-from ...limits import COPIED_BYTES_MAX, HEARTBEAT_MS_DEFAULT, SILENCE_SECONDS_DEFAULT
+from ...errors import MisuseError
+from ...limits import COPIED_BYTES_MAX, HEARTBEAT_MS_DEFAULT, SILENCE_SECONDS_DEFAULT, WORKERS_MAX
 from ..addresses import is_tcp, wants_ipv6
 from ..batch import Frame
 from .tcp import IS_COUNTED
 
-__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "has_come", "prepare", "send"]
+__all__ = ["LINGER_MS", "LOCK_BYTES", "Poller", "address_options", "context", "has_come", "prepare", "send"]
 
 LINGER_MS: Final = 250
 LOCK_BYTES: Final = 64
@@ -28,6 +30,51 @@ _UNACKNOWLEDGED_SECONDS_MIN: Final = 15.0
 silence if that is longer. The time also runs while the other side accepts no more data, as when it is
 stopped.
 """
+
+
+_SOCKETS_OF_CONNECTION: Final = 3
+"""The connection itself, and the two ends of its monitor."""
+_DESCRIPTORS_OF_CONNECTION: Final = 8
+"""File descriptors that a worker has for each other one: five for the sockets of the connection that it
+makes, one for that, one for that of the other, and one to spare."""
+
+
+_DESCRIPTORS_OF_CLIENT: Final = 4
+"""File descriptors that a client has for each worker, measured with 50 of them."""
+
+
+def context(peers: int, asked: int = 0) -> zmq.Context[zmq.Socket[bytes]]:
+    """Return a context in which a socket for each worker of the largest cluster has room. If `peers` take
+    more file descriptors than this process may have, it asks for more of them, as far as the system allows.
+
+    A user's process has no peers, but asks this many workers (`asked`). Its limit is the user's: raise
+    `MisuseError` if it is too low for them.
+    """
+    if asked:
+        _check_descriptors(asked)
+    result: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    result.set(zmq.MAX_SOCKETS, 2 * _SOCKETS_OF_CONNECTION * WORKERS_MAX)
+    needed = _DESCRIPTORS_OF_CONNECTION * peers
+    with suppress(ImportError, OSError, ValueError):  # on other systems connecting fails if there are too few
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and 2 * needed > soft:
+            more = 2 * needed if hard == resource.RLIM_INFINITY else min(2 * needed, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, more), hard))
+    return result
+
+
+def _check_descriptors(workers: int) -> None:
+    with suppress(ImportError, OSError):
+        import resource
+
+        needed, (soft, _) = _DESCRIPTORS_OF_CLIENT * workers, resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and needed > soft:
+            raise MisuseError(
+                f"a client of {workers:,} workers needs {needed:,} file descriptors, and this process "
+                f"may have {soft:,}: give it more by `ulimit -n {2 * needed}` before it starts"
+            )
 
 
 class Poller:

@@ -29,7 +29,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from ...errors import MisuseError, PeerError
 from ...limits import (
@@ -49,9 +48,9 @@ from . import Lent
 from .curve import lock_client
 from .direct import DirectLines
 from .door import SocketGuard, listen_all
+from .events import MonitorEvents
 from .neighbours import Neighbours
-from .server_socket import ServerSocket
-from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, has_come, prepare, send
+from .socket_options import LINGER_MS, LOCK_BYTES, Poller, address_options, context, has_come, prepare, send
 from .tcp import peer_of, traffic
 
 __all__ = ["ClientSockets", "WorkerMesh"]
@@ -99,7 +98,8 @@ class _Connection:
     def __init__(
         self, socket: zmq.Socket[bytes], *, has_keys: bool, doubt_seconds: float, silence_seconds: float
     ) -> None:
-        self.monitor = socket.get_monitor_socket(_EVENTS)
+        self._events = MonitorEvents(socket.get_monitor_socket(_EVENTS))
+        self.monitor = self._events.socket
         self.lost_since: float | None = None
         self.refusal: Refusal | None = None
         self.failing_since: float | None = None
@@ -119,12 +119,10 @@ class _Connection:
     def look(self) -> None:
         """Take in the events since the last look."""
         self._looked_at = time.monotonic()
-        while has_come(self.monitor):
-            news = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
-            event = news["event"]
+        for event, value in self._events.take() if has_come(self.monitor) else ():
             if event == zmq.EVENT_CONNECTED:
                 self._is_begun_anew = True
-                self._number, self._peer = news["value"], peer_of(news["value"])
+                self._number, self._peer = value, peer_of(value)
             elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._is_up = self._is_back = True
                 self._failures, self.failing_since = 0, None
@@ -134,7 +132,7 @@ class _Connection:
                     self._is_begun_anew = self._is_back = False
                 self._is_up = self._is_silent = False
             else:
-                self._note_failure(event, news["value"])
+                self._note_failure(event, value)
         if self._is_up and self._peer is not None and time.monotonic() >= self._listen_at:
             self._listen()
 
@@ -198,10 +196,14 @@ class _Connection:
         Without a new look if the last one was less than `_JUST_NOW_SECONDS` ago: breaking and coming back
         takes longer than that.
         """
-        if time.monotonic() - self._looked_at > _JUST_NOW_SECONDS:
-            self.look()
+        self.look_lately()
         if self._is_back:
             self.lost_since = None
+
+    def look_lately(self) -> None:
+        """Take in the events since the last look, unless that was just now."""
+        if time.monotonic() - self._looked_at > _JUST_NOW_SECONDS:
+            self.look()
 
 
 class WorkerMesh:
@@ -232,11 +234,10 @@ class WorkerMesh:
         self._silence_seconds = silence_seconds
         self._door: SocketGuard | None = None
         self._peers: dict[int, str] = {}
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context = context(len(peers))
         self._poller = Poller()
         self._neighbours = Neighbours(index, self._by_socket)
-        self._looks = 0
-        self._check_at = 0.0
+        self._looks, self._check_at = 0, 0.0
         self.has_other_news = False
         """True if the last `wait` ended for anything but a message through shared memory."""
         self._inbound = self._context.socket(zmq.ROUTER)
@@ -349,10 +350,15 @@ class WorkerMesh:
         """See `Transport`."""
         return self._neighbours.take_back()
 
-    def watch(self, source: ServerSocket | int) -> None:
-        """Let `wait` also return when this socket or file descriptor becomes readable."""
-        for each in [source] if isinstance(source, int) else source.sources:
+    def watch(self, *sources: zmq.Socket[bytes] | int) -> None:
+        """Let `wait` also return when one of these sockets or file descriptors becomes readable."""
+        for each in sources:
             self._poller.add(each)
+
+    def unwatch(self, *sources: zmq.Socket[bytes] | int) -> None:
+        """The inverse of `watch`."""
+        for each in sources:
+            self._poller.remove(each)
 
     def close(self) -> None:
         """Send what is queued, for a quarter of a second at most, and release all. May be called twice."""
@@ -415,7 +421,7 @@ class ClientSockets:
         self.addresses = list(addresses)
         self._keys = keys
         self._silence_seconds = silence_seconds
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context = context(0, len(self.addresses))
         self._poller = Poller()
         self._sockets: list[zmq.Socket[bytes]] = []
         self._connections: list[_Connection] = []
@@ -516,6 +522,12 @@ class ClientSockets:
     def forgive(self, worker: int) -> None:
         """Forget that the connection to a worker broke if it has come back; call this before a request."""
         self._connections[worker].forgive()
+
+    def has_broken(self, worker: int) -> bool:
+        """Return True if the connection to a worker has broken and is not forgiven, though it may be back."""
+        connection = self._connections[worker]
+        connection.look_lately()
+        return connection.lost_since is not None
 
     def wait(self, timeout_seconds: float) -> list[int] | None:
         """Block until a message or an event of a connection comes in.

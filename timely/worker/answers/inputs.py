@@ -33,11 +33,11 @@ from ...wire.requests import (
     Request,
     Value,
 )
-from ..orders import Orders, attempt_names
+from ..orders import Orders, attempt_names, open_epoch
 
-__all__ = ["PARTS_MAX", "Inputs", "inputs_named"]
+__all__ = ["PARTS_MAX", "Inputs", "inputs_named", "with_open"]
 
-PARTS_MAX: Final = 1 << 22
+PARTS_MAX: Final = 1 << 20
 """Parts of one attempt. If the order of rows counts, 64 bits hold the part, the worker and the row."""
 
 _PART_BYTES_MIN: Final = 1 << 10
@@ -87,7 +87,7 @@ class Inputs:
             case Decide():
                 return self._orders.decide(request)
             case Missing():
-                return _missing(self._worker.instance(request.dataflow), request)
+                return _missing(self._worker.instance(request.dataflow), request, self._orders.incarnation)
             case Drop():
                 return _drop(self._worker.instance(request.dataflow), request)
             case _:
@@ -95,7 +95,8 @@ class Inputs:
 
     def _deliver(self, request: Deliver, table: pa.Table | None) -> Reply:
         """Take rows of a client. Check everything that can be wrong with them before any are kept."""
-        handle = self._worker.instance(request.dataflow).input(request.input)
+        instance = self._worker.instance(request.dataflow)
+        handle = instance.input(request.input)
         counts = request.counts
         if self._worker.index and handle.is_ordered and _is_by_calls(request):
             raise RequestError(
@@ -108,11 +109,12 @@ class Inputs:
             is_new, entered = handle.take_rows(
                 request.epoch, request.rows, request.diff, request.writer, request.sequence
             )
-            return Reply({"is_new": is_new, "epoch": entered})
+            reply = Reply({"is_new": is_new, "epoch": entered})
+            return with_open(reply, instance, request.input, request.epoch)
         if table is None:
             raise RequestError(f"rows for {request.input!r} came without a table")
         if counts == IN_OPEN:
-            return _insert(handle, request, table)
+            return with_open(_insert(handle, request, table), instance, request.input, request.epoch)
         if counts == IN_EPOCH:
             return _append(handle, request, table)
         if counts == BY_COLUMN:
@@ -121,6 +123,18 @@ class Inputs:
             return _stage(handle, request, table)
         names = ", ".join(map(repr, (IN_OPEN, IN_EPOCH, BY_COLUMN, WHEN_NAMED)))
         raise RequestError(f"rows count as one of {names}, not as {shown(counts)}")
+
+
+def with_open(reply: Reply, instance: Instance, name: str, epoch: int) -> Reply:
+    """Return the answer about rows that have entered an epoch of the input `name`, for a client that took
+    `epoch` for the open one. If the input is ahead of others, it has the first epoch that is open at any: the
+    client must not take the later one for that of all inputs.
+    """
+    entered = reply.integer("epoch")
+    if entered > epoch and entered > (opened := open_epoch(instance)):
+        reply.values["open"] = opened
+        reply.values["input"] = name
+    return reply
 
 
 def _is_by_calls(request: Deliver) -> bool:
@@ -188,11 +202,11 @@ def _stage(handle: InputHandle, request: Deliver, table: pa.Table) -> Reply:
     deliveries.check_room(size_bytes)
     word = handle.epoch_word(max(request.epoch, handle.epoch))
     batches = handle.encode(table, request.diff, word)
-    deliveries.stage(name, attempt, request.part, StagedPart(word, batches, size_bytes, table.num_rows))
+    handle.stage(name, attempt, request.part, StagedPart(word, batches, size_bytes, table.num_rows))
     return Reply({"is_new": True, "epoch": handle.epoch})
 
 
-def _missing(instance: Instance, request: Missing) -> Reply:
+def _missing(instance: Instance, request: Missing, incarnation: int) -> Reply:
     """Return the deliveries that are not here. Attempts that are here stay until their decision."""
     appends: list[tuple[Value, Deliveries, DeliveryName]] = []
     attempts: list[tuple[Value, Deliveries, DeliveryName, str, int]] = []
@@ -215,7 +229,8 @@ def _missing(instance: Instance, request: Missing) -> Reply:
         for entry, deliveries, name, attempt, parts in attempts
         if deliveries.keep(name, attempt) != parts
     ]
-    return Reply({"missing": missing, "queries": queries})
+    reply: dict[str, Value] = {"missing": missing, "queries": queries}
+    return Reply({**reply, "incarnation": incarnation} if incarnation else reply)
 
 
 def _queries(instance: Instance, queries: Sequence[Value]) -> Iterator[Value]:

@@ -18,11 +18,13 @@ class Later:
     ready      returns the answer, or None if it is still not known; raises the error for the client
     late       returns the error to raise after the deadline
     deadline   by the server's clock, in seconds
+    is_of_outputs   True if it shows only durable epochs, and so rests on no log
     """
 
     ready: Callable[[], Reply | None]
     late: Callable[[], TimelyError]
     deadline: float
+    is_of_outputs: bool = False
 
 
 def now_or_later(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ...errors import RequestError
+from ...errors import RequestError, RestartedError
 from ...failure import full_text_of
 from ...limits import READER_SECONDS_MAX
-from ...operators.capture import CaptureVertex, check_kept
-from ...operators.conditions import columns_of, fulfilling
-from ...operators.pieces import PieceRequest
+from ...operators.capture import CaptureVertex
+from ...operators.outputs.conditions import columns_of, fulfilling
+from ...operators.outputs.output_log import check_kept
+from ...operators.outputs.pieces import PieceRequest
 from ...wire.arrow import int64s_of
 from ...wire.claims import shown
 from ...wire.requests import Progress, Read, Reply, Value
@@ -33,12 +34,12 @@ def hold(capture: CaptureVertex, request: Progress) -> None:
         capture.places.come(request.reader, request.keep_from, seconds)
 
 
-def drop(capture: CaptureVertex, request: Progress) -> int:
+def drop(capture: CaptureVertex, request: Progress, complete: int) -> int:
     """Drop changes before epoch `keep_from` that no reader needs, and move the reader, if any, to it. If that
-    epoch is not complete, the first that is not counts in its place. Return the first epoch whose changes are
-    still there.
+    epoch is behind `complete`, the first that nobody was shown, that one counts in its place. Return the
+    first epoch whose changes are still there.
     """
-    complete = min(request.keep_from, capture.complete_before)
+    complete = min(request.keep_from, complete)
     if request.reader:
         capture.places.come(request.reader, complete)
     bound = capture.places.forget(complete)
@@ -46,10 +47,12 @@ def drop(capture: CaptureVertex, request: Progress) -> int:
     return bound
 
 
-def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
-    """Return the extent of an output that began at `origin`, with failures from epoch `start` on."""
+def held(capture: CaptureVertex, complete: int, origin: str, start: int = 0) -> Reply:
+    """Return the extent of an output that began at `origin`, as far as epochs before `complete` go, with
+    failures from epoch `start` on.
+    """
     first_epoch, last = capture.extent()
-    complete = capture.complete_before
+    last = max(first_epoch, min(last, complete))
     failures = capture.failures
     failed = [] if failures is None else failures.without(max(start, 0), complete)
     spans: list[Value] = [[each.start, each.stop] for each in failed]
@@ -65,17 +68,24 @@ def held(capture: CaptureVertex, origin: str, start: int = 0) -> Reply:
     )
 
 
-def check_origin(request: Read, origin: str) -> None:
-    """Raise `RequestError` if the request reads an output that did not begin at `origin`."""
+def check_origin(request: Read, origin: str, incarnation: int) -> None:
+    """Raise `RequestError` if the request reads an output that did not begin at `origin`, and
+    `RestartedError` if the piece before it came from another incarnation.
+    """
     if request.origin not in ("", origin):
         raise RequestError(
             f"output {request.output!r} of dataflow {request.dataflow} is not the one that is being read: "
             "the dataflow, or the cluster, was started anew meanwhile. Read it again"
         )
+    if request.after not in (0, incarnation):
+        raise RestartedError(
+            f"the cluster has started again while output {request.output!r} of dataflow {request.dataflow} "
+            "was being read: read it again from its first piece"
+        )
 
 
-def piece(capture: CaptureVertex, request: Read) -> Reply:
-    """Return one piece; no row of it may pass the filters."""
+def piece(capture: CaptureVertex, request: Read, incarnation: int = 0) -> Reply:
+    """Return one piece; no row of it may pass the filters. The reader shows `incarnation` for the next."""
     columns = [name for name in request.columns if isinstance(name, str)]
     if len(columns) < len(request.columns) or not columns:
         raise RequestError(f"a piece has columns, by their names, not {shown(request.columns)}")
@@ -102,6 +112,7 @@ def piece(capture: CaptureVertex, request: Read) -> Reply:
             "rows": cut.rows,
             "is_negative": cut.is_negative,
             "is_one": is_one,
+            "incarnation": incarnation,
         },
         table.drop_columns([_DIFF]) if is_one else table,
     )

@@ -6,9 +6,12 @@ meaning_*   at every time, in loops too, on several workers, against the plain d
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import pytest
+from clock_changes import instants
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.collection import Time, accumulated_at, collection, flat_map, history, map_rows
@@ -219,6 +222,55 @@ def test_meaning_of_a_week_of_dates_that_may_be_null() -> None:
     cluster.run()
     week = (dt.date(2023, 12, 31), dt.date(2023, 12, 25), dt.date(2024, 1, 1))
     assert cluster.snapshot("weeks") == collection([week])
+
+
+@pytest.mark.parametrize("zone", ["Europe/Rome", "America/Havana", "Pacific/Apia", "America/Sao_Paulo"])
+def test_meaning_of_local_days_is_that_of_the_clocks_there(zone: str) -> None:
+    times = instants(zone)
+
+    def build(flow: Dataflow) -> None:
+        rows = dd.input(flow, "t", "at: timestamp?")
+        monday = dt.datetime(2024, 1, 1)
+        weeks = dd.tumbling(weeks=1, origin=monday, zone=zone)
+        rows.window("at", dd.tumbling(days=1, zone=zone)).window("at", weeks, start="w", end="x").output("o")
+
+    with timely.connect(embedded=True) as cluster:
+        flow = cluster.install(build)
+        flow.input("t").insert([(None,), *((time,) for time in times)])
+        flow.seal()
+        found = flow.output("o").snapshot().to_pylist()
+    assert len(found) == len(times), "null is in no window"
+    for row in found:
+        at, first, last, week, after = (row[name] for name in ("at", "window_start", "window_end", "w", "x"))
+        assert week <= first <= at < last <= after
+
+        def day(instant: dt.datetime) -> dt.date:
+            return instant.astimezone(ZoneInfo(zone)).date()
+
+        moment = dt.timedelta(microseconds=1)
+        assert day(first) == day(at) < day(last) and day(first - moment) < day(at)
+        assert day(last - moment) <= day(at) and day(last) <= day(at) + dt.timedelta(days=2)
+        monday = day(at) - dt.timedelta(days=day(at).weekday())
+        assert day(week) >= monday > day(week - moment)
+        assert day(after) >= monday + dt.timedelta(days=7) > day(after - moment)
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (
+            lambda c: c.window("at", dd.tumbling(hours=1, zone="Europe/Rome")),
+            "windows in a zone are of whole days",
+        ),
+        (lambda c: c.window("day", dd.tumbling(days=1, zone="Europe/Rome")), "of a column of timestamps"),
+        (lambda c: c.window("at", dd.tumbling(days=1, zone="Rome")), "'Rome' is no time zone"),
+    ],
+)
+def test_refused_windows_in_a_zone_that_have_no_meaning(
+    build: Callable[[dd.Collection], object], told: str
+) -> None:
+    with pytest.raises(SchemaError, match=told):
+        build(dd.input(Dataflow(), "t", "at: timestamp, day: date"))
 
 
 def test_refused_bounds_that_are_no_epochs() -> None:

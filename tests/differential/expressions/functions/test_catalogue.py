@@ -25,7 +25,7 @@ COLUMNS = {
 }
 CONSTANTS: dict[str, object] = {
     "format": "%Y", "unit": "day", "fill": "*", "group": 1, "pattern": "(a)", "value": 1, "key": "k",
-    "base": 2,
+    "base": 2, "bits": 256, "zone": "Europe/Rome", "weekday": "Mon", "path": "$.a", "ascending": False,
 }  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from progress.times.timestamp import ROOT
 from timely.dictionaries import Mark
 from timely.errors import ForgottenError, InternalError, MisuseError, TimelyError
 from timely.operators.capture import CaptureVertex
-from timely.operators.pieces import PieceRequest
+from timely.operators.outputs.pieces import PieceRequest
 
 SCHEMA = Schema.of("k: int, s: string")
 SITES = ({"col.a // col.b": "here.py:7"}, {"col.a // col.b": "there.py:9"})

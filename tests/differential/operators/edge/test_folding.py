@@ -24,7 +24,7 @@ from differential.columns.update_batch import words_of
 from differential.columns.worker_symbols import SYMBOLS
 from differential.errors import SchemaError
 from differential.operators.edge import folding
-from differential.operators.table_io import TableIn
+from differential.operators.edge.table_in import TableIn
 from timely.dictionaries import Mark
 from timely.operators.inputs import codecs
 from timely.operators.inputs.folded import Folded

@@ -10,6 +10,7 @@ from reference.words import Row, as_words, consolidated, rows_of
 from strategies_words import CODES, rows
 from words_seen import Seen
 
+from differential.columns.schema import Schema
 from differential.operators.edge import kept_changes
 from differential.operators.edge.kept_changes import KeptChanges
 from differential.trace.run import Run
@@ -65,3 +66,16 @@ def test_any_stretch_of_a_run_is_as_it_is_there(some: list[Row], data: st.DataOb
     last = data.draw(st.integers(first, len(some)))
     assert rows_of(kept.between(first, last)) == some[first:last]
     assert (rows_of(kept.words()), kept.rows) == (some, len(some))
+
+
+@pytest.mark.usefixtures("_limit")
+@pytest.mark.parametrize("kind", ["int", "string"])
+def test_batches_have_all_rows_and_few_of_them_if_they_have_texts(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_changes, "TEXT_ROWS", 2)
+    some = [(number, number + 10, 7, 1) for number in range(8)]
+    batches = [*KeptChanges(as_words(some, 4)).batches(Schema.of(f"a: int, b: {kind}"))]
+    assert sum(batch.rows for batch in batches) == 8
+    if len(batches) > 1:
+        assert {batch.rows for batch in batches} <= ({2} if kind == "string" else {3, 2})

@@ -28,7 +28,7 @@ from timely import ForgottenError
 from timely.building.dataflow import Dataflow
 from timely.dictionaries import Mark
 from timely.limits import READING_SECONDS_MAX
-from timely.operators.pieces import Cut, PieceRequest
+from timely.operators.outputs.pieces import Cut, PieceRequest
 
 COLUMNS = ("k", "v", "epoch", "diff")
 

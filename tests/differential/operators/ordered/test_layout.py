@@ -40,7 +40,7 @@ def test_layout_words_have_the_order_of_values_and_come_back(
 ) -> None:
     order = InOrder(SCHEMA, 1, turns, 3)
     encoded = order.encode(_words(rows))
-    assert encoded.shape[0] == 1 + order.first_rows().width + 2
+    assert encoded.shape[0] == 1 + order.aggregate().width + 2
     kept = sorted(map(str, rows))
     assert sorted(str(row) for row in decode_rows(SCHEMA, order.decode(encoded), SYMBOLS)) == sorted(
         set(kept)
@@ -64,7 +64,7 @@ def _less(a: tuple[object, ...], b: tuple[object, ...], turns: tuple[SortDirecti
 
 
 def test_layout_says_which_words_are_symbols_and_which_decide_of_a_rank() -> None:
-    first = InOrder(SCHEMA, 1, (SortDirection(), SortDirection(descending=True)), 3, 1, "rank").first_rows()
+    first = InOrder(SCHEMA, 1, (SortDirection(), SortDirection(descending=True)), 3, 1, "rank").aggregate()
     symbol = 2 + 1 + BEGINNING_WORDS
     assert (first.symbols, first.ordered) == (((symbol, -1),), symbol + 1)
     assert (first.limit, first.offset, first.rank, first.words) == (3, 1, "rank", first.width + 1)

@@ -54,7 +54,7 @@ def test_nothing_is_kept_of_what_has_gone() -> None:
 def test_a_copy_goes_its_own_way() -> None:
     schema = Schema.of("k: int, s: string")
     order = InOrder(schema, 1, (SortDirection(),), 1)
-    first = order.first_rows()
+    first = order.aggregate()
     machine = ReduceMachine(1, first.width, 1 << 62, first)
     words = np.ones((4, 1), np.int64)
     words[1], words[2] = SYMBOLS.intern_one("a"), 0

@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import msgpack
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,10 +25,13 @@ from differential.aggregates import Aggregate
 from differential.columns.schema import Schema
 from differential.errors import SchemaError
 from differential.operators.ordered.layout import SortDirection
+from differential.operators.reducing.frames import Frame
 from differential.plan import nodes as n
 from differential.plan.functions import UserFunction
 from differential.plan.nodes.node import Leaf
+from differential.plan.sketching import Sketch
 from differential.skew.running.schedule import ANNOUNCED
+from timely import Vertex
 from timely.own_files import ROOT
 
 AB = n.Input(Schema.of("a: int, b: int"), "ab")
@@ -50,6 +54,13 @@ def loop(depth: int = 1, limit: int = 9, body: n.Node | None = None, stops: bool
     variable = n.Variable(AB.schema, depth, 0)
     inside = n.Distinct(n.Concat((variable, AB))) if body is None else body
     return n.LetRec("loop", depth, (AB,), (inside,), limit, stops=stops)
+
+
+def sketched(stage: int = 0, output: int = 0, columns: str = "a: int", serial: int = 1) -> n.ByHand:
+    sketch = Sketch(serial, "loop")
+    for _ in range(2):
+        sketch.source(AB, Vertex, "")
+    return n.ByHand((AB,), sketch, stage, output, Schema.of(columns))
 
 
 MAKERS = {
@@ -94,11 +105,15 @@ MAKERS = {
     "on_time": lambda: n.OnTime(AB, "on time"),
     "sweep": lambda: n.Sweep(ABC, ("a",), "nearest", (0, 0, -1, 0, 1, 0), Schema.of("x: int")),
     "inspect": lambda: n.Inspect(AB, UserFunction.of(double), 0),
+    "into stream": lambda: n.IntoStream(AB, 0),
+    "by hand": sketched,
     "output": lambda: n.Output(AB, "out"),
     "export": lambda: n.Export(AB, "out", ("a",)),
     "import": lambda: n.Import(AB.schema, "owner", "out"),
     "loop": loop,
     "one row": lambda: n.OneRow(),
+    "window": lambda: n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),)),
+    "constant": lambda: n.ConstantRows.of(pa.table({"a": [1, 2], "b": [3, 3]}), AB.schema),
     "empty": lambda: n.Empty(Schema.of("a: int, b: int")),
     "by priority": lambda: n.ByPriority(AB, col.b, 1),
     "leave": lambda: n.LeaveLoop(loop(), 0),
@@ -138,6 +153,12 @@ def _concrete(base: type[n.Node]) -> list[type[n.Node]]:
 
 
 CHANGED = [
+    n.OverWindow(ABC, (), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),)),
+    n.OverWindow(ABC, ("a",), (n.OrderBy("c"),), (n.WindowCall("x", "lag", "c", 1),)),
+    n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 2),)),
+    n.OverWindow(ABC, ("a",), (n.OrderBy("b"),), (n.WindowCall("x", "lag", "c", 1),), Frame("rows", -1, 0)),
+    n.ConstantRows.of(pa.table({"a": [1, 2], "b": [3, 4]}), AB.schema),
+    n.ConstantRows.of(pa.table({"x": [1, 2], "b": [3, 3]}), Schema.of("x: int, b: int")),
     n.Input(Schema.of("a: int, b: int"), "other"),
     n.Input(Schema.of("a: int, b: int?"), "ab"),
     n.Input(Schema.of("a: int, b: int"), "ab", "upsert", ("a",)),
@@ -210,6 +231,11 @@ CHANGED = [
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("r", "dense")),
     n.TopK(AB, ("a",), (n.OrderBy("b"),), 3, 0, ("s", "rank")),
     n.Inspect(AB, UserFunction.of(double), 1),
+    n.IntoStream(AB, 1),
+    sketched(stage=1),
+    sketched(output=-1),
+    sketched(columns="b: int"),
+    sketched(serial=2),
     n.Output(AB, "other"),
     n.Export(AB, "other", ("a",)),
     n.Export(AB, "out", ("a", "b")),
@@ -235,7 +261,7 @@ def test_other_each_field_counts(other: n.Node) -> None:
     assert other.digest not in {make().digest for make in MAKERS.values()}
 
 
-STAY = (n.FromStream, n.Answered)
+STAY = (n.FromStream, n.IntoStream, n.Answered, n.ByHand)
 """They do not travel."""
 
 NOT_READ = n.Sweep(ABC, ("a",), "sessions", (0, 0, -1, 0, 1, 0), Schema.of("x: int"))

@@ -65,3 +65,11 @@ def test_of_a_sample_of_one_there_is_no_spread_and_of_everything_that_is_one_row
     for spread in (dd.variance, dd.stddev):
         assert _plans(spread("v")).accumulation.formulas[0][0] == a.FLAG_OF_TWO
         assert _plans(spread("x", sample=False)).accumulation.formulas[0][0] == a.FLAG
+
+
+def test_sums_know_whether_they_add_up_pieces_of_symbols() -> None:
+    names = Input(Schema.of("k: string, v: string?, n: int"), "rows")
+    for kind, column, has_symbols in [("only", "v", True), ("only", "n", False), ("count", "v", False)]:
+        added = (AddedColumn("a", 0, Aggregate("count")), AddedColumn("b", 0, Aggregate(kind, column)))
+        plans = accumulation_of(Accumulate((names,), ("k",), 1, added), [names.schema])
+        assert plans.accumulation.symbols == has_symbols

@@ -12,8 +12,8 @@ from differential import col
 from differential.aggregates import count, max, sum
 from differential.columns.schema import Schema
 from differential.linear.chain import LinearChain
+from differential.operators.edge.table_in import TableIn
 from differential.operators.reduce import Accumulation, Aggregates, GroupFunction
-from differential.operators.table_io import TableIn
 from differential.plan.functions import UserFunction
 from differential.plan.nodes import Accumulate, AddedColumn, Distinct, Input, Reduce, ReduceFunction
 from differential.plan.stages.groups import Grouping, GroupStage, stage_of

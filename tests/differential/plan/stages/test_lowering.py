@@ -8,6 +8,7 @@ by_hand_*   streams and loops of `timely` on either side
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -80,3 +81,36 @@ def test_by_hand_a_stream_becomes_a_collection_and_feeds_a_stage(workers: int) -
             {"src": 1, "n": 2},
             {"src": 2, "n": 1},
         ]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_few_rows_go_to_the_many_of_a_join_without_keys(workers: int) -> None:
+    def above_the_mean(flow: timely.Dataflow) -> None:
+        rows = dd.input(flow, "rows", "k: int, v: int")
+        mean = rows.agg(mean=dd.avg("v"))
+        rows.cross_join(mean).filter(dd.col.v > dd.col.mean).select("k", "v").output("above")
+
+    rng = random.Random(5)
+    rows = [(k, rng.randrange(1_000)) for k in range(600)]
+    with timely.connect(workers=workers, embedded=True) as cluster:
+        flow = cluster.install(above_the_mean)
+        there = Counter(rows)
+        for part in range(0, 600, 200):
+            flow.input("rows").insert(rows[part : part + 200])
+        flow.seal(wait=True)
+        for _ in range(4):
+            gone, come = rng.choice(sorted(there)), (rng.randrange(600), rng.randrange(5_000))
+            flow.input("rows").remove([gone])
+            flow.input("rows").insert([come])
+            there = Counter([*(there - Counter([gone])).elements(), come])
+            flow.seal(wait=True)
+            mean = sum(v for _, v in there.elements()) / there.total()
+            got = Counter(tuple(row.values()) for row in flow.output("above").snapshot().to_pylist())
+            assert got == Counter((k, v) for k, v in there.elements() if v > mean)
+        joins = [
+            stage["trace_rows"]
+            for of_worker in cluster.stats()
+            for stage in of_worker["dataflows"][0]["stages"]
+            if "join" in stage["name"]
+        ]
+        assert len(joins) == workers and max(joins) < 2 * min(joins), "no worker has most of the rows"

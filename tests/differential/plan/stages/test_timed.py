@@ -7,8 +7,8 @@ from typing import cast
 
 from differential import col
 from differential.columns.schema import Schema
+from differential.operators.edge.table_in import TableIn
 from differential.operators.machine import Machine
-from differential.operators.table_io import TableIn
 from differential.operators.timed.during import DuringVertex, OnTimeVertex
 from differential.operators.timed.keyed_io import KeyedTableIn
 from differential.operators.timed.latest import CheckedMachine, LatestMachine

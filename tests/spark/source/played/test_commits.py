@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from fixed_members import FixedMembers
 
 from timely.errors import InternalError, MisuseError, WaitTimeoutError
 from timely.limits import ATTEMPT_SECONDS_MAX
@@ -41,7 +42,7 @@ def state(
     )
 
 
-class Told:
+class Told(FixedMembers):
     """Workers of which the first says that batch 0 is committed; the second has not heard of that."""
 
     count = 2
@@ -77,7 +78,7 @@ def test_batch_that_comes_again_is_none_though_not_all_workers_have_heard_of_its
         StreamWriter(PLAN).commit([Staged("q", 1, "a", (1, 1), 2)], 1)
 
 
-class Hearing:
+class Hearing(FixedMembers):
     """Two workers that are told of the commit of batch 0, the second one somewhat later."""
 
     count = 2
@@ -114,7 +115,7 @@ def test_batch_is_looked_at_before_its_commit_as_long_ago_as_that_took(
     committed: list[Decide] = []
     now = [50.0]
 
-    class Late:
+    class Late(FixedMembers):
         count = 2
 
         def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 0.0) -> list[Reply]:
@@ -146,7 +147,7 @@ def test_killed_is_a_batch_before_its_commit_by_workers_that_are_too_slow(
     asked: list[type[Request]] = []
     waited: list[float] = []
 
-    class Slow:
+    class Slow(FixedMembers):
         count = 2
 
         def ask(self, requests: Sequence[tuple[int, Request, object]], seconds: float = 0.0) -> list[Reply]:

@@ -156,7 +156,8 @@ def test_who_sleeps_while_its_turn_is_held_is_woken_by_what_comes_afterwards(has
 
     thread = threading.Thread(target=listen)
     thread.start()
-    time.sleep(0.1)  # it sleeps by now
+    while not transport._is_asleep:
+        time.sleep(0.001)
     network.transport(0).send(1, [b"held"])
     time.sleep(0.1)
     assert not heard.is_set(), "nobody wakes it"

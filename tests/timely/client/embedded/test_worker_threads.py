@@ -290,10 +290,11 @@ def test_an_interrupt_of_who_waits_comes_out_at_once_and_others_end_after_their_
     with interrupted_once(begun):
         pool.work()
     assert pool.is_at_work
+    assert pool.close() == [workers[0]], "nobody may touch the other one yet"
     ends.set()
     for thread in pool._threads:
         thread.join(10.0)
-    assert not pool.is_at_work
+    assert not pool.is_at_work and pool.close() == [*workers]
 
 
 def _introduced(count: int) -> ThreadNetwork:

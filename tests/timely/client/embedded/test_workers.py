@@ -386,9 +386,9 @@ def test_a_closed_cluster_and_other_processes_are_refused() -> None:
         cluster.install(word_count)
 
 
-@pytest.mark.parametrize("workers", [0, 257])
+@pytest.mark.parametrize("workers", [0, 1_025])
 def test_the_number_of_workers_has_bounds(workers: int) -> None:
-    with pytest.raises(timely.MisuseError, match="1 to 256 workers"):
+    with pytest.raises(timely.MisuseError, match="1 to 1024 workers"):
         timely.connect(workers=workers, embedded=True)
 
 

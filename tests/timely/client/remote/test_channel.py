@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 import timely
+from timely.client.installed import Members
 from timely.client.remote import channel
 from timely.client.remote.channel import Channel, _limit_of
 from timely.limits import SEALED_WAIT_SECONDS_MAX
@@ -69,7 +70,7 @@ class _Sockets:
 def asking(tmp_path: Path) -> Iterator[Channel]:
     """Of two workers, by `_Sockets`."""
     addresses = [f"ipc://{tmp_path}/{worker}" for worker in range(2)]
-    made = Channel(addresses, 2.5, None, threading.Lock(), None)
+    made = Channel(addresses, Members(2, 0), 2.5, None, threading.Lock(), None)
     sockets, made.sockets = made.sockets, cast("ClientSockets", _Sockets())
     yield made
     sockets.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -84,7 +85,12 @@ def test_a_wait_that_is_over_names_the_loop_that_still_goes_round(where: dict[st
         ):
             flow.output("never").snapshot(timeout=1)
         assert time.monotonic() - began < 30, "embedded workers stop at the limit, too"
-        assert flow.output("numbers").snapshot(timeout=3).num_rows == 1
+        for _ in range(20):  # on a busy machine the limit may be over before this has had its turn
+            with contextlib.suppress(timely.WaitTimeoutError):
+                assert flow.output("numbers").snapshot(timeout=3).num_rows == 1
+                break
+        else:
+            pytest.fail("the loop leaves nobody a turn")
         flow.input("numbers").remove([(0, "a")])
         began = time.monotonic()
         flow.seal()  # the row is corrected, but the loop of the epoch before goes round all the same

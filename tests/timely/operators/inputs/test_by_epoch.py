@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differential.columns.schema import Schema
-from differential.operators.table_io import TableIn
+from differential.operators.edge.table_in import TableIn
 from differential.operators.timed.keyed_io import KeyedTableIn
 from timely import MisuseError, Records
 from timely.operators.inputs import by_epoch

@@ -9,6 +9,8 @@ batches_*   what counts of what tasks have staged, and what is refused of a quer
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +192,21 @@ def test_epochs_as_told_plainly(calls: list[tuple[set[int], DeliveryName]], forg
         )
 
 
+def test_epochs_of_one_append_are_known_as_such_by_who_takes_over_when_only_the_last_is_left() -> None:
+    """A seal that expects the append must not miss it."""
+    before, after = Deliveries("rows"), Deliveries("rows")
+    before.take_in([3, 9], A)
+    before.take_in([9], B)
+    before.forget_before(5)
+    appends = before.facts()[1]
+    for writer, sequence, epochs in cast("list[tuple[str, int, list[int]]]", appends):
+        after.take_in(epochs, DeliveryName(writer, sequence))
+    after.forget_before(5)
+    for one in (before, after):
+        assert one.missing(6, [A, B]) == [B] and one.missing(9, [A, B]) == []
+        assert one.is_taken_in_all([3, 9], A)
+
+
 def test_staged_parts_are_released_together_by_number_once() -> None:
     known = Deliveries("in")
     for number in (3, 0, 2):
@@ -211,6 +228,26 @@ def test_staged_parts_that_come_again_replace_the_first() -> None:
     for _ in range(2):
         known.drop(A, [ONE_ATTEMPT])
     assert known.staged_bytes == 0 and not known.insertions and not known.batches()
+
+
+def test_staged_parts_that_are_given_up_are_named_and_those_that_enter_are_not() -> None:
+    now, named = [0.0], []
+    known = Deliveries("in", lambda: now[0])
+    known.on_drop = lambda one, attempt: named.append((one, attempt))
+    for at, attempt in ((A, ONE_ATTEMPT), (B, ONE_ATTEMPT), (name("q"), "a"), (name("q"), "b")):
+        known.stage(at, attempt, 0, part("x"))
+    known.take_staged(A, [ONE_ATTEMPT])
+    known.commit(name("q"), ["a"])
+    assert not named, "the decision says what becomes of all attempts"
+    known.stage(A, ONE_ATTEMPT, 0, part("x"))
+    known.drop(A, [ONE_ATTEMPT])
+    assert named == [(A, ONE_ATTEMPT)]
+    now[0] = 2 * STAGED_SECONDS_MAX + 1
+    known.drop_old()
+    assert named == [(A, ONE_ATTEMPT), (B, ONE_ATTEMPT)]
+    known.stage(A, ONE_ATTEMPT, 0, part("x"))
+    known.clear()
+    assert named[2:] == [(A, ONE_ATTEMPT)] and not known.staged_bytes, "the input is closed"
 
 
 def test_staged_parts_are_not_let_go_of_before_worker_0_refuses_them() -> None:

@@ -9,6 +9,7 @@ plain_*      rows that are kept as Python's values
 from __future__ import annotations
 
 import weakref
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from progress.times.time_words import TimeCode
 from timely import Dataflow, InputClosedError, MisuseError, Records, TimeOverflowError, Vertex
 from timely.client.tables import records_of
 from timely.dictionaries import Mark
+from timely.durable.journal import InputJournal
 from timely.limits import FEW_ROWS_MAX, STAGED_BYTES_MAX, STAGED_SECONDS_MAX
 from timely.operators.inputs.codecs import RecordsIn
 from timely.operators.inputs.deliveries import ONE_ATTEMPT, Deliveries, StagedPart
@@ -495,6 +497,43 @@ def test_parts_are_in_the_order_of_attempts_then_of_parts_then_of_workers(attemp
         for worker in range(2)
     ]
     assert noted[0][1] == 7, "the order of the first attempt is the one that worker 0 has said"
+
+
+def test_insertions_in_parts_that_have_entered_are_known_on_every_worker() -> None:
+    """Their client may not have heard of the decision, send all parts again, and die meanwhile: if another
+    worker staged these, its log would have them in place of those that have entered.
+    """
+    _, _, handle = running()
+    name = DeliveryName("w", 0)
+    handle.deliveries.stage(name, ONE_ATTEMPT, 0, StagedPart(0, [Records(["a"])], 1, 1))
+    handle.journal = cast("InputJournal", object())
+    handle.enter(name, None, 3)
+    assert not handle.is_new(name) and handle.deliveries.entered_by(name) == 3
+
+
+class _Dropped:
+    """A journal that notes what is dropped."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, int, str]] = []
+
+    def dropped(self, writer: str, sequence: int, attempt: str) -> None:
+        self.noted.append((writer, sequence, attempt))
+
+
+def test_insertions_in_parts_that_are_given_up_are_written_by_the_handle_that_has_them() -> None:
+    _, instance, _ = running()
+    old, new = (InputHandle("numbers", Entrance(instance.frozen.codes[0], []), Noting()) for _ in range(2))
+    journals = [_Dropped(), _Dropped()]
+    for handle, journal in zip((old, new), journals, strict=True):
+        handle.journal = cast("InputJournal", journal)
+    for sequence in range(2):
+        part = StagedPart(0, [Records(["a"])], 1, 1)
+        old.deliveries.stage(DeliveryName("w", sequence), ONE_ATTEMPT, 0, part)
+    old.deliveries.drop(DeliveryName("w", 0), [ONE_ATTEMPT])
+    new.take_over(old, 0)
+    new.deliveries.drop(DeliveryName("w", 1), [ONE_ATTEMPT])
+    assert [each.noted for each in journals] == [[("w", 0, ONE_ATTEMPT)], [("w", 1, ONE_ATTEMPT)]]
 
 
 def test_calls_go_on_to_be_in_order_in_a_handle_that_takes_over() -> None:

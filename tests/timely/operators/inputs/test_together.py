@@ -15,7 +15,7 @@ import differential as dd
 import timely
 from differential.columns.schema import Schema
 from differential.columns.update_batch import PackedBatch, UpdateBatch
-from differential.operators.table_io import TableIn
+from differential.operators.edge.table_in import TableIn
 from differential.trace import trace
 from progress.times.time_words import TimeCode
 from timely import Dataflow, Records

@@ -172,7 +172,7 @@ class PiecesVertex(Vertex):
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
         assert isinstance(message[0], int)
         self.left, self.at = message[0], self.code.pack(time)
-        self.hold(self.at)
+        self.hold_word(self.at)
         self.resume()
 
     def on_resume(self) -> None:
@@ -181,7 +181,7 @@ class PiecesVertex(Vertex):
         if self.left:
             self.resume()
         else:
-            self.release(self.at)
+            self.release_word(self.at)
 
     def on_idle(self) -> bool:
         self.idle += 1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataflows import frozen, settle, word_count
-from reference.monitor import under_way, untold
 
 from progress.times.timestamp import Timestamp
 from timely import Dataflow, Vertex
+from timely.running.checking.monitor import under_way, untold
 from timely.running.checking.snapshot import counted, first_epochs, owned, view
 from timely.running.core import Worker
 from timely.wire.transport.memory import MemoryNetwork
@@ -14,14 +14,14 @@ from timely.wire.transport.memory import MemoryNetwork
 
 class HoldsVertex(Vertex):
     def on_recv(self, edge: int, message: list[object], time: Timestamp) -> None:
-        self.hold(self.code.pack(time))
-        self.hold(self.code.pack(time))
+        self.hold_word(self.code.pack(time))
+        self.hold_word(self.code.pack(time))
         self.notify_at(time)
 
 
 def test_at_first_everybody_owns_the_first_epoch_of_each_input() -> None:
     instance = Worker().install(frozen(word_count))
-    assert first_epochs(instance.frozen) == [(0, 0)]
+    assert first_epochs(instance.frozen, 0) == [(0, 0)]
     assert owned(instance) == {(0, 0): 1} == view(instance)
     assert untold(instance) == {}
     instance.input("lines").close()

@@ -21,7 +21,8 @@ from progress.times.timestamp import Timestamp
 from timely import Batch, Dataflow, Records, Vertex
 from timely.running.core import Worker
 from timely.running.instance import Instance
-from timely.running.stages.vertex_runner import Ahead, Follower, VertexRunner
+from timely.running.stages.ahead import Ahead, Follower
+from timely.running.stages.vertex_runner import VertexRunner
 
 FOREVER = 1 << 60
 
@@ -43,13 +44,13 @@ class Watches(Vertex):
             epoch = self.code.epoch_of(word)
             assert epoch >= (self.seen.get(port) or [0])[-1], "what was said not to come any more came"
             if word not in self.held:
-                self.hold(word)
+                self.hold_word(word)
                 self.held.append(word)
 
     def on_frontier(self) -> None:
         first = FOREVER
         for port in range(len(self._runner.ports)):  # type: ignore[attr-defined]
-            frontier = self.frontier(port)
+            frontier = self.frontier_words(port)
             epoch = self.code.epoch_of(int(frontier[0])) if len(frontier) else FOREVER
             seen = self.seen.setdefault(port, [0])
             assert epoch >= seen[-1], "it goes back"
@@ -58,7 +59,7 @@ class Watches(Vertex):
         for word in [word for word in self.held if self.code.epoch_of(word) < first]:
             self.held.remove(word)
             self.send(0, Records([self.code.epoch_of(word)]), word)
-            self.release(word)
+            self.release_word(word)
 
     def rebase(self, by: Rebase) -> None:
         self.held = [by.word(word) for word in self.held]

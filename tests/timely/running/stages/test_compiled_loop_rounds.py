@@ -105,14 +105,14 @@ def test_a_message_that_is_taken_up_before_it_is_heard_of_takes_nobodys_hold_awa
 def test_each_worker_holds_the_first_epoch_that_is_not_done() -> None:
     cluster = _cluster()
     shift = cluster.instances[0].frozen.layout.shifts[0]
-    assert [region._held for region in _regions(cluster)] == [0, 0], "from the beginning on"
+    assert [region.held for region in _regions(cluster)] == [0, 0], "from the beginning on"
     _load(cluster, 3)
     cluster.seal()
     cluster.run()
-    assert [region._held for region in _regions(cluster)] == [1 << shift] * 2
+    assert [region.held for region in _regions(cluster)] == [1 << shift] * 2
     cluster.close()
     cluster.run()
-    assert [region._held for region in _regions(cluster)] == [None, None]
+    assert [region.held for region in _regions(cluster)] == [None, None]
     assert [instance.epochs_done() for instance in cluster.instances] == [FOREVER] * 2
     assert trace_rows(cluster) == 0, "nothing will come"
 

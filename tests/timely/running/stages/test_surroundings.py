@@ -11,6 +11,7 @@ from progress.compiled.arrays import Int64s
 from progress.times.time_words import TimeCode, TimeLayout
 from progress.times.timestamp import TimeShape
 from timely import Batch, Records, Vertex
+from timely.operators.alarms import Alarms
 from timely.operators.vertex import Feeder
 from timely.running.checking.checker import ProgressChecker
 from timely.running.instance import Instance
@@ -36,6 +37,7 @@ class Alone:
         self.counted: list[tuple[int, int, int]] = []
         self.turns: list[str] = []
         self.front: Int64s = np.zeros(1, np.int64)
+        self.alarms = Alarms()
 
     @property
     def tracker(self) -> Alone:
@@ -74,9 +76,9 @@ class Asks(Vertex):
 
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         for word, _ in messages:
-            self.hold(word)
+            self.hold_word(word)
             self.notify_at(self.code.unpack(word))
-            self.release(word)
+            self.release_word(word)
 
     def on_notify(self, time: tuple[int, ...]) -> None:
         self.notified.append(time)
@@ -98,6 +100,8 @@ def test_a_runner_needs_no_more_than_what_is_promised() -> None:
     runner.activate()
     assert vertex.notified == [(0,)] and around.counted[4:] == [(4, word, -1)]
     runner.resume()
+    runner.activator().activate()
+    assert around.alarms.take() == [4]
     runner.wake()
     assert runner.frontier(0).tolist() == [runner.first(0)] and runner.feeding(0) == []
     assert runner.may_enter(3) and not runner.may_enter(1 << 40)

@@ -29,7 +29,7 @@ class Keeps(Vertex):
     def recv_all(self, port: int, messages: Sequence[tuple[int, Batch]]) -> None:
         self.calls.append((port, [word for word, _ in messages]))
         for word, _ in messages:
-            self.hold(word)
+            self.hold_word(word)
 
 
 def running() -> tuple[Worker, VertexRunner, Keeps]:

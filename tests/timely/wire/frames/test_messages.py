@@ -24,6 +24,7 @@ from timely.wire.frames.messages import (
     encode_reply,
     encode_request,
     head_of,
+    life_of,
     number_of,
 )
 from timely.wire.handshake import PROTOCOL_VERSION
@@ -165,6 +166,37 @@ def test_refusing_another_version_and_an_unknown_name() -> None:
         match="there is no request 'destroy': there are decide, deliver, describe, drop, hello",
     ):
         decode_request([memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "destroy", {}]))])
+
+
+def test_refusing_a_request_that_was_made_for_another_incarnation() -> None:
+    for meant, present in ((0, 0), (0, 7), (7, 7), (7, None)):
+        assert decode_request(views(encode_request(1, Stats(), None, meant)), None, present)[0] == Stats()
+    for present in (0, 6, 8):
+        with pytest.raises(
+            PeerError, match=f"made for incarnation 7, and had no effect; this is incarnation {present}"
+        ):
+            decode_request(views(encode_request(1, Stats(), None, 7)), None, present)
+
+
+def test_refusing_a_request_that_was_made_for_another_cluster() -> None:
+    mine, other = life_of(7, "mine"), life_of(7, "other")
+    assert len({mine, other, life_of(7, ""), life_of(8, "mine")}) == 4 and life_of(0, "mine") == 0
+    for meant in (0, 7, mine):
+        assert decode_request(views(encode_request(1, Stats(), None, meant)), None, mine)[0] == Stats()
+    for present in (mine, life_of(8, "mine"), 0):
+        with pytest.raises(
+            PeerError, match="another cluster is at this address: this request was made for i"
+        ):
+            decode_request(views(encode_request(1, Stats(), None, other)), None, present)
+    with pytest.raises(PeerError, match="made for incarnation 7, and had no effect; this is incarnation 8"):
+        decode_request(views(encode_request(1, Stats(), None, mine)), None, life_of(8, "mine"))
+
+
+@pytest.mark.parametrize("meant", [-1, True, "7", None, [7], 1.0])
+def test_refusing_what_is_no_incarnation(meant: object) -> None:
+    frames = [memoryview(msgpack.packb([PROTOCOL_VERSION, 1, "stats", {}, meant]))]
+    with pytest.raises(RequestError, match="a request is made for incarnation 1 or a later one, not"):
+        decode_request(frames, None, 7)
 
 
 def test_refusing_an_argument_that_does_not_travel() -> None:

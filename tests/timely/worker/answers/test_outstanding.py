@@ -11,7 +11,7 @@ class HoldsForEverVertex(timely.Vertex):
     """Holds the time of each record, and never releases it."""
 
     def on_recv(self, edge: int, message: list[object], time: tuple[int, ...]) -> None:
-        self.hold(self.code.pack(time))
+        self.hold_word(self.code.pack(time))
         self.send_by(0, message, time)
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks of dataflows of hand-written stages, without collections."""

@@ -1,0 +1,71 @@
+"""A window over the rows of a group, in terms of columns: which words of the layout its functions read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from differential.kernels.sums.accumulated import TOTAL
+from differential.operators.ordered.layout import InOrder, LayoutWord, rank_of
+from differential.operators.reducing.frames import Frame, WindowFunctions, WindowPart
+
+__all__ = ["WindowOrder"]
+
+
+@dataclass(frozen=True)
+class WindowOrder(InOrder):
+    """All rows of a group, each with the answers of functions behind it.
+
+    functions   each with the column of its argument, or None; `WindowPart.value` and `flag` follow from that
+    """
+
+    functions: tuple[tuple[WindowPart, str | None], ...] = ()
+    frame: Frame = Frame()
+
+    @property
+    def added(self) -> int:
+        """See `InOrder`."""
+        return sum(part.words for part, _ in self.functions)
+
+    @property
+    def may_overflow(self) -> bool:
+        """True if a sum may not fit its column."""
+        return any(part.may_fail for part, _ in self.functions)
+
+    @property
+    def formulas(self) -> list[tuple[int, int, int, int, int]]:
+        """What `GroupFailures` reads of each function: whether it is of decimals."""
+        return [(TOTAL, 0, 0, int(part.is_decimal), 0) for part, _ in self.functions]
+
+    def aggregate(self) -> WindowFunctions:
+        """See `InOrder`."""
+        parts = tuple(self._part(part, column) for part, column in self.functions)
+        width, symbols = len(self.layout), self.order_symbols
+        return WindowFunctions(parts, self.frame, width, self.ordered, self._by(), symbols, rank_of)
+
+    def _part(self, part: WindowPart, column: str | None) -> WindowPart:
+        if column is None:
+            return part
+        flag, value = self._places(column)
+        inverted = self.layout[value].inverted and not self.layout[value].symbol
+        return replace(part, flag=flag, value=value, inverted=inverted)
+
+    def _by(self) -> tuple[int, int]:
+        """Return the flag and the word of the column of the order, if there is just one."""
+        if len(self.directions) != 1:
+            return -1, -1
+        return self._places(self.schema.columns[self.keys].name)
+
+    def _places(self, column: str) -> tuple[int, int]:
+        """Return where a column is in the layout: its flag, or -1, and its value; -1, -1 for a key."""
+        words = self.schema.words_of(column)
+        places = {word.source: at for at, word in enumerate(self.layout) if _is_whole(word)}
+        return places[words[0]] if self.schema[column].type.nullable else -1, places[words[-1]]
+
+    def describe(self) -> str:
+        """See `InOrder`."""
+        return f"{super().describe()} {self.frame} {self.functions}"
+
+
+def _is_whole(word: LayoutWord) -> bool:
+    """Return False for the beginning of a text, which is not the value."""
+    return word.begins < 0

@@ -1,0 +1,1 @@
+"""`python -m progress.check FILE:NAME`: explores a scenario that a user's file defines (`command.py`)."""

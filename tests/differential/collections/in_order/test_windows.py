@@ -1,0 +1,80 @@
+"""windows.py: how users write windows; what they mean is tested where `frames.py` is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+import differential as dd
+import timely
+from differential import col
+from differential.errors import ExpressionError, SchemaError
+
+
+def answers(
+    rows: list[tuple[object, ...]], schema: str, build: Callable[[dd.Collection], dd.Collection]
+) -> object:
+    with timely.connect(workers=2, embedded=True) as cluster:
+        flow = cluster.install(lambda flow: build(dd.input(flow, "rows", schema)).output("out"))
+        flow.input("rows").insert(rows)
+        flow.seal(wait=True)
+        return Counter(tuple(row.values()) for row in flow.output("out").snapshot().to_pylist())
+
+
+def test_defaults_stand_where_there_is_no_row_and_not_for_null() -> None:
+    got = answers(
+        [(1, None), (2, 5), (3, 6)],
+        "t: int, v: int?",
+        lambda rows: rows.over(by="t").with_columns(
+            before=dd.lag("v", default=0), ahead=dd.lead("v", 2, default=-1)
+        ),
+    )
+    assert got == Counter([(1, None, 0, 6), (2, 5, None, -1), (3, 6, 5, -1)])
+
+
+def test_keys_and_expressions_may_be_arguments() -> None:
+    got = answers(
+        [(1, 2), (1, 3)],
+        "k: int, v: int",
+        lambda rows: rows.over("k", by=col.v * -1).with_columns(k2=dd.first_value("k"), s=dd.sum(col.v * 10)),
+    )
+    assert got == Counter([(1, 3, 1, 30), (1, 2, 1, 50)])
+
+
+def test_answers_may_have_any_names() -> None:
+    """Those of columns that are computed on the way, too."""
+    got = answers(
+        [(1, 2), (2, 3)],
+        "t: int, v: int",
+        lambda rows: rows.over(by="t").with_columns(
+            **{"col.v + 1": dd.sum(col.v + 1), "x": dd.lag("v", 1, 0), "x (there)": dd.lag("v", 1, 7)}
+        ),
+    )
+    assert got == Counter([(1, 2, 3, 0, 7), (2, 3, 7, 2, 2)])
+
+
+@pytest.mark.parametrize(
+    "build, said",
+    [
+        (lambda r: r.over("x").with_columns(n=dd.row_number()), "x"),
+        (lambda r: r.over("k", "k").with_columns(n=dd.row_number()), "twice"),
+        (lambda r: r.over("k").with_columns(), "needs a function"),
+        (lambda r: r.over("k").with_columns(k=dd.row_number()), "already"),
+        (lambda r: r.over("k").with_columns(n=dd.collect("k")), "no function of a window"),
+        (lambda r: r.over("k").with_columns(n=5), "no function of a window"),
+        (lambda r: r.over("k").with_columns(n=dd.min("s")), "takes numbers and times"),
+        (lambda r: r.over("k").with_columns(n=dd.sum("s")), "takes numbers"),
+        (lambda r: r.over("k", by="s").range_between(-1, 0).with_columns(n=dd.count()), "whole numbers"),
+        (lambda r: r.over("k", by="s").with_columns(n=dd.lag(5)), r"dd.lag\(5\) takes a column"),
+        (lambda r: r.over("k", by="a").with_columns(n=dd.count()), "no order"),
+        (lambda r: r.over("k").with_columns(n=dd.ntile(0)), "from 1 on, not 0"),
+        (lambda r: r.over("k").with_columns(n=dd.lag("k", 1.5)), "a whole number, not 1.5"),
+        (lambda r: r.over("k").rows_between("x", 0), "a whole number, not 'x'"),
+    ],
+)
+def test_refused_with_what_to_write(build: Callable[[dd.Collection], object], said: str) -> None:
+    rows = dd.input(timely.Dataflow("queries"), "rows", "k: int, s: string, a: any")
+    with pytest.raises((SchemaError, ExpressionError), match=said):
+        build(rows)

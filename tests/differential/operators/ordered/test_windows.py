@@ -1,0 +1,35 @@
+"""windows.py: where the functions of a window find their columns in the layout of the order."""
+
+from __future__ import annotations
+
+from differential.columns.schema import Schema
+from differential.operators.ordered.layout import SortDirection
+from differential.operators.ordered.windows import WindowOrder
+from differential.operators.reducing.frames import Frame, WindowPart
+
+SCHEMA = Schema.of("k: int, t: int?, name: string, v: float?")
+LAG = WindowPart("lag", amount=1)
+
+
+def of(*directions: SortDirection) -> WindowOrder:
+    functions = tuple((LAG, column) for column in ("t", "name", "v"))
+    return WindowOrder(SCHEMA, 1, directions, 1 << 62, functions=functions, frame=Frame())
+
+
+def test_columns_are_found_behind_the_key() -> None:
+    functions = of(SortDirection()).aggregate()
+    assert [(part.flag, part.value) for part in functions.parts] == [(0, 1), (-1, 2), (3, 4)]
+    assert functions.by == (0, 1) and functions.ordered == 2 and functions.words == 5 + 6
+
+
+def test_columns_of_a_descending_order_are_inverted_but_symbols_are_not() -> None:
+    functions = of(SortDirection(True), SortDirection(True)).aggregate()
+    t, name, v = functions.parts
+    assert t.inverted and not name.inverted and not v.inverted
+    assert functions.symbols and name.value == functions.symbols[0][0], "behind the beginning of the text"
+    assert functions.by == (-1, -1), "there are two"
+
+
+def test_descriptions_tell_windows_apart() -> None:
+    assert of(SortDirection()).describe() != of(SortDirection(True)).describe()
+    assert of(SortDirection()).added == 6

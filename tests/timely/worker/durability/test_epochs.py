@@ -1,0 +1,225 @@
+"""Nobody is shown an epoch that a restart could change.
+
+shown_*     an epoch is shown once all workers have synced what they have of it
+import_*    what a dataflow reads of others counts, too
+message_*   what workers tell one another
+again_*     after a restart
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from durable_workers import DurableWorkers, words
+from simulated_store import SimulatedDisk
+
+from timely.operators.capture import FOREVER
+from timely.wire.requests import IN_OPEN, WHEN_NAMED, Decide, Deliver, Describe, Progress, Read, Reply
+from timely.worker.answers.later import Later
+from timely.worker.durability.epochs import sealed_before
+from timely.worker.orders import open_epoch
+
+
+def is_shown(
+    workers: DurableWorkers, epoch: int, worker: int = 0, dataflow: int = 0, output: str = ""
+) -> bool:
+    """Whether a worker answers that an epoch is complete, once all work is done."""
+    workers.settle()
+    answer = workers.take(Progress(dataflow, output, epoch), worker=worker)
+    if isinstance(answer, Later):
+        workers.settle()  # what is shown is noted when somebody asks
+        return answer.ready() is not None
+    return True
+
+
+def insert(workers: DurableWorkers, text: str, sequence: int, worker: int = 0) -> None:
+    answer = workers.take(Deliver(0, "words", "w", sequence, IN_OPEN, 0, 1), words(text), worker)
+    assert isinstance(answer, Reply)
+
+
+def seal(workers: DurableWorkers, epoch: int, dataflow: int = 0) -> None:
+    """Seal without waiting for the disk."""
+    assert isinstance(workers.take(Decide(dataflow, epoch, seals=True)), Reply)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_shown_epochs_are_in_the_logs_of_all_workers(count: int) -> None:
+    with DurableWorkers(SimulatedDisk(), count) as workers:
+        workers.install("shop")
+        for slow in range(count):
+            workers.gate.shut(slow)
+            insert(workers, "word", slow, slow)
+            seal(workers, slow)
+            read = Read(0, "loud", 0, slow + 1, -1.0)
+            for worker in range(count):
+                assert not is_shown(workers, slow, worker), "not on a worker either whose own log has it"
+                assert isinstance(workers.take(read, worker=worker), Later)
+                assert is_shown(workers, slow - 1, worker)
+            done = [worker.instance(0).epochs_done() for worker in workers.workers]
+            assert done == [slow + 1] * count, "all work is done"
+            workers.gate.open()
+            for worker in range(count):
+                assert is_shown(workers, slow, worker)
+                assert is_shown(workers, slow, worker, output="loud")
+
+
+def test_shown_in_the_extent_of_an_output_is_what_is_durable() -> None:
+    with DurableWorkers(SimulatedDisk()) as workers:
+        workers.install("shop")
+        insert(workers, "first", 0)
+        workers.seal(0)
+        assert is_shown(workers, 0)
+        workers.gate.shut()
+        insert(workers, "second", 1)
+        seal(workers, 1)
+        workers.settle()
+        extent = Progress(0, "loud", 0, 0.0, keep_from=0, extent=True)
+        reply = workers.ask(extent)
+        assert (reply.integer("complete"), reply.integer("last")) == (1, 1)
+        assert workers.ask(Describe(0)).values["durable"] == 1
+        workers.gate.open()
+        assert is_shown(workers, 1)
+        reply = workers.ask(extent)
+        assert (reply.integer("complete"), reply.integer("last")) == (2, 2)
+        assert workers.ask(Describe(0)).values["durable"] == 2
+
+
+def test_shown_open_ended_changes_end_where_the_durable_epochs_do() -> None:
+    with DurableWorkers(SimulatedDisk()) as workers:
+        workers.install("shop")
+        for epoch in range(2):
+            insert(workers, f"{epoch}", epoch)
+            seal(workers, epoch)
+            if not epoch:
+                assert is_shown(workers, 0)
+                workers.gate.shut()
+        workers.settle()
+        reply = workers.ask(Read(0, "loud", 0, 1, -1.0, is_open_ended=True))
+        assert reply.integer("complete") == 1
+        assert reply.table is not None and reply.table.column("epoch").to_pylist() == [0]
+
+
+def test_shown_too_late_says_that_the_disk_is_awaited() -> None:
+    with DurableWorkers(SimulatedDisk()) as workers:
+        workers.install("shop")
+        workers.gate.shut()
+        seal(workers, 0)
+        workers.settle()
+        answer = workers.take(Progress(0, "", 0))
+        assert isinstance(answer, Later)
+        assert str(answer.late()) == (
+            "epoch 0 of dataflow 0 is not complete on worker 0: its rows are not on disk yet; complete are "
+            "the epochs before 0"
+        )
+        late = workers.take(Progress(0, "", 1))
+        assert isinstance(late, Later)
+        assert "it is not sealed yet (the open epoch is 1)" in str(late.late())
+
+
+def test_shown_after_close_is_everything_once_that_is_durable() -> None:
+    with DurableWorkers(SimulatedDisk(), 2) as workers:
+        workers.install("shop")
+        workers.gate.shut(1)
+        insert(workers, "word", 0, worker=1)
+        for name in workers.workers[0].instance(0).inputs:
+            workers.take(Decide(0, -1, close=[name]))
+        assert not is_shown(workers, FOREVER - 1)
+        workers.gate.open()
+        assert is_shown(workers, FOREVER - 1)
+        assert is_shown(workers, FOREVER - 1, worker=1)
+        assert sealed_before(workers.workers[1].instance(0))[""] == FOREVER
+
+
+def test_shown_is_nothing_of_parts_before_their_decision_is_durable() -> None:
+    with DurableWorkers(SimulatedDisk(), 2) as workers:
+        workers.install("shop")
+        for worker in range(2):
+            workers.ask(Deliver(0, "words", "w", 0, WHEN_NAMED, 0, 1), words(f"part {worker}"), worker)
+        workers.gate.shut(0)
+        number = workers.durable[0].number
+        workers.take(Decide(0, 0, seals=True, enter=[["words", "w", 0, 1]], incarnation=number))
+        assert not any(is_shown(workers, 0, worker) for worker in range(2))
+        workers.gate.open()
+        assert workers.read("loud", 1) == [(0, "PART 0"), (0, "PART 1")]
+
+
+def test_import_is_shown_once_the_log_of_its_owner_has_the_rows() -> None:
+    with DurableWorkers(SimulatedDisk(), 2) as workers:
+        for spec in ("exporting", "importing", "reading"):
+            workers.install(spec)
+        workers.seal(0, dataflow=1)
+        assert workers.ask(Describe(1)).values["durable"] == 0, "its own rows are, others may still come"
+        workers.gate.shut(1)
+        row = pa.table({"a": [1], "b": [2]})
+        workers.take(Deliver(0, "rows", "w", 0, IN_OPEN, 0, 1), row, worker=1)
+        seal(workers, 0)
+        for dataflow in range(3):
+            assert not any(is_shown(workers, 0, worker, dataflow) for worker in range(2))
+            assert [w.instance(dataflow).epochs_done() for w in workers.workers] == [1, 1]
+        workers.gate.open()
+        for dataflow in range(3):
+            assert all(is_shown(workers, 0, worker, dataflow) for worker in range(2))
+
+
+def test_import_with_inputs_of_its_own_shows_what_was_before_it() -> None:
+    with DurableWorkers(SimulatedDisk()) as workers:
+        workers.install("exporting")
+        for epoch in range(5):
+            workers.seal(epoch)
+        workers.install("importing")
+        first = workers.workers[0].instance(1).first_epoch
+        assert first > 0
+        assert is_shown(workers, first - 1, dataflow=1)
+        assert not is_shown(workers, first, dataflow=1)
+
+
+def test_message_about_many_epochs_is_one_from_each_worker() -> None:
+    with DurableWorkers(SimulatedDisk(), 2) as workers:
+        workers.install("shop")
+        workers.settle()
+        workers.gate.shut()
+        insert(workers, "word", 0, worker=1)
+        for epoch in range(50):
+            seal(workers, epoch)
+        workers.settle()
+        before = [worker.controls_sent for worker in workers.workers]
+        workers.gate.open()
+        workers.settle()
+        assert [worker.controls_sent for worker in workers.workers] == [before[0] + 1, before[1] + 1]
+        assert is_shown(workers, 49, worker=1)
+
+
+def test_message_is_none_from_a_lone_worker() -> None:
+    with DurableWorkers(SimulatedDisk()) as workers:
+        workers.install("shop")
+        workers.seal(3)
+        assert is_shown(workers, 3)
+        assert workers.workers[0].controls_sent == 0
+
+
+def test_again_all_that_was_sealed_is_durable_at_once() -> None:
+    disk = SimulatedDisk()
+    with DurableWorkers(disk) as workers:
+        workers.install("shop")
+        workers.install("shop")
+        insert(workers, "kept", 0)
+        workers.seal(6)
+        assert is_shown(workers, 6)
+    for count in (2, 1):
+        with DurableWorkers(disk, count) as workers:
+            workers.gate.shut()
+            for worker in range(count):
+                assert is_shown(workers, 6, worker)
+                assert not is_shown(workers, 7, worker)
+            assert open_epoch(workers.workers[0].instance(0)) == 7
+            workers.gate.open()
+
+
+def test_again_closed_inputs_are_durable_for_ever() -> None:
+    disk = SimulatedDisk()
+    with DurableWorkers(disk) as workers:
+        workers.install("shop")
+        for name in workers.workers[0].instance(0).inputs:
+            workers.ask(Decide(0, -1, close=[name]))
+    with DurableWorkers(disk, 2) as workers:
+        assert all(is_shown(workers, FOREVER - 1, worker) for worker in range(2))

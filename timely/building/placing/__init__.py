@@ -1,0 +1,1 @@
+"""On which workers a stage is."""

@@ -1,0 +1,1 @@
+"""Streams of tables, and where the rows of tables go."""

@@ -1,0 +1,1 @@
+"""Reading the logs of a cluster that is at work, to take its place or to copy its store."""

@@ -1,0 +1,1 @@
+"""Callbacks that await: how they run beside the steps of a worker."""

@@ -1,0 +1,1 @@
+"""Vertices behind the methods of `Stream`: they take and send Python records."""

@@ -1,0 +1,1 @@
+"""Vertices whose inputs lead to their outputs by paths of their own."""

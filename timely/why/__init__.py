@@ -1,0 +1,1 @@
+"""`python -m timely.why`: what holds an epoch that is not complete."""

@@ -1,0 +1,1 @@
+"""Workers that follow a cluster at work, to take its place."""
