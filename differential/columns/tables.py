@@ -29,7 +29,7 @@ from differential.columns.schema import Column, Schema
 from differential.columns.symbols.packing import pack
 from differential.errors import SchemaError, shown
 from differential.other_spellings import meant
-from timely.client.tables import is_of_pandas
+from timely.client.tables import columns_of, is_of_pandas
 from timely.counted import counted
 from timely.wire.arrow import binary_array, number_array, text_array
 
@@ -109,6 +109,9 @@ def _no_table(data: TableData, input_name: str) -> SchemaError:
 def _from_rows(rows: Sequence[object], schema: Schema, input_name: str, all_keys: bool) -> pa.Table:
     """Return a table of tuples in the order of the columns, or of dicts."""
     names = schema.names
+    at_once = columns_of(rows, names)
+    if at_once is not None:
+        return _from_lists(at_once, schema, input_name)
     name_set = set(names)
     tuples: list[Sequence[object]] = []
     for number, row_data in enumerate(rows):
@@ -133,6 +136,11 @@ def _from_rows(rows: Sequence[object], schema: Schema, input_name: str, all_keys
                 f"  A row has the columns {schema}; {_how_to_write(row)}."
             )
     columns: Iterable[Sequence[object]] = zip(*tuples, strict=True) if tuples else [()] * len(names)
+    return _from_lists(columns, schema, input_name)
+
+
+def _from_lists(columns: Iterable[Sequence[object]], schema: Schema, input_name: str) -> pa.Table:
+    """Return a table of columns of Python values, in the order of the schema."""
     arrays = [
         _from_list(list(values), column, input_name) for column, values in zip(schema, columns, strict=True)
     ]

@@ -97,7 +97,8 @@ def _module_of(spec: str, what: str) -> ModuleType:
             f"{what} is named as 'module:function', for example 'my_queries:mentions', not {spec!r}"
         )
     module_name = spec.partition(":")[0]
-    importlib.invalidate_caches()  # the module may have been written after this process last looked
+    if module_name not in sys.modules:  # else each table of a client would pay for a look at all folders
+        importlib.invalidate_caches()  # the module may have been written after this process last looked
     outer = _importing.get()
     try:  # an interrupt (Ctrl-C) may come as any call returns, that of `set`, too
         _importing.set(module_name)

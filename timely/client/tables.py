@@ -8,9 +8,10 @@ and the name of the input); without one, Arrow's own rules do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from operator import itemgetter
 from typing import cast
 
 import msgpack
@@ -34,6 +35,7 @@ __all__ = [
     "accumulated",
     "at_epoch",
     "chunks",
+    "columns_of",
     "expanded",
     "input_forms",
     "is_of_pandas",
@@ -150,6 +152,21 @@ class InputForm:
         except (TypeError, ValueError, OverflowError) as error:
             raise MisuseError(f"input {self.name!r}: a record holds {VALUES}: {error}") from error
         return pa.Table.from_arrays([binary_array(packed)], ["record"])
+
+
+def columns_of(rows: Sequence[object], names: Sequence[str]) -> list[Sequence[object]] | None:
+    """Return the columns of dicts that have just these names, or of tuples with as many values; None for rows
+    that have to be looked at one by one. No code of Python runs for each row.
+    """
+    kinds = set(map(type, rows))
+    if kinds not in ({dict}, {tuple}) or set(map(len, cast("Sequence[Sized]", rows))) != {len(names)}:
+        return None
+    if kinds == {tuple}:
+        return list(zip(*cast("Sequence[tuple[object, ...]]", rows), strict=True))
+    try:
+        return [list(map(itemgetter(name), cast("Sequence[Mapping[str, object]]", rows))) for name in names]
+    except KeyError:
+        return None
 
 
 def with_values(table: pa.Table) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable
 from types import ModuleType
 
@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 
 import timely.client.tables
 from timely import InternalError, MisuseError
-from timely.client.tables import InputForm, chunks, expanded, is_of_pandas, merged_changes, records_of
+from timely.client.tables import (
+    InputForm,
+    chunks,
+    columns_of,
+    expanded,
+    is_of_pandas,
+    merged_changes,
+    records_of,
+)
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string())])
 FORM = InputForm("in", "a: int, b: string", SCHEMA)
@@ -310,3 +318,20 @@ def test_rows_are_sorted_alike_by_numpy_and_by_arrow(rows: list[tuple[int, int, 
         table = pa.concat_tables([table.slice(0, 2), table.slice(2)])
     found = timely.client.tables._sorted(table, ["b", "a", "c"])
     assert found.equals(table.sort_by([(name, "ascending") for name in "bac"]), check_metadata=True)
+
+
+def test_columns_of_rows_of_one_form_and_none_of_others() -> None:
+    """Rows that could be misread are left to be looked at one by one: named tuples, other columns."""
+    assert columns_of([(1, "x"), (2, "y")], ["a", "b"]) == [(1, 2), ("x", "y")]
+    assert columns_of([{"b": "x", "a": 1}, {"a": 2, "b": None}], ["a", "b"]) == [[1, 2], ["x", None]]
+    named = namedtuple("named", ["b", "a"])
+    odd: list[list[object]] = [
+        [],
+        [(1,)],
+        [(1, 2), {"a": 1, "b": 2}],
+        [{"a": 1}],
+        [{"a": 1, "c": 2}],
+        [named(1, 2)],
+    ]
+    for rows in odd:
+        assert columns_of(rows, ["a", "b"]) is None

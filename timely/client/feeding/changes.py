@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Final, Literal, cast
 
 import numpy as np
@@ -27,13 +28,14 @@ import pyarrow as pa
 
 from ...errors import MisuseError
 from ...wire.arrow import int64_array
-from ..tables import InputForm, is_of_pandas
+from ..tables import InputForm, columns_of, is_of_pandas
+from .change_rows import rows_of_envelopes
 
-__all__ = ["ChangeKind", "changes_table"]
+__all__ = ["CHANGE_KINDS", "ChangeKind", "changes_table"]
 
 ChangeKind = Literal["insert", "update", "before", "delete"]
 
-_KINDS: Final[Mapping[object, ChangeKind]] = {
+CHANGE_KINDS: Final[Mapping[object, ChangeKind]] = {
     **dict.fromkeys(("insert", "i", "+i", "c", "create", "r", "read"), "insert"),
     **dict.fromkeys(("update", "u", "+u", "update_after", "update_postimage"), "update"),
     **dict.fromkeys(("before", "-u", "update_before", "update_preimage"), "before"),
@@ -75,7 +77,7 @@ def changes_table(
         return feed.of_envelopes(pa.table(data))
     if isinstance(data, Iterable) and not _has_columns(data):
         changes = list(data)
-        if all(each is None or isinstance(each, Mapping) for each in changes):
+        if all(kind is type(None) or issubclass(kind, Mapping) for kind in set(map(type, changes))):
             return feed.of_dicts(cast("list[_Row | None]", changes))
         data = changes
     return feed.of_columns(data)
@@ -103,23 +105,13 @@ def _is_envelope(names: Iterable[object]) -> bool:
     return {_BEFORE, _AFTER} <= set(names)
 
 
-def _taken(table: pa.Table, at: Sequence[int]) -> pa.Table:
+def _taken(table: pa.Table, at: npt.NDArray[np.intp]) -> pa.Table:
     """Return these rows. Arrow takes none of the texts of Polars, which are of another type."""
     for place, field in enumerate(table.schema):
         if str(field.type) in ("string_view", "binary_view"):
             plain = table.column(place).cast(str(field.type).removesuffix("_view"))
             table = table.set_column(place, field.name, plain)
-    return table.take(int64_array(np.array(at, np.int64)))
-
-
-def _columns_of(rows: Sequence[_Row], names: Sequence[str]) -> dict[str, list[object]] | None:
-    """Return the columns of rows that have just these names, which become a table sooner; else None."""
-    if not rows or any(len(row) != len(names) for row in rows):
-        return None
-    try:
-        return {name: [row[name] for row in rows] for name in names}
-    except KeyError:
-        return None
+    return table.take(int64_array(at))
 
 
 class _Feed:
@@ -129,7 +121,7 @@ class _Feed:
         assert form.schema is not None
         self._form = form
         self._op = op
-        self._kinds: Mapping[object, ChangeKind] = _KINDS if ops is None else ops
+        self._kinds: Mapping[object, ChangeKind] = CHANGE_KINDS if ops is None else ops
         self._is_own = ops is not None
         for value, kind in self._kinds.items():
             if kind not in _DIFFS:
@@ -142,10 +134,9 @@ class _Feed:
 
     def of_dicts(self, changes: Sequence[_Row | None]) -> pa.Table:
         """Return the table of changes as dicts: flat ones, and envelopes."""
-        if all(change is not None and type(change.get(self._op)) is str for change in changes):
-            columns = _columns_of(cast("Sequence[_Row]", changes), [*self._names, self._op])
-            if columns is not None:
-                return self.of_columns(columns)
+        whole = self._at_once([change for change in changes if change is not None])
+        if whole is not None:
+            return whole
         rows: list[_Row] = []
         diffs: list[int] = []
         entered: list[tuple[ChangeKind, int]] = []
@@ -161,9 +152,39 @@ class _Feed:
                 diffs.append(_DIFFS[its])
                 entered.append((its, number))
         self._check_updates(entered)
-        columns = _columns_of(rows, self._names)
-        table = self._form.to_table(rows if columns is None else columns)
-        return self._with_diffs(table, np.array(diffs, np.int64))
+        return self._with_diffs(self._form.to_table(rows), np.array(diffs, np.int64))
+
+    def _at_once(self, changes: Sequence[_Row]) -> pa.Table | None:
+        """Return the table of changes that all have the same usual form; None if some have to be looked at
+        one by one, perhaps because they are wrong.
+        """
+        try:
+            ops = list(map(itemgetter(self._op), changes))
+            if not set(map(type, ops)) <= {str, int}:
+                return None
+            kinds = {
+                op: self._kinds.get(op if self._is_own or type(op) is int else op.lower()) for op in set(ops)
+            }
+        except KeyError:
+            return None
+        if not changes or None in kinds.values():
+            return None
+        if not _is_envelope(changes[0]) or {_BEFORE, _AFTER} & set(self._names):
+            columns = columns_of(changes, [*self._names, self._op])
+            if columns is None or set(map(type, ops)) != {str}:
+                return None
+            return self.of_columns(dict(zip([*self._names, self._op], columns, strict=True)))
+        comes = {op: kind in ("insert", "update") for op, kind in kinds.items()}
+        is_update = {op: kind == "update" for op, kind in kinds.items()}
+        come, are_updates = (list(map(by_op.__getitem__, ops)) for by_op in (comes, is_update))
+        rows = rows_of_envelopes(changes, come, are_updates, self._names, self._form.keys)
+        if rows is None:
+            return None
+        try:
+            table = self._form.to_table(rows.columns)
+        except MisuseError:  # of a value beside a key that is deleted, or of one that cannot be
+            return None
+        return self._with_diffs(table, np.where(np.array(rows.come, np.bool_), 1, -1))
 
     def _payload(self, change: _Row) -> _Row | None:
         """Return the envelope within a message that has its schema beside it."""
@@ -215,7 +236,6 @@ class _Feed:
         schema = self._form.schema
         assert schema is not None
         different, which = self._kinds_of(table.column(self._op))
-        kinds = [different[at] for at in which.tolist()]
         parts, places, diffs = [], [], []
         for name, own in ((_BEFORE, ("before", "delete", "update")), (_AFTER, ("insert", "update"))):
             column = table.column(name).combine_chunks()
@@ -224,26 +244,38 @@ class _Feed:
                     f"input {self._form.name!r}: column {name!r} of the change feed is {column.type}; in an "
                     "envelope it has the columns of a row, as a struct"
                 )
-            is_there = column.is_valid().to_pylist()
-            at = [number for number, kind in enumerate(kinds) if kind in own and is_there[number]]
-            self._check_there(kinds, is_there, name)
-            if at:  # else the column may have no type but that of nulls
+            is_there = np.asarray(column.is_valid())
+            self._check_there(different, which, is_there, name)
+            is_own = np.array([kind in own for kind in different], np.bool_)
+            at = np.flatnonzero(is_own[which] & is_there)
+            if len(at):  # else the column may have no type but that of nulls
                 rows = _taken(pa.Table.from_struct_array(column), at)
                 part = self._form.to_table(rows if name == _AFTER else self._only_keys(rows))
                 parts.append(part.cast(schema))  # whether a column has nulls may differ between the two
-            places += [2 * number + (name == _AFTER) for number in at]
-            diffs += [1 if name == _AFTER else -1] * len(at)
+            places.append(2 * at + (name == _AFTER))
+            diffs.append(np.full(len(at), 1 if name == _AFTER else -1))
         whole = pa.concat_tables([schema.empty_table(), *parts])
-        order = np.argsort(np.array(places, np.int64), kind="stable")
-        return self._with_diffs(whole.take(int64_array(order)), np.array(diffs, np.int64)[order])
+        order = np.argsort(np.concatenate(places), kind="stable")
+        return self._with_diffs(whole.take(int64_array(order)), np.concatenate(diffs)[order])
 
-    def _check_there(self, kinds: Sequence[ChangeKind], is_there: Sequence[bool], name: str) -> None:
-        needs = ("insert", "update") if name == _AFTER else ("delete", "before")
-        for number, kind in enumerate(kinds):
-            if not is_there[number] and kind in needs:
-                raise self._error(number, f"it is of the kind {kind}, and its {name!r} is null")
-            if not is_there[number] and kind == "update":
+    def _check_there(
+        self,
+        different: Sequence[ChangeKind],
+        which: npt.NDArray[np.int64],
+        is_there: npt.NDArray[np.bool_],
+        name: str,
+    ) -> None:
+        """Raise for the first change without the row `name` that it needs."""
+        needs: tuple[ChangeKind, ...] = ("insert", "update") if name == _AFTER else ("delete", "before")
+        if name == _BEFORE and not self._form.keys:
+            needs += ("update",)
+        missing = np.array([kind in needs for kind in different], np.bool_)[which] & ~is_there
+        if missing.any():
+            number = int(np.argmax(missing))
+            kind = different[which[number]]
+            if name == _BEFORE and kind == "update":
                 self._check_updates([(kind, number)])
+            raise self._error(number, f"it is of the kind {kind}, and its {name!r} is null")
 
     def _only_keys(self, rows: pa.Table) -> pa.Table:
         """Return rows that are deleted: with a key only its columns count."""
