@@ -50,20 +50,28 @@ class Described(NamedTuple):
     identity: str
 
 
-def as_builder(query: Builder, inputs: Mapping[str, SchemaSpec]) -> Callable[[Dataflow], None]:
+def as_builder(
+    query: Builder, inputs: Mapping[str, SchemaSpec], keys: Mapping[str, tuple[str, ...]] | None = None
+) -> Callable[[Dataflow], None]:
     """Return a builder that calls `query` with a collection for each of `inputs`, by name. Its outputs are
-    what `query` returns (see `put_out`), and what it names itself by `output`.
+    what `query` returns (see `put_out`), and what it names itself by `output`. Inputs in `keys` keep the last
+    value of these columns.
 
     Raises MisuseError if `query` does not take inputs of these names. The builder raises it if `query`
     returns something else, or returns nothing and names no output.
     """
     called = getattr(query, "__name__", type(query).__name__)
     _check_parameters(query, called, inputs)
-    here = call_site()
+    here, keyed = call_site(), dict(keys or {})
 
     def build(dataflow: Dataflow) -> None:
         with at_site((here,)):
-            collections = {name: input_of(dataflow, name, schema) for name, schema in inputs.items()}
+            collections = {
+                name: input_of(dataflow, name, schema, key=keyed[name], mode="upsert")
+                if name in keyed
+                else input_of(dataflow, name, schema)
+                for name, schema in inputs.items()
+            }
         answer = query(**collections)
         if answer is not None or not _outputs_of(dataflow):
             _name_outputs(dataflow, _named(answer, called), is_named=isinstance(answer, Mapping))

@@ -14,6 +14,7 @@ Read the files in this order, in which rows pass through them:
     windows.py               the rows that enter and leave a sliding window in each epoch
     epochs.py                rows with an epoch, checked and laid out for sending
     delivering.py            executors send rows to the workers; the driver learns what must have arrived
+    feeds/                   rows that say what happened to other rows, as those of an input
     frames.py                Arrow tables as DataFrames, with all their rows
     sink.py                  changes as Parquet, one commit for each epoch; output_folder.py guards the folder
     stopping.py              a signal ends a driver as an error does
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         SparkLostError,
         SparkStartError,
     )
+    from timely.spark.feeds.change_feed import change_feed
     from timely.spark.jobs.micro_batches import micro_batches
     from timely.spark.jobs.outputs import Epoch, to_callback, to_parquet, to_table
     from timely.spark.jobs.run import run
@@ -50,6 +52,7 @@ __all__ = [
     "ScheduleError",
     "SparkLostError",
     "SparkStartError",
+    "change_feed",
     "cluster",
     "growing",
     "micro_batches",
@@ -77,6 +80,7 @@ _OFFERED = {
     "ScheduleError": "errors",
     "SparkLostError": "errors",
     "SparkStartError": "errors",
+    "change_feed": "feeds.change_feed",
     "cluster": "scheduled.starting",
     "growing": "jobs.spans",
     "micro_batches": "jobs.micro_batches",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ from timely.spark.windows import EPOCHS_MAX, SlidingWindow
 
 from .spans import Time, Window, seconds_of
 
-__all__ = ["Calendar", "calendar_of"]
+__all__ = ["AT_ONCE", "Calendar", "calendar_of"]
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _MICROS = 1_000_000
@@ -77,7 +77,7 @@ def calendar_of(inputs: Mapping[str, DataFrame], epochs: str | None, window: Win
         raise MisuseError("epochs are made by a column or by a window: give epochs= or window=, not both")
     named = window.on if window is not None else epochs
     if named is None:
-        return _One()
+        return AT_ONCE
     dated = {name: _only_one(frame, named) for name, frame in inputs.items() if named in frame.columns}
     if not dated:
         have = "; ".join(f"{name} has {', '.join(frame.columns)}" for name, frame in inputs.items())
@@ -107,6 +107,10 @@ class _One:
 
     def dated(self, frame: DataFrame, keep: list[str]) -> DataFrame:
         return _at_once(frame, keep)
+
+
+AT_ONCE: Final[Calendar] = _One()
+"""One epoch, which has all rows."""
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,11 @@ from timely.spark.epochs import (
     epoch_rows,
 )
 from timely.spark.errors import InputFormatError
+from timely.spark.feeds.change_feed import PROBLEM, PlainFeed
 from timely.spark.frames import distinct_names, quoted
 from timely.spark.once.fed import joint_digest, summed_digest
 
-from .calendar import Calendar
+from .calendar import AT_ONCE, Calendar
 
 __all__ = ["Layout", "digest_of", "lay_out", "writers_of"]
 
@@ -108,42 +109,46 @@ def lay_out(
     diff: str | None,
     condensed: int = 0,
     *,
+    feeds: Mapping[str, PlainFeed] | None = None,
     since: int | None = None,
     has_digests: bool = False,
 ) -> Layout:
     """Lay out the rows of each input, with the columns `fields`, at the epochs of `calendar`.
 
-    `diff` names a column with how often a row comes (negative: goes), or with "insert" and "remove". Epochs
-    before `condensed` are summed up in the last of them; with `since` those before it are left out.
-    `has_digests`: make digests of all rows. Costs one Spark job for each input, and one more with `since`.
+    `diff` names a column with how often a row comes (negative: goes), or with "insert" and "remove"; `feeds`
+    are the inputs whose rows are changes. Epochs before `condensed` are summed up in the last of them; with
+    `since` those before it are left out. `has_digests`: make digests of all rows. Costs one Spark job for
+    each input, and one more with `since`.
     """
     writers = writers_of(inputs)
     layout = Layout({}, range(max(0, condensed - 1) if since is None else since, calendar.count))
     try:
         for name, original in inputs.items():
+            feed = (feeds or {}).get(name)
             frame, inner = distinct_names(original, fields[name].names)
-            columns = list(inner.values())
-            dated = calendar.dated(*_with_diff(name, frame, columns, diff))
-            if condensed:
-                dated = _condensed(dated, columns, condensed - 1)
-            nullable = {field.name: field.nullable for field in fields[name].fields}
-            column = DIFF if DIFF in dated.columns else None
-            names = {new: old for old, new in inner.items()}
+            dated = _dated(name, frame, inner, calendar, diff, feed, condensed)
+            rows = dated.drop(PROBLEM)
+            column = DIFF if DIFF in rows.columns else None
             if has_digests:
-                layout.before[name] = digest_before(since, dated, diff=column) if since else (0, 0)
+                layout.before[name] = digest_before(since, rows, diff=column) if since else (0, 0)
             if since is not None:
-                dated = dated.where(F.col(EPOCH) >= since)
+                rows = rows.where(F.col(EPOCH) >= since)
             try:
                 layout.rows[name] = epoch_rows(
-                    dated,
+                    rows,
                     diff=column,
                     writers=writers,
-                    nullable=nullable,
-                    names=names,
+                    nullable=_nullable(fields[name], feed),
+                    names={new: old for old, new in inner.items()},
                     has_digests=has_digests,
                 )
             except InputFormatError as error:
-                precise = _wrong_diffs(name, frame, diff) if isinstance(error, DiffError) and diff else None
+                precise: InputFormatError | None = None
+                if isinstance(error, DiffError) and feed is not None:
+                    plainly = _dated(name, frame, inner, calendar, diff, feed)
+                    precise = feed.error_in(plainly, inner)
+                elif isinstance(error, DiffError) and diff:
+                    precise = _wrong_diffs(name, frame, diff)
                 if precise is not None:
                     raise precise from None
                 raise InputFormatError(f"input {name!r}: {' '.join(str(error).split())}") from None
@@ -153,19 +158,51 @@ def lay_out(
     return layout
 
 
+def _dated(
+    name: str,
+    frame: DataFrame,
+    inner: Mapping[str, str],
+    calendar: Calendar,
+    diff: str | None,
+    feed: PlainFeed | None,
+    condensed: int = 0,
+) -> DataFrame:
+    """Return the rows of an input under their names in `inner`, EPOCH, and DIFF if some go; of a feed also
+    PROBLEM.
+    """
+    columns = list(inner.values())
+    if feed is not None:
+        dated = calendar.dated(frame, [*columns, feed.change])
+        feed.check_updates(dated)
+        rows = feed.last_changes(dated, inner, condensed)
+        return rows if feed.key or not condensed else _condensed(rows, columns, condensed - 1)
+    dated = calendar.dated(*_with_diff(name, frame, columns, diff))
+    return _condensed(dated, columns, condensed - 1) if condensed else dated
+
+
+def _nullable(fields: T.StructType, feed: PlainFeed | None) -> dict[str, bool]:
+    """Return whether each column may have nulls. A key that is gone has them beside the key."""
+    keys = feed.key if feed is not None else ()
+    return {field.name: field.nullable or (bool(keys) and field.name not in keys) for field in fields.fields}
+
+
 def writers_of(inputs: Mapping[str, DataFrame]) -> int:
     """Return the number of writers of each input; it decides how rows are cut into appends."""
     return max(1, next(iter(inputs.values())).sparkSession.sparkContext.defaultParallelism)
 
 
-def digest_of(inputs: Mapping[str, DataFrame], fields: Mapping[str, T.StructType], diff: str | None) -> str:
+def digest_of(
+    inputs: Mapping[str, DataFrame],
+    fields: Mapping[str, T.StructType],
+    diff: str | None,
+    feeds: Mapping[str, PlainFeed],
+) -> str:
     """Return the digest of all rows of these inputs, as layouts have it; one Spark job for each."""
     digests: dict[str, RowsDigest] = {}
     for name, original in inputs.items():
         frame, inner = distinct_names(original, fields[name].names)
-        frame, keep = _with_diff(name, frame, list(inner.values()), diff)
-        dated = frame.select(*map(quoted, keep), F.lit(0).cast("bigint").alias(EPOCH))
-        digests[name] = digest_before(1, dated, diff=DIFF if DIFF in keep else None)
+        rows = _dated(name, frame, inner, AT_ONCE, diff, feeds.get(name)).drop(PROBLEM)
+        digests[name] = digest_before(1, rows, diff=DIFF if DIFF in rows.columns else None)
     return joint_digest(digests)
 
 

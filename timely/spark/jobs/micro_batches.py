@@ -29,7 +29,6 @@ import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from timely.counted import counted
@@ -128,7 +127,7 @@ class _Follower:
 
     stream: str
     frames: Mapping[str, DataFrame]
-    fields: Mapping[str, T.StructType]
+    query: Query
     diff: str | None
     answers: AnswerFeed
     outputs: list[OneOutput]
@@ -174,13 +173,27 @@ class _Follower:
         with spark_errors_as(f"the stored rows of the stream {self.stream!r} cannot be read"):
             inputs[self.stream] = read_folders(spark, *there)
             if goes_on:
-                layout = lay_out(inputs, self.fields, batches, self.diff, since=wants)
+                layout = self._lay_out(inputs, batches, since=wants)
             else:
-                layout = lay_out(inputs, self.fields, batches, self.diff, wants)
+                layout = self._lay_out(inputs, batches, condensed=wants)
         try:
             follow(layout, self.answers, self.hosted, batches)
         finally:
             layout.release()
+
+    def _lay_out(
+        self,
+        inputs: Mapping[str, DataFrame],
+        batches: _Batches,
+        *,
+        condensed: int = 0,
+        since: int | None = None,
+        has_digests: bool = False,
+    ) -> Layout:
+        fields, feeds = self.query.fields, self.query.feeds
+        return lay_out(
+            inputs, fields, batches, self.diff, condensed, feeds=feeds, since=since, has_digests=has_digests
+        )
 
     def _take(self, batch: DataFrame, number: int) -> None:
         self.answers.screen.waits("Spark, to read a batch")
@@ -189,7 +202,7 @@ class _Follower:
             rows = self._write(batch, number)
             inputs = {self.stream: rows} if number else {**self.frames, self.stream: rows}
             batches = _Batches(self.stream, number + 1)
-            layout = lay_out(inputs, self.fields, batches, self.diff, has_digests=self.fed is not None)
+            layout = self._lay_out(inputs, batches, has_digests=self.fed is not None)
         try:
             sent = self._unsent(layout, number)
             self.answers.screen.waits("Spark, to send rows")
@@ -227,7 +240,9 @@ class _Follower:
         """Store the rows of a batch, with their epoch, and return them as read from there; without a folder
         return them unstored.
         """
-        names = [name for name in (*self.fields[self.stream].names, self.diff) if name in batch.columns]
+        feed = self.query.feeds.get(self.stream)
+        wanted = (*self.query.fields[self.stream].names, self.diff, feed and feed.change)
+        names = [name for name in wanted if name in batch.columns]
         rows = batch.select(*map(quoted, names), F.lit(number).cast("bigint").alias(EPOCH))
         if self.rows_folder is None:
             return rows
@@ -277,7 +292,11 @@ def follow_stream(
         hosted = stack.enter_context(installed(query, place, stays=fed is not None))
         others = {name: frame for name, frame in frames.items() if name != stream}
         with spark_errors_as("the inputs cannot be read"):
-            facts = "" if fed is None else f"{writers_of(frames)} {digest_of(others, query.fields, diff)}"
+            facts = (
+                ""
+                if fed is None
+                else f"{writers_of(frames)} {digest_of(others, query.fields, diff, query.feeds)}"
+            )
         # The next batch may be sealed, and not committed.
         goes_on = hosted.goes_on(fed, facts, wants, range(committed, committed + 2))
         if not goes_on:
@@ -286,7 +305,7 @@ def follow_stream(
         answers = answers_of(hosted.flow, opened, screen, wants)
         feeds.append(answers)
         rows_folder = None if folder is None else folder / "rows"
-        follower = _Follower(stream, frames, query.fields, diff, answers, opened, hosted, rows_folder, fed)
+        follower = _Follower(stream, frames, query, diff, answers, opened, hosted, rows_folder, fed)
         if goes_on:
             answers.check_resumed()
         if committed:

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
@@ -27,6 +27,7 @@ from pyspark.sql import types as T
 
 import timely
 from timely.building.builders import Builder, build_dataflow, is_marked, load_builder, load_function
+from timely.client.tables import InputForm
 from timely.errors import InputClosedError, InternalError, MisuseError, PeerError, TimelyError
 from timely.failure import add_note
 from timely.limits import (
@@ -38,6 +39,7 @@ from timely.limits import (
 from timely.spark.delivering import TargetFactory
 from timely.spark.epochs import DIFF
 from timely.spark.errors import SparkLostError
+from timely.spark.feeds.change_feed import ChangeFeed, PlainFeed
 from timely.spark.once.fed import Fed
 from timely.spark.scheduled.starting import ScheduledCluster
 from timely.user_code.call_site import site_of
@@ -69,7 +71,8 @@ class _Described(Protocol):
 class Query:
     """A query that fits its inputs: the builder to install, the columns of each input, and of each output.
 
-    `identity` is the same for the same query in every process.
+    `identity` is the same for the same query in every process; `frames` has the rows of each input, and
+    `feeds` those whose rows are changes.
     """
 
     build: str | Builder
@@ -77,6 +80,8 @@ class Query:
     fields: Mapping[str, T.StructType]
     outputs: Mapping[str, pa.Schema]
     identity: str
+    frames: Mapping[str, DataFrame] = field(default_factory=dict)
+    feeds: Mapping[str, PlainFeed] = field(default_factory=dict)
 
     def forms(self) -> dict[str, SparkForm]:
         """Return for each output the converter of its tables to types that Spark has."""
@@ -87,7 +92,7 @@ class Query:
         return {name: SparkForm(name, nested, unpack) for name in self.outputs}
 
 
-def query_of(query: object, inputs: Mapping[str, DataFrame], beside: Iterable[str]) -> Query:
+def query_of(query: object, inputs: Mapping[str, DataFrame | ChangeFeed], beside: Iterable[str]) -> Query:
     """Return `query` over these inputs, whose columns `beside` determine when and how often rows come.
 
     Calls the query once, in this process. Raises the error of the query, with its line, and InputFormatError
@@ -95,26 +100,63 @@ def query_of(query: object, inputs: Mapping[str, DataFrame], beside: Iterable[st
     """
     beside = list(beside)
     build: str | Builder
+    if callable(query) and not is_marked(query) and not _takes_a_dataflow(query, inputs):
+        frames, feeds = _plain(inputs, beside, {})
+        fields = {
+            name: input_fields(name, frame, _left_out(name, beside, feeds)) for name, frame in frames.items()
+        }
+        keys = {name: feed.key for name, feed in feeds.items() if feed.key}
+        build = cast("Builder", _of_differential(f"{_QUERIES}:as_builder")(query, fields, keys))
+        with _noting(beside):
+            description = _described(build, build.__name__)
+        return Query(build, build.__name__, fields, description.outputs, description.identity, frames, feeds)
     if isinstance(query, str) or is_marked(query):
         build = query if isinstance(query, str) else cast("Builder", query)
         called = build if isinstance(build, str) else build.__name__
         description = _described(load_builder(build) if isinstance(build, str) else build, called)
-        fields = _fitting(description, inputs, beside)
-        return Query(build, called, fields, description.outputs, description.identity)
-    if callable(query) and not _takes_a_dataflow(query, inputs):
-        fields = {name: input_fields(name, frame, beside) for name, frame in inputs.items()}
-        build = cast("Builder", _of_differential(f"{_QUERIES}:as_builder")(query, fields))
-        with _noting(beside):
-            description = _described(build, build.__name__)
-        return Query(build, build.__name__, fields, description.outputs, description.identity)
-    called = getattr(query, "__name__", "query") if callable(query) else "query"
-    build = cast("Builder", query if callable(query) else _of_differential(f"{_QUERIES}:again")(query))
-    description = _described(build, called)
-    fields = _fitting(description, inputs, beside)
-    return Query(build, called, fields, description.outputs, description.identity)
+    else:
+        called = getattr(query, "__name__", "query") if callable(query) else "query"
+        build = cast("Builder", query if callable(query) else _of_differential(f"{_QUERIES}:again")(query))
+        description = _described(build, called)
+    _check_names(description, inputs)
+    frames, feeds = _plain(inputs, beside, description.inputs)
+    fields = {
+        name: fitted_fields(name, frame, description.inputs[name], _left_out(name, beside, feeds))
+        for name, frame in frames.items()
+    }
+    return Query(build, called, fields, description.outputs, description.identity, frames, feeds)
 
 
-def _takes_a_dataflow(query: Builder, inputs: Mapping[str, DataFrame]) -> bool:
+def _left_out(name: str, beside: Sequence[str], feeds: Mapping[str, PlainFeed]) -> list[str]:
+    return [*beside, feeds[name].change] if name in feeds else list(beside)
+
+
+def _plain(
+    inputs: Mapping[str, DataFrame | ChangeFeed], beside: Sequence[str], declared: Mapping[str, pa.Schema]
+) -> tuple[dict[str, DataFrame], dict[str, PlainFeed]]:
+    """Return the rows of each input, and how to read those of change feeds. `declared` has the inputs that
+    the query declares itself, which then know their keys.
+    """
+    frames: dict[str, DataFrame] = {}
+    feeds: dict[str, PlainFeed] = {}
+    for name, each in inputs.items():
+        if isinstance(each, ChangeFeed):
+            keys = InputForm(name, "", declared[name]).keys if name in declared else ()
+            if name in declared and each.key and set(each.key) != set(keys):
+                has = f"keeps the last value by {', '.join(keys)}" if keys else "knows no key"
+                raise MisuseError(
+                    f"input {name!r} {has} in the query, and its change feed names the key "
+                    f"{', '.join(each.key)}. Leave key= out, or declare the input by dd.input(flow, "
+                    f"{name!r}, …, key={each.key[0]!r}, mode='upsert')"
+                )
+            feeds[name] = each.plain(name, beside, keys)
+            frames[name] = feeds[name].frame
+        else:
+            frames[name] = each
+    return frames, feeds
+
+
+def _takes_a_dataflow(query: Builder, inputs: Iterable[str]) -> bool:
     """Return True for a builder that is not marked: `def query(dataflow)`, as `Cluster.install` takes it.
 
     Its one parameter is called dataflow or flow, or is annotated so, and is no input.
@@ -145,17 +187,13 @@ def _noting(beside: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def _fitting(
-    description: _Described, inputs: Mapping[str, DataFrame], beside: Iterable[str]
-) -> dict[str, T.StructType]:
-    missing = [name for name in description.inputs if name not in inputs]
-    unknown = [name for name in inputs if name not in description.inputs]
+def _check_names(description: _Described, inputs: Iterable[str]) -> None:
+    given = list(inputs)
+    missing = [name for name in description.inputs if name not in given]
+    unknown = [name for name in given if name not in description.inputs]
     if missing or unknown:
         what = f"no DataFrame for {', '.join(missing)}" if missing else f"no input {', '.join(unknown)}"
         raise MisuseError(f"the query takes {', '.join(description.inputs) or 'nothing'}; there is {what}")
-    return {
-        name: fitted_fields(name, frame, description.inputs[name], beside) for name, frame in inputs.items()
-    }
 
 
 def _described(build: Builder, called: str) -> _Described:

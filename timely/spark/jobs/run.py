@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 import timely
 from timely.errors import MisuseError
 from timely.spark.errors import InputFormatError
+from timely.spark.feeds.change_feed import ChangeFeed
 from timely.spark.lost import java_watched, own_errors_only, spark_errors_as
 from timely.spark.once.fed import Fed
 from timely.user_code.short_traces import shortened_traces
@@ -50,7 +51,7 @@ __all__ = ["run"]
 
 def run(  # noqa: PLR0913  # users give few of them, each by its name
     query: object,
-    inputs: Mapping[str, DataFrame],
+    inputs: Mapping[str, DataFrame | ChangeFeed],
     *,
     epochs: str | MicroBatches | None = None,
     window: Window | None = None,
@@ -74,7 +75,8 @@ def run(  # noqa: PLR0913  # users give few of them, each by its name
                 `output(name)`, or returns them: one collection (the output "result"), a tuple ("result_0",
                 …), or a dict by names.
     inputs      DataFrames by name. The collections take over their columns, types and nullability, without
-                the columns that `epochs`, `window` and `diff` name.
+                the columns that `epochs`, `window` and `diff` name. If rows of a DataFrame say what happened
+                to other rows, as the log of a database has them, give `change_feed(df, …)` in its place.
     epochs      a column whose different values, in their order, are the epochs. One of the inputs may be a
                 stream: then its micro-batches are the epochs, up to the rows that it has by now, or for ever
                 with `micro_batches()`.
@@ -103,11 +105,12 @@ def run(  # noqa: PLR0913  # users give few of them, each by its name
     """
     with shortened_traces(), own_errors_only(), java_watched(), Screen(progress) as screen:
         _check_durable(workers, durable)
-        frames = _checked(inputs, epochs, window, diff)
+        given = _checked(inputs, epochs, window, diff)
         place = Workplace(workers, durable)
-        stream = stream_of(frames, epochs, window)
+        stream = stream_of(_frames_of(given), epochs, window)
         beside = [name for name in (epochs, diff, window and window.on) if isinstance(name, str)]
-        fitted = query_of(query, frames, beside)
+        fitted = query_of(query, given, beside)
+        frames = fitted.frames
         targets = targets_of(outputs, list(fitted.outputs))
         if stream is not None:
             opened = follow_stream(stream, frames, fitted, targets, epochs, diff, place, screen)
@@ -154,7 +157,15 @@ def _follow_frames(
         screen.total(calendar.count, done=wants)
         screen.waits("workers to start, Spark to lay out rows")
         fed, facts = fed_beside(opened) if place.is_durable else None, str(writers_of(frames))
-        lay = partial(lay_out, frames, job.query.fields, calendar, diff, has_digests=fed is not None)
+        lay = partial(
+            lay_out,
+            frames,
+            job.query.fields,
+            calendar,
+            diff,
+            feeds=job.query.feeds,
+            has_digests=fed is not None,
+        )
         # A dataflow that was fed before may lack a few epochs only; its workers know which.
         is_first = fed is None or not fed.origin
         with (
@@ -213,23 +224,33 @@ def _result(
 
 def _checked(
     inputs: object, epochs: str | MicroBatches | None, window: Window | None, diff: str | None
-) -> dict[str, DataFrame]:
+) -> dict[str, DataFrame | ChangeFeed]:
     """Return the inputs, if all arguments about their rows fit."""
     if not isinstance(inputs, Mapping) or not inputs:
         raise MisuseError("inputs are DataFrames by name: inputs={'edges': edges}")
     for name, frame in inputs.items():
-        if not isinstance(frame, DataFrame):
+        if not isinstance(frame, DataFrame | ChangeFeed):
             raise MisuseError(
                 f"input {name!r} is a {type(frame).__name__}, not a DataFrame of Spark: "
                 "spark.createDataFrame(…) makes one"
             )
         if not str(name).isidentifier():
             raise MisuseError(f"input {name!r}: the query takes inputs by name, so it is a word like edges")
-    frames = {str(name): frame for name, frame in inputs.items()}
+    given = {str(name): frame for name, frame in inputs.items()}
     _check_window(window)
     _check_epochs(epochs)
-    _check_diff(frames, epochs, window, diff)
-    return frames
+    _check_diff(_frames_of(given), epochs, window, diff)
+    feeds = [name for name, each in given.items() if isinstance(each, ChangeFeed)]
+    if feeds and window is not None and window.length is not None:
+        raise MisuseError(
+            f"rows leave a {window.kind} window by themselves, so the change feed {feeds[0]!r}, which says "
+            "when they go, has no place there: take a window that grows, or epochs="
+        )
+    return given
+
+
+def _frames_of(given: Mapping[str, DataFrame | ChangeFeed]) -> dict[str, DataFrame]:
+    return {name: each.frame if isinstance(each, ChangeFeed) else each for name, each in given.items()}
 
 
 def _check_epochs(epochs: object) -> None:
